@@ -4,12 +4,17 @@ Rules of this module:
 
 - Nothing here is volatile: a crash keeps exactly this state and the view, which is also a file. Writes that are not yet
   synced are not here.
-- `txns` is the content of the data tree, in the order of arrival: all of it in the checker, the end of it in a node.
-  The part that the snapshot covers can be sent to another server only as a snapshot.
-- The code uses only the operations of `TxnSequence` on `txns`. The checker passes a tuple; a node can pass a sequence
+- The disk holds snapshots and the records of a log. The tree that a server restores from them (`txns`) is derived. The
+  tree in memory is a third part, and it is not here: `spec.zab.state` has it where it differs from the restored one.
+- `log` holds all transactions in the checker, and the end of them in a node. The part up to `snapshot` came as a
+  snapshot. It has no records, so it can be sent to another server only as a snapshot.
+- A snapshot whose content is the log up to its zxid changes nothing that a step reads, and is not kept here. `dirty` is
+  one with other content.
+- The code uses only the operations of `TxnSequence` on `log`. The checker passes a tuple; a node can pass a sequence
   whose costs do not grow with its history.
 
-Sources: the files `acceptedEpoch` and `currentEpoch`, `FileTxnSnapLog`, `QuorumPeer.getLastLoggedZxid`.
+Sources: the files `acceptedEpoch` and `currentEpoch`, `FileTxnLog`, `FileSnap`, `FileTxnSnapLog`,
+`QuorumPeer.getLastLoggedZxid`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +23,7 @@ from typing import Protocol, overload
 import msgspec
 from msgspec.structs import replace
 
-from spec.txn import Txn
+from spec.txn import Txn, epoch_of
 
 
 class TxnSequence(Protocol):
@@ -45,38 +50,80 @@ class TxnSequence(Protocol):
         """The log with these transactions at its end."""
 
 
+class Snapshot(msgspec.Struct, frozen=True):
+    """A snapshot on disk: the zxid in the name of its file, and its transactions, also those beyond that zxid."""
+
+    zxid: int
+    txns: tuple[Txn, ...]
+
+
 class Durable(msgspec.Struct, frozen=True):
-    """Epochs, snapshot and log of one server.
+    """Epochs, snapshots and log of one server.
 
     `accepted_epoch` is the last epoch whose proposal (LEADERINFO) was acknowledged, `current_epoch` the last one whose
-    leader was followed. `snapshot` is the zxid of the newest snapshot, 0 without one; `txns` are the transactions,
-    including those of the snapshot where they are known. Raises ValueError when the accepted epoch is behind the
-    current one, as `QuorumPeer.loadDataBase` refuses to start. ZooKeeper also refuses when the last zxid is of a later
-    epoch than the current one, after a crash between log and epoch; here such a server starts, and finds its leader
-    again.
+    leader was followed. `snapshot` is the zxid of the snapshot that the log continues, 0 without one; `log` are the
+    transactions of that snapshot, where they are known, and the records after it. `dirty` is the newest snapshot if its
+    content differs from the log up to its zxid, which only variants cause. Raises ValueError when the accepted epoch is
+    behind the current one, as `QuorumPeer.loadDataBase` refuses to start. ZooKeeper also refuses when the last zxid is
+    of a later epoch than the current one, after a crash between log and epoch; here such a server starts, and finds its
+    leader again.
     """
 
     accepted_epoch: int = 0
     current_epoch: int = 0
     snapshot: int = 0
-    txns: TxnSequence = ()
+    log: TxnSequence = ()
+    dirty: Snapshot | None = None
 
     def __post_init__(self) -> None:
         if self.accepted_epoch < self.current_epoch:
             raise ValueError(f"acceptedEpoch {self.accepted_epoch} is less than currentEpoch {self.current_epoch}")
 
     @property
+    def txns(self) -> TxnSequence:
+        """The restored tree: the newest snapshot, and the records beyond its zxid (`FileTxnSnapLog.restore`)."""
+        dirty = self.dirty
+        if dirty is None:
+            return self.log
+        later = (txn for txn in self.log if txn.zxid > dirty.zxid and txn not in dirty.txns)
+        return (*dirty.txns, *later)
+
+    @property
     def last_zxid(self) -> int:
-        """The zxid of the last transaction, or of the snapshot if no transaction follows it."""
-        return max(self.snapshot, self.txns[-1].zxid) if self.txns else self.snapshot
+        """The zxid of the last record, or of the newest snapshot if no record follows it."""
+        snapshot = self.snapshot if self.dirty is None else max(self.snapshot, self.dirty.zxid)
+        return max(snapshot, self.log[-1].zxid) if self.log else snapshot
+
+    @property
+    def records(self) -> tuple[Txn, ...]:
+        """The records of the log, without the transactions that came as a snapshot."""
+        return tuple(txn for txn in self.log if txn.zxid > self.snapshot)
+
+    def with_epochs(self) -> "Durable":
+        """A copy with the epochs that `QuorumPeer.loadDataBase` derives where the files of both epochs are missing.
+
+        A standalone server writes no epochs, so its disk has them only from an earlier life in an ensemble. Missing
+        files count as the epoch of the last zxid. Here epochs of 0 are missing files if the last zxid is of a later
+        epoch: a member of an ensemble accepts an epoch before it logs a transaction of it.
+        """
+        epoch = epoch_of(self.last_zxid)
+        missing = self.accepted_epoch == self.current_epoch == 0 < epoch
+        return replace(self, accepted_epoch=epoch, current_epoch=epoch) if missing else self
 
     def appended(self, txn: Txn) -> "Durable":
         """A copy with this transaction at the end of the log (`FileTxnLog.append`)."""
-        return replace(self, txns=self.txns + (txn,))  # noqa: RUF005 - a node's sequence is not a tuple
+        return replace(self, log=self.log + (txn,))  # noqa: RUF005 - a node's sequence is not a tuple
 
     def truncated(self, zxid: int) -> "Durable":
-        """A copy without the transactions after this zxid (`ZKDatabase.truncateLog`)."""
-        kept = len(self.txns)
-        while kept and self.txns[kept - 1].zxid > zxid:
+        """A copy without the transactions after this zxid, in the log and in snapshots.
+
+        The corrections of `FileTxnLog.truncate` and `FileTxnSnapLog.truncateLog`; `spec.zab.disk.truncated` has their
+        behaviour.
+        """
+        kept = len(self.log)
+        while kept and self.log[kept - 1].zxid > zxid:
             kept -= 1
-        return replace(self, snapshot=min(self.snapshot, zxid), txns=self.txns[:kept])
+        dirty = self.dirty
+        if dirty is not None and (dirty.zxid > zxid or any(txn.zxid > zxid for txn in dirty.txns)):
+            dirty = None
+        return replace(self, snapshot=min(self.snapshot, zxid), log=self.log[:kept], dirty=dirty)

@@ -2,14 +2,16 @@
 
 Rules of this module:
 
-- A server consists of its disk (`view`, `durable`) and its running parts: `election`, which is None while the process
-  does not run, and after a decision `zab`, a leader or a learner. A server without an ensemble runs `zab` alone. A
-  crash keeps the disk and drops the running parts completely.
+- A server consists of its disk (`view`, `durable`) and its running parts: `election`, and after a decision `zab`, a
+  leader or a learner. A standalone server has no election and runs `zab` alone. Without both parts the process does not
+  run. A crash keeps the disk and drops the running parts completely.
 - Parts do not know each other. When an election decides, the other part begins. When that part gives up, it ends in
   order and a new election begins. This module carries out everything that concerns both.
 - An effect on the server itself, such as `Configure`, is carried out here and also passed on, since a node has a file
   to write.
-- Without `ZabRules` a server has only its election.
+- The file decides whether a server starts with an election or standalone. One that starts with an election, after a
+  life alone, has the epochs that its disk then gives it.
+- Without `ZabRules` a server has only its election; a standalone one serves, and nothing happens to it.
 - A server whose log cannot be written ends its part and looks for a leader. Until its process ends it writes nothing:
   a part that has to write ends instead, before it acknowledges anything.
 
@@ -22,6 +24,7 @@ from typing import TypeAlias, get_args
 import msgspec
 from msgspec.structs import replace
 
+from spec import standalone
 from spec.durable import Durable
 from spec.effects import Configure, Disconnect, Effect, Persist, ServerStep, Step, WriteEpochs
 from spec.election import fast_leader_election
@@ -30,10 +33,9 @@ from spec.election.state import Election, ElectionRules, Peer
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
 from spec.variants import Variant
-from spec.zab import disk, leader, learner
+from spec.zab import disk, leader, learner, memory
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
-from spec.zab.leader_sync import history_of
-from spec.zab.state import Append, Leader, Learner, LearnerPhase, StaleMemory, ZabResult, ZabRules
+from spec.zab.state import Leader, Learner, StaleMemory, ZabResult, ZabRules
 
 __all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
 
@@ -43,7 +45,7 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
 class Server(msgspec.Struct, frozen=True):
-    """One server. `view` is its own configuration; `election` is None while it does not run, or runs alone.
+    """One server. `view` is its own configuration; `election` is None while it does not run, or runs standalone.
 
     `disk_full`: its log could not be written. A crash forgets this: space is made before the process starts again.
     """
@@ -57,9 +59,20 @@ class Server(msgspec.Struct, frozen=True):
     disk_full: bool = False
 
     @property
+    def runs(self) -> bool:
+        """Whether its process runs."""
+        return self.election is not None or self.zab is not None
+
+    @property
+    def runs_standalone(self) -> bool:
+        """Whether it serves alone, without an election."""
+        return self.election is None and self.zab is not None
+
+    @property
     def peer(self) -> Peer:
         """The part of the server that its protocol parts read."""
-        return Peer(self.sid, self.view, self.durable, self.remains.tree)
+        remains = self.remains
+        return Peer(self.sid, self.view, self.durable, remains.tree, remains.unlogged, remains.unlisted)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -96,6 +109,13 @@ def step(
     """
     if isinstance(event, _ZAB_EVENTS):
         return None if zab is None else _zab_step(server, event, rules, zab)  # type: ignore[arg-type]
+    if isinstance(event, Start):
+        if server.runs:
+            return None
+        if event.view.standalone:
+            return _start_alone(replace(server, view=event.view)) if server.sid in event.view.members else None
+        if zab is not None:
+            server = replace(server, durable=server.durable.with_epochs())
     if isinstance(event, LeaderLost | QuorumLost) and server.zab is not None and zab is not None:
         fits = isinstance(event, QuorumLost) is isinstance(server.zab, Leader)
         return _give_up(server, rules, zab) if fits else None
@@ -109,13 +129,16 @@ def start(
     rules: ElectionRules = fast_leader_election.DEFAULT_RULES,
     zab: ZabRules | None = None,
 ) -> ServerStep[Server] | None:
-    """Boot with another file, or with the current one; None if the server runs already or the file leaves it out."""
+    """Boot with another file, or with the current one; None if the server runs already or the file leaves it out.
+
+    A file without an ensemble starts a standalone server (`QuorumPeerMain.initializeAndRun`).
+    """
     return step(server, Start(server.view if view is None else view), rules, zab)
 
 
 def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
-    """The server after a crash: its disk unchanged, and nothing running. None if no election part runs."""
-    if server.election is None:
+    """The server after a crash: its disk unchanged, and nothing running. None if it does not run."""
+    if not server.runs:
         return None
     durable = server.durable
     if zab is not None and Variant.TORN_RECORD in zab.variants and server.zab is not None:
@@ -158,14 +181,17 @@ def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -
 
 def _begun(before: Server, done: ServerStep[Server], rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     """Start to lead or to follow, if the election has just decided."""
-    after = done.state
+    after, election = done.state, done.state.election
     looked = before.election is None or before.election.state is LOOKING
-    if not looked or after.election is None or after.election.state is LOOKING:
+    if not looked or election is None or election.state is LOOKING:
         return done
-    if after.election.state is LEADING:
+    if election.state is LEADING:
+        if after.remains.unlogged:
+            durable, remains = memory.saved(after.durable, after.remains)
+            after = replace(after, durable=durable, remains=remains)
         begun = leader.begin(after.peer, zab)
     else:
-        begun = learner.begin(after.peer, after.election.vote.leader)
+        begun = learner.begin(after.peer, election.vote.leader)
     if _needs_full_disk(after, begun):
         looking = _election_step(after, QuorumLost(), rules)
         return None if looking is None else Step(looking.state, (*done.effects, *looking.effects))
@@ -180,41 +206,13 @@ def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[
     part, leads = server.zab, isinstance(server.zab, Leader)
     if part is None or (isinstance(part, Learner) and not learner.may_leave(part)):
         return None
-    durable, remains = _shut_down(server, zab)
+    durable, remains = memory.shut_down(server.durable, part, server.remains, zab)
     closed = replace(server, durable=durable, zab=None, remains=remains)
     looking = _election_step(closed, QuorumLost() if leads else LeaderLost(), rules)
     if looking is None:
         return None
     gone = Disconnect(None if isinstance(part, Leader) else part.leader)
     return Step(looking.state, (gone, *looking.effects))
-
-
-def _shut_down(server: Server, zab: ZabRules) -> tuple[Durable, StaleMemory]:
-    """The disk after the shutdown, and the state that two variants leave in memory."""
-    part, durable = server.zab, server.durable
-    remains = server.remains
-    if isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in zab.variants:
-        left = tuple(each.txn for each in part.queue if isinstance(each, Append))
-        return durable, replace(remains, queue=(*remains.queue, *left))
-    assert part is not None
-    flushed = disk.flushed(durable, part.queue)
-    if Variant.TREE_BEHIND_LOG in zab.variants:
-        tree = _tree_of(server)
-        remains = replace(remains, tree=None if tree is None or tree >= flushed.last_zxid else tree)
-    return flushed, remains
-
-
-def _tree_of(server: Server) -> int | None:
-    """The zxid of the tree of a server that shuts down: its last applied transaction, or the kept tree's before it
-    serves.
-    """
-    part = server.zab
-    if part is None or not part.serves:
-        return server.remains.tree
-    if isinstance(part, Leader):
-        applied = history_of(server.durable, part).applied
-        return applied[-1].zxid if applied else server.durable.snapshot
-    return part.delivered
 
 
 # Leading and following.
@@ -229,7 +227,8 @@ def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRul
         return _log_failed(server, rules, zab)
     done: ZabResult | None = None
     if isinstance(server.zab, Leader):
-        done = leader.step(server.peer, server.zab, event, zab)
+        of_part = standalone if server.runs_standalone else leader
+        done = of_part.step(server.peer, server.zab, event, zab)
     elif isinstance(server.zab, Learner):
         done = learner.step(server.peer, server.zab, event, zab)
     if done is None:
@@ -244,9 +243,15 @@ def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRul
 
 def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     """End the part without its disk queue, so that no write in it is acknowledged. None if nothing is being written."""
-    if server.zab is None or not server.zab.queue:
+    part = server.zab
+    if part is None or not part.queue:
         return None
-    return _give_up(replace(server, zab=replace(server.zab, queue=()), disk_full=True), rules, zab)
+    if server.runs_standalone:
+        return Step(Server(server.sid, server.view, server.durable))  # its process ends
+    failed = replace(server, zab=replace(part, queue=()))
+    if Variant.DISK_ERROR_KEEPS_TREE in zab.variants:
+        return _give_up(replace(failed, remains=memory.after_disk_error(part, server.remains)), rules, zab)
+    return _give_up(replace(failed, disk_full=True), rules, zab)
 
 
 def _needs_full_disk(server: Server, done: ZabResult) -> bool:
@@ -258,9 +263,9 @@ def _needs_full_disk(server: Server, done: ZabResult) -> bool:
 
 def _start_alone(server: Server) -> ServerStep[Server] | None:
     """Serve immediately, because a server without an ensemble has no election. None if it runs already."""
-    if server.election is not None or server.zab is not None:
+    if server.runs:
         return None
-    done = leader.alone(server.peer)
+    done = standalone.begin(server.peer)
     return Step(replace(server, zab=done.state), done.effects)
 
 
@@ -272,13 +277,10 @@ def _entered(server: Server, done: ZabResult, effects: tuple[Effect, ...]) -> Se
         begun = fast_leader_election.step(after.peer, after.election, EpochBegun(done.state.epoch))
         assert begun is not None
         after = replace(after, election=begun.state)
-    if after.remains.tree is not None and (serves or _is_synced(done.state)):
-        after = replace(after, remains=replace(after.remains, tree=None))
+    remains = memory.after_step(after.remains, done.state)
+    if remains is not after.remains:
+        after = replace(after, remains=remains)
     return Step(after, (*effects, *done.effects))
-
-
-def _is_synced(part: Leader | Learner | None) -> bool:
-    return isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED
 
 
 def _synced_late(server: Server) -> ServerStep[Server] | None:

@@ -16,6 +16,7 @@ class Variant(enum.Enum):
 
     VOTE_ORDER_CYCLES = "ZOOKEEPER-1419"
     LEADER_OF_AN_OLD_ROUND = "ZOOKEEPER-1514"
+    SNAPSHOT_OF_UNCOMMITTED = "ZOOKEEPER-1549"
     TREE_BEHIND_LOG = "ZOOKEEPER-2845"
     COMMITS_AFTER_UPTODATE = "ZOOKEEPER-3023"
     LOGGED_AFTER_UPTODATE = "ZOOKEEPER-3911"
@@ -24,9 +25,15 @@ class Variant(enum.Enum):
     NEWLEADER_ACK_BEFORE_SYNC = "ZOOKEEPER-4646"
     PROPOSAL_ACK_BEFORE_NEWLEADER_ACK = "ZOOKEEPER-4685"
     QUEUE_SURVIVES_SHUTDOWN = "ZOOKEEPER-4712"
+    SNAPSHOT_SURVIVES_TRUNC = "ZOOKEEPER-4837"
+    DISK_ERROR_KEEPS_TREE = "ZOOKEEPER-4882"
+    COMMITTED_LOG_WITH_GAP = "ZOOKEEPER-4925"
+    TREE_AHEAD_OF_LOG = "ZOOKEEPER-5094"
 
     ACKS_SURVIVE_TRUNCATION = "acks-survive-truncation"
     SYNC_FROM_APPLIED = "sync-from-applied"
+    TRUNC_AFTER_SNAP = "trunc-after-snap"
+    FUZZY_SNAPSHOT = "fuzzy-snapshot"
 
     HALF_IS_A_QUORUM = "half-is-a-quorum"
     OBSERVER_COUNTED = "observer-counted"
@@ -81,63 +88,80 @@ class Area(enum.Enum):
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """The wrong behaviour of a variant, its first release without it (`fixed`, empty for a mutant), and its area."""
+    """The wrong behaviour of a variant, and its area. `spec.releases` has the releases with a defect of ZooKeeper."""
 
     wrong: str
-    fixed: str = ""
     area: Area = Area.ZAB
 
 
 _OF_SERVERS: Mapping[Variant, Defect] = {
     Variant.VOTE_ORDER_CYCLES: Defect(
         "the server id breaks a tie of zxids even if the epochs differ, so the order of votes has cycles",
-        "3.4.4, 3.5.0",
         Area.ELECTION,
     ),
     Variant.LEADER_OF_AN_OLD_ROUND: Defect(
-        "FOLLOWING notifications of another round make their subject a leader again", "3.4.4", Area.ELECTION
+        "FOLLOWING notifications of another round make their subject a leader again", Area.ELECTION
+    ),
+    Variant.SNAPSHOT_OF_UNCOMMITTED: Defect(
+        "a server that begins to lead takes a snapshot of all that it has logged, committed or not, and a later TRUNC "
+        "keeps that snapshot",
     ),
     Variant.TREE_BEHIND_LOG: Defect(
         "the tree that a server keeps across elections lags behind its log, and the server votes and "
-        "synchronises with the zxid of the tree",
-        "3.4.12, 3.5.4, 3.6.0",
+        "synchronises with the zxid of the tree"
     ),
     Variant.COMMITS_AFTER_UPTODATE: Defect(
         "a learner applies transactions that were committed during its synchronisation only after it has "
-        "acknowledged UPTODATE",
-        "3.9.3",
+        "acknowledged UPTODATE"
     ),
     Variant.LOGGED_AFTER_UPTODATE: Defect(
-        "NEWLEADER is acknowledged while the proposals of the DIFF are in memory; they are logged after UPTODATE",
-        "3.5.9, 3.6.3, 3.7.0",
+        "NEWLEADER is acknowledged while the proposals of the DIFF are in memory; they are logged after UPTODATE"
     ),
     Variant.NEWLEADER_FORGETS_PROPOSALS: Defect(
-        "NEWLEADER logs and forgets proposals not yet committed, so that their COMMIT finds nothing", "3.9.3"
+        "NEWLEADER logs and forgets proposals not yet committed, so that their COMMIT finds nothing"
     ),
     Variant.EPOCH_BEFORE_LOG: Defect(
-        "on NEWLEADER currentEpoch is written before the synchronised proposals are logged", "3.9.3"
+        "on NEWLEADER currentEpoch is written before the synchronised proposals are logged"
     ),
     Variant.NEWLEADER_ACK_BEFORE_SYNC: Defect(
-        "synchronised proposals are queued for the disk, and NEWLEADER is acknowledged before they are on it", "3.9.3"
+        "synchronised proposals are queued for the disk, and NEWLEADER is acknowledged before they are on it"
     ),
     Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: Defect(
-        "the sync thread may acknowledge a synchronised proposal before NEWLEADER is acknowledged", "3.9.3"
+        "the sync thread may acknowledge a synchronised proposal before NEWLEADER is acknowledged"
     ),
     Variant.QUEUE_SURVIVES_SHUTDOWN: Defect(
-        "a learner that shuts down leaves its sync thread with a queue, and reads its last zxid before that is flushed",
-        "after 3.9.3 (not by the fix of the five above)",
+        "a learner that shuts down leaves its sync thread with a queue, and reads its last zxid before that is flushed"
+    ),
+    Variant.SNAPSHOT_SURVIVES_TRUNC: Defect(
+        "a TRUNC cuts the log and keeps a snapshot beyond the cut, which the server then loads again",
+    ),
+    Variant.DISK_ERROR_KEEPS_TREE: Defect(
+        "a server whose log could not be written rejoins with its tree in memory, which is ahead of the log, so that "
+        "the log has a gap",
+    ),
+    Variant.COMMITTED_LOG_WITH_GAP: Defect(
+        "transactions that a learner applies during its synchronisation are missing in its committedLog; if it leads "
+        "later, its DIFF leaves them out, and the follower accepts the gap",
+    ),
+    Variant.TREE_AHEAD_OF_LOG: Defect(
+        "a learner that gives up between TRUNC and NEWLEADER keeps the transactions that it has applied since, and "
+        "votes and synchronises with them, though they are not in its log",
     ),
     Variant.ACKS_SURVIVE_TRUNCATION: Defect(
         "a returning follower truncates an outstanding proposal, and its earlier acknowledgement of that "
-        "proposal still counts",
-        "in no release yet; 3.9.4 has the defect, as far as this specification can tell; the checker of this "
-        "project found it",
+        "proposal still counts"
     ),
     Variant.SYNC_FROM_APPLIED: Defect(
         "a leader synchronises from the transactions that it has applied, so a returning follower truncates "
-        "committed transactions that the leader has not applied yet, until they are sent again",
-        "in no release yet; 3.9.4 has the defect, as far as this specification can tell; the checker of this "
-        "project found it",
+        "committed transactions that the leader has not applied yet, until they are sent again"
+    ),
+    Variant.TRUNC_AFTER_SNAP: Defect(
+        "a TRUNC to a zxid that came by SNAP, and so is not in the log, keeps the next transaction, because the log is "
+        "cut behind the first record that is not before the zxid",
+    ),
+    Variant.FUZZY_SNAPSHOT: Defect(
+        "a snapshot that is being written while a server gives up contains the transactions that the shutdown applies "
+        "beyond its zxid; a TRUNC between the two keeps it",
     ),
     Variant.HALF_IS_A_QUORUM: Defect("half of the voters count as a quorum of acknowledgements"),
     Variant.OBSERVER_COUNTED: Defect("acknowledgements of observers, and of any learner, are counted"),
@@ -198,11 +222,6 @@ DESCRIBED: Mapping[Variant, Defect] = {
     **{variant: Defect(wrong, area=Area.RECIPES) for variant, wrong in _OF_RECIPES.items()},
 }
 """The description of every variant."""
-
-
-def is_defect(variant: Variant) -> bool:
-    """Whether a variant is a known defect of ZooKeeper, and not a mutant of this project."""
-    return bool(DESCRIBED[variant].fixed)
 
 
 def of_area(*areas: Area) -> frozenset[Variant]:

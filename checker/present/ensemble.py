@@ -20,7 +20,7 @@ from checker.models.ensemble import Grain, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import VOTES, server_name
 from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
-from checker.present.ensemble_fields import disk_of, part_of, transaction
+from checker.present.ensemble_fields import STANDALONE, disk_of, part_of, transaction
 from spec.effects import DiskOperation
 from spec.election.state import Election
 from spec.election.vote import ServerState, Vote
@@ -56,7 +56,8 @@ class EnsemblePresenter:
         if self._setup.zab is not None:
             file = {**disk_of(server), **file}
         if election is None:
-            return {"state": "down", **file}
+            state = STANDALONE if server.runs_standalone else "down"
+            return {"state": state, **part_of(server), **file}
         fields: dict[str, Json] = {"state": election.state.name}
         if self._setup.zab is None or self._setup.grain is Grain.FINE:
             fields |= {"round": election.round, "vote": _vote(election.vote)}

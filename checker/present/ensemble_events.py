@@ -98,9 +98,11 @@ class Events:
 
     def _turn(self, lane: str, old: Server, new: Server) -> Iterator[DiagramEvent]:
         was, now = old.election, new.election
+        if old.runs and not new.runs:
+            yield DiagramEvent("crash", lane, "stops")
         if now is None:
-            if was is not None:
-                yield DiagramEvent("crash", lane, "stops")
+            if new.runs_standalone and not old.runs:
+                yield DiagramEvent("start", lane, f"starts standalone with {self._file_of(new.sid, new.view)}")
             return
         if was is None:
             yield DiagramEvent("start", lane, f"starts with {self._file_of(new.sid, new.view)}")

@@ -30,13 +30,23 @@ from spec.zab.state import (
     TakeSnapshot,
 )
 
+STANDALONE = "STANDALONE"
+"""The state of a server that runs without an ensemble, as a lane shows it."""
+
 Fields = dict[str, Json]
 
 
+_OF_ENSEMBLES = ("zab", "epoch")
+
+
 def part_of(server: Server) -> Fields:
-    """The state of a server as a leader or a learner; empty while it is LOOKING or down."""
+    """The state of a server as a leader or a learner; empty while it is LOOKING or down.
+
+    A standalone server has no phase and no epoch of its own.
+    """
     if isinstance(server.zab, Leader):
-        return _leader(server.zab)
+        shown = _leader(server.zab)
+        return {key: shown[key] for key in shown if key not in _OF_ENSEMBLES} if server.view.standalone else shown
     return {} if server.zab is None else _learner(server.zab)
 
 
@@ -111,16 +121,23 @@ def _durable(durable: Durable) -> Fields:
     fields: Fields = {"acceptedEpoch": durable.accepted_epoch, "currentEpoch": durable.current_epoch}
     if durable.snapshot:
         fields["snapshot"] = format_zxid(durable.snapshot)
-    if durable.txns:
-        fields["log"] = _transactions(durable.txns)
+    if durable.log:
+        fields["log"] = _transactions(durable.log)
+    if durable.dirty is not None:
+        fields["newestSnapshot"] = format_zxid(durable.dirty.zxid)
+        fields["newestSnapshotHolds"] = _transactions(durable.dirty.txns)
     return fields
 
 
 def _remains(remains: StaleMemory) -> Fields:
-    """The memory that a former life as a learner left behind: a sync thread's queue, a tree that is behind its log."""
+    """The memory that a former life as a leader or a learner left behind (`StaleMemory`)."""
     fields: Fields = {"oldQueue": _transactions(remains.queue)} if remains.queue else {}
     if remains.tree is not None:
         fields["treeZxid"] = format_zxid(remains.tree)
+    if remains.unlogged:
+        fields["inMemoryOnly"] = _transactions(remains.unlogged)
+    if remains.unlisted:
+        fields["notInCommittedLog"] = _zxids(remains.unlisted)
     return fields
 
 

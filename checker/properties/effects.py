@@ -125,7 +125,7 @@ class CommitProgress(msgspec.Struct, frozen=True):
 
 def _commit_progress(server: Server) -> CommitProgress | str:
     part_of = server.zab
-    if isinstance(part_of, Leader):
+    if isinstance(part_of, Leader) and not server.runs_standalone:
         learners = tuple(handler.sid for handler in part_of.handlers)
         quorum = server.view.contains_quorum({server.sid, *learners})
         waits = bool(part_of.queue or part_of.commits or part_of.syncs or (quorum and part_of.outstanding))

@@ -18,6 +18,7 @@ from checker.properties.projections import (
     EVERYWHERE,
     FINE,
     SERVER,
+    STANDALONE,
     Statuses,
     serving,
     statuses_and_links_of,
@@ -47,7 +48,7 @@ def _of_statuses(setup: Setup, check: Callable[[Statuses], Answer]) -> Condition
 )
 def _one_leader(setup: Setup) -> Condition:
     def check(statuses: Statuses) -> Answer:
-        leaders = [sid for sid, each in statuses.items() if is_established(statuses, sid)]
+        leaders = _established(statuses)
         if not leaders:
             return TRIVIAL
         if len(leaders) < 2:
@@ -58,6 +59,52 @@ def _one_leader(setup: Setup) -> Condition:
         )
 
     return _of_statuses(setup, check)
+
+
+def _established(statuses: Statuses, *, standalone: bool = False) -> list[Sid]:
+    """The servers that lead an ensemble with a quorum of their view behind them, or those that run standalone."""
+    return [
+        sid
+        for sid, each in statuses.items()
+        if isinstance(each, ElectionStatus) and each.is_standalone is standalone and is_established(statuses, sid)
+    ]
+
+
+@ENSEMBLE_PROPERTIES.declare(
+    "StandaloneServesAlone",
+    Kind.ALWAYS,
+    meaning="While a standalone server runs, no other server runs standalone, or leads and serves with a quorum of its "
+    "view",
+    violation="a standalone server and other servers serve clients at the same time, each with writes of its own",
+    premise="Some server runs standalone",
+    requirements=("R11",),
+    source="`QuorumPeerMain.initializeAndRun`: a standalone server takes part in no election, so nothing keeps the "
+    "others from electing a leader",
+    notes="Clients are given the addresses of all servers, and each of them may reach either side. A standalone server "
+    "leads no ensemble, so OneLeader does not count it.",
+    default=STANDALONE,
+)
+def _standalone_serves_alone(setup: Setup) -> Condition:
+    def check(statuses: Statuses) -> Answer:
+        alone = _established(statuses, standalone=True)
+        leaders = [sid for sid in _established(statuses) if _serves(statuses[sid])]
+        if not alone:
+            return TRIVIAL
+        if len(alone) + len(leaders) < 2:
+            return None
+        return Finding(
+            "a standalone server serves, and so do others",
+            (
+                ("standalone", alone),
+                *((f"behind server.{sid}", _support(statuses, sid)) for sid in leaders),
+            ),
+        )
+
+    return _of_statuses(setup, check)
+
+
+def _serves(each: ElectionStatus | str) -> bool:
+    return isinstance(each, ElectionStatus) and each.serves
 
 
 def _support(statuses: Statuses, leader: Sid) -> str:

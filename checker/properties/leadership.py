@@ -17,6 +17,7 @@ from checker.properties.projections import (
     ENSEMBLE_PROPERTIES,
     ZAB,
     ZAB_EQUAL_QUORUMS,
+    ZAB_STANDALONE,
     DiskContents,
     disk_contents,
     reads_of,
@@ -89,6 +90,34 @@ def _leader_log_completeness(_: Setup) -> Condition:
         return None
 
     return Condition(_PAST, check)
+
+
+@zab_invariant(
+    "StandaloneLogCompleteness",
+    meaning="A server that starts standalone has every transaction that was committed before",
+    violation="a write that was committed is lost: a server starts standalone without it",
+    premise="A server runs standalone, and a transaction is committed",
+    requirements=("R9",),
+    source="This project: the counterpart of LeaderLogCompleteness, since a standalone server leads no epoch. "
+    "`ZooKeeperServer.loadData`",
+    notes="It has the transactions on its own disk, and asks no other server. So it must have them all before the "
+    "others stop.",
+    default=ZAB_STANDALONE,
+)
+def _standalone_log_completeness(setup: Setup) -> Condition:
+    def check(
+        begun_without: tuple[tuple[Sid, Txn], ...], committed: tuple[FirstCommit, ...], *standalone: bool
+    ) -> Answer:
+        if not begun_without:
+            return None if committed and any(standalone) else TRIVIAL
+        sid, txn = begun_without[0]
+        values = (("server", sid), ("missing", format_zxid(txn.zxid)))
+        return Finding("a server starts standalone without a transaction that was committed", values)
+
+    def runs_standalone(server: Server) -> bool:
+        return server.runs_standalone
+
+    return Condition(reads_of(setup, runs_standalone, HistoryPart.BEGUN_WITHOUT, HistoryPart.COMMITTED), check)
 
 
 @zab_invariant(

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Kind, Read
-from checker.models.ensemble.effects import Misapplied, up_to
+from checker.models.ensemble.effects import NO_EPOCH, Misapplied, memory_of, up_to
 from checker.models.ensemble.history import HistoryPart, part
 from checker.models.ensemble.setup import HISTORY, LINKS, Grain, Link, Setup, server_name
 from checker.models.ensemble.status import LEADING, ElectionStatus, election_status, is_established
@@ -48,6 +48,14 @@ ZAB: Scope[Setup] = Scope(
     "with `protocol: zab`",
     "speaks of servers that lead and follow",
     "write protocol: zab",
+)
+STANDALONE: Scope[Setup] = Scope(
+    lambda setup: any(view.standalone for view in setup.reachable_views),
+    "yes, if the file of some server makes it run standalone",
+)
+ZAB_STANDALONE: Scope[Setup] = Scope(
+    lambda setup: setup.zab is not None and STANDALONE.covers(setup),
+    "with `protocol: zab`, if the file of some server makes it run standalone",
 )
 ZAB_EQUAL_QUORUMS: Scope[Setup] = Scope(
     lambda setup: setup.zab is not None and len({view.quorums for view in setup.reachable_views}) <= 1,
@@ -85,7 +93,7 @@ def server_of(setup: Setup, value: Any, inside: tuple[str | int, ...] = ()) -> S
     """The id of a server of the scenario. Raises ParameterError."""
     if isinstance(value, bool) or value not in setup.sids:
         listed = ", ".join(map(str, setup.sids))
-        raise ParameterError(f"{quoted(value)} is no server here", f"write one of {listed}", inside)
+        raise ParameterError(f"{quoted(value)} is not a server here", f"write one of {listed}", inside)
     return int(value)
 
 
@@ -107,7 +115,9 @@ AWAY = "away"
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """A server that leads an established epoch, or has acknowledged its leader's NEWLEADER.
+    """A server that leads an established epoch, or has acknowledged its leader's NEWLEADER, or runs standalone.
+
+    The epoch of a standalone server is NO_EPOCH.
 
     `serves`: it is in BROADCAST. `delivered` are the transactions that it has committed, as a leader, or applied while
     serving, in the order of its log; `log` is every transaction that it has logged or asked its disk to log.
@@ -128,11 +138,12 @@ def server_status(server: Server) -> ServerStatus | str:
         serves = part_of.phase is LeaderPhase.BROADCAST
         log = logged_and_queued(server.durable, part_of.queue)
         delivered = up_to(log, part_of.committed) if serves else ()
-        return ServerStatus(True, server.sid, part_of.epoch, serves, delivered, log)
+        epoch = NO_EPOCH if server.runs_standalone else part_of.epoch
+        return ServerStatus(True, server.sid, epoch, serves, delivered, log)
     if isinstance(part_of, Learner) and part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
         log = logged_and_queued(server.durable, part_of.queue)
         serves = part_of.phase is LearnerPhase.BROADCAST
-        delivered = up_to(log, part_of.delivered) if serves else ()
+        delivered = up_to(memory_of(server), part_of.delivered) if serves else ()
         return ServerStatus(False, part_of.leader, part_of.epoch, serves, delivered, log)
     return AWAY
 
@@ -159,6 +170,8 @@ class SyncObligation(msgspec.Struct, frozen=True):
 def sync_obligation(server: Server) -> SyncObligation | str:
     """See `SyncObligation`."""
     own = server.zab
+    if server.runs_standalone:
+        return AWAY
     if isinstance(own, Leader):
         before = [txn.zxid for txn in server.durable.txns if epoch_of(txn.zxid) < own.epoch]
         began = own.phase is LeaderPhase.BROADCAST

@@ -35,7 +35,7 @@ class UnknownPropertyError(Exception):
 
     def __init__(self, name: object, known: Collection[str]) -> None:
         self.right = nearest(name, known)
-        self.what = f"there is no property {str(name)[:80]!r}"
+        self.what = f"unknown property {str(name)[:80]!r}"
         super().__init__(f"{self.what}; {self.right}")
 
 

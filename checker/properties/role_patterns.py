@@ -22,7 +22,8 @@ from spec.election.vote import ServerState
 from spec.quorum import Sid, View
 
 DOWN = "down"
-STATES = tuple(state.name for state in ServerState)
+STANDALONE = "STANDALONE"
+STATES = (*(state.name for state in ServerState), STANDALONE)
 FORM = f"write {', '.join(STATES)} or {DOWN}, with the leader's id after it if that matters (FOLLOWING 3)"
 
 
@@ -38,7 +39,7 @@ class RoleCondition(NamedTuple):
         if isinstance(status, str):
             return self.state == DOWN
         return (
-            self.state in (None, status.state)
+            self.state in (None, STANDALONE if status.is_standalone else status.state)
             and self.leader in (None, status.leader)
             and self.view in (None, status.view)
         )
@@ -56,7 +57,7 @@ def fits(pattern: Pattern, statuses: Mapping[Sid, ElectionStatus | str]) -> bool
 def pattern_of(setup: Setup, value: Any) -> Pattern:
     """A pattern, from its value in a scenario."""
     if not isinstance(value, dict) or not value:
-        raise ParameterError("a map from servers to how they stand is wanted", "write {1: LEADING}")
+        raise ParameterError("a map from servers to their states is expected", "write {1: LEADING}")
     return {server_of(setup, key, (key,)): tuple(_conditions(setup, each, (key,))) for key, each in value.items()}
 
 
@@ -98,7 +99,7 @@ def _check_keys(value: Mapping[Any, Any], keys: tuple[str, ...], inside: tuple[s
     """Raise ParameterError for the first key that is not allowed."""
     for key in value:
         if key not in keys:
-            raise ParameterError("there is no such key", nearest(key, keys), (*inside, key))
+            raise ParameterError("unknown key", nearest(key, keys), (*inside, key))
 
 
 def _condition(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> RoleCondition:
@@ -110,7 +111,7 @@ def _condition(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> RoleC
     leader = None
     if len(words) == 2:
         leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)
-    return RoleCondition(DOWN if words[0] == DOWN else ServerState[words[0]], leader)
+    return RoleCondition(words[0] if words[0] in (DOWN, STANDALONE) else ServerState[words[0]], leader)
 
 
 def _view(setup: Setup, name: Any, inside: tuple[str | int, ...]) -> View:
@@ -204,7 +205,7 @@ def _bucket(setup: Setup, value: Any, sid: Sid) -> Bucket:
         raise ParameterError("a bucket has a state and votes, and nothing else", _BUCKET_FORM, (sid,))
     state = value["state"]
     if state not in STATES:
-        raise ParameterError(f"{quoted(state)} is no state", nearest(state, STATES), (sid, "state"))
+        raise ParameterError(f"{quoted(state)} is not a state", nearest(state, STATES), (sid, "state"))
     votes = {}
     for sender, vote in value["votes"].items():
         inside = (sid, "votes", sender)
@@ -216,7 +217,7 @@ def _vote(setup: Setup, vote: Any, inside: tuple[str | int, ...]) -> tuple[int, 
     if isinstance(vote, list) and len(vote) == 2 and type(vote[0]) is int:
         return vote[0], server_of(setup, vote[1], (*inside, 1))
     if isinstance(vote, list):
-        raise ParameterError(f"{quoted(vote)} is no vote", _BUCKET_FORM, inside)
+        raise ParameterError(f"{quoted(vote)} is not a vote", _BUCKET_FORM, inside)
     leader = server_of(setup, vote, inside)
     return next(member.durable.last_zxid for member in setup.members if member.sid == leader), leader
 

@@ -16,21 +16,23 @@ from dataclasses import dataclass, replace
 
 from checker.engine import Discovery, Finding, Model, Property
 from checker.engine.semantics import read
-from checker.job import Job, Json
+from checker.job import Job, Json, Likeness
 from checker.models.ensemble import Grain, HistoryError, NotRefinedError, Setup, ensemble, refine
-from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, UNLIMITED, Section
+from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, UNLIMITED, Action, Section
 from checker.models.ensemble.rules import may_be_silent
 from checker.present.ensemble import EnsemblePresenter
 from checker.properties import ENSEMBLE_PROPERTIES
-from checker.scenario.ensemble_setup import setup_of, with_variants
+from checker.scenario.ensemble_setup import setup_of, with_release, with_variants
 from checker.scenario.kind import ScenarioKind
 from checker.scenario.restrictions import with_fast_network, with_opening
 from checker.scenario.schema import Scenario
-from checker.scenario.yaml_lines import nearest, variant_names
+from checker.scenario.yaml_lines import LikeError, NoEffect, like_named, nearest, variant_names
 from spec.zab.state import ZabRules
 
 FAST = "fast"
 NETWORKS = ("any", FAST)
+OF_DEFECTS = frozenset({Action.SYNC_LATE, Action.RESUME})
+"""The actions that exist with some defects only; those of a release need not all show in a run."""
 REFINED = "refined"
 """The kind of the source of a refined job."""
 
@@ -43,11 +45,29 @@ class EnsembleKind(ScenarioKind[Scenario]):
     def describe(self) -> Job:
         """The job of the ensemble, with its restrictions."""
         setup = with_variants(setup_of(self.keys, self.document, self.files, self.variants()), self.added)
+        setup, like = self._with_release(setup)
         model = self._model(setup, tuple(self.properties(ENSEMBLE_PROPERTIES, setup)))
         if self._is_fast(setup):
             model = with_fast_network(model, setup)
         model, steps = with_opening(model, self.keys.opening, setup, self.document)
-        return ensemble_job(self.name, model, setup, self.source, opening=steps, fast=self.keys.network == FAST)
+        fast = self.keys.network == FAST
+        return ensemble_job(self.name, model, setup, self.source, opening=steps, fast=fast, like=like)
+
+    def _with_release(self, setup: Setup) -> tuple[Setup, Likeness | None]:
+        """Add the defects of the release that the scenario or the caller names.
+
+        Raises ScenarioError for the key of the scenario, and LikeError for the release of the caller.
+        """
+        key = self.keys.like
+        if key is None:
+            return (setup, None) if self.like is None else with_release(setup, self.like)
+        try:
+            with_defects = with_release(setup, like_named(key))
+        except LikeError as error:
+            raise self.document.error(("like",), error.reason.what, error.reason.right) from None
+        if self.like is not None and str(self.like) != key:
+            raise LikeError(str(self.like), NoEffect(f"the scenario is like {key}", "leave one of them out"))
+        return with_defects
 
     def _model(self, setup: Setup, properties: tuple[Property, ...]) -> Model:
         try:
@@ -61,12 +81,19 @@ class EnsembleKind(ScenarioKind[Scenario]):
             what = f"{network[:60]!r} is no kind of network"
             raise self.document.error(("network",), what, nearest(network, NETWORKS))
         if network == FAST and setup.grain is Grain.ORACLE:
-            raise self.document.error(("network",), "with the oracle there are no messages", "write grain: fine")
+            raise self.document.error(("network",), "the oracle has no messages", "write grain: fine")
         return network == FAST
 
 
 def ensemble_job(
-    name: str, model: Model, setup: Setup, source: Mapping[str, Json], *, opening: int = 0, fast: bool = False
+    name: str,
+    model: Model,
+    setup: Setup,
+    source: Mapping[str, Json],
+    *,
+    opening: int = 0,
+    fast: bool = False,
+    like: Likeness | None = None,
 ) -> Job:
     """The job of a model of an ensemble, with its refinement if its grain is the oracle; see `bounds_of`."""
     job = Job(
@@ -75,10 +102,11 @@ def ensemble_job(
         presenter=EnsemblePresenter(model, setup),
         source=source,
         grain=setup.grain.value,
-        bounds=bounds_of(setup, opening, fast=fast),
+        bounds=bounds_of(setup, opening, fast=fast, like=like),
         actions=model.actions,
         faults=FAULT_ACTIONS,
-        allowed_silent=may_be_silent(setup),
+        allowed_silent=may_be_silent(setup) | (frozenset() if like is None else OF_DEFECTS),
+        like=like,
     )
     return replace(job, refinement=OracleRefinement(job, setup)) if setup.grain is Grain.ORACLE else job
 
@@ -97,14 +125,14 @@ class OracleRefinement:
     def found(self, found: Discovery) -> tuple[Job, Discovery]:
         """The same finding at the end of a fine run. Raises NotRefinedError."""
         if found.prop.kind.is_liveness:
-            raise NotRefinedError("a run that never ends is told by the steps that were explored")
+            raise NotRefinedError("an endless run has only the steps of the oracle")
         model = self._model()
         path = refine(model, found.path)
         prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
         arguments = read(model, prop.reads, path[-1].row)
         finding = None if arguments is None else prop.check(*arguments)
         if not isinstance(finding, Finding):
-            raise NotRefinedError(f"the run was told message by message, and {prop.name} finds nothing at its end")
+            raise NotRefinedError(f"the run message by message does not end in a finding of {prop.name}")
         return self._job(model), Discovery(prop, finding, len(path) - 1, path)
 
     def _fine(self) -> Setup:
@@ -120,7 +148,8 @@ class OracleRefinement:
             presenter=EnsemblePresenter(model, self._fine()),
             source={"kind": REFINED, "of": self.coarse.source},
             grain="fine, along a run by the oracle",
-            bounds=bounds_of(self._fine(), 0),
+            bounds=bounds_of(self._fine(), 0, like=self.coarse.like),
+            like=self.coarse.like,
         )
 
 
@@ -137,8 +166,11 @@ _LEFT_OUT = (
 """The parts of the real server that the specification of leading and following, and of its connections, omits."""
 
 
-def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, ...]:
-    """The bounds of a setup; `opening` is the number of steps in a fixed order, `fast` selects the fast network."""
+def bounds_of(setup: Setup, opening: int, *, fast: bool = False, like: Likeness | None = None) -> tuple[str, ...]:
+    """The bounds of a setup; `opening` is the number of steps in a fixed order, `fast` selects the fast network.
+
+    The variants of `like` are named with their release.
+    """
     said = [] if setup.zab else ["epochs and zxids stay as given: only the election is explored"]
     said.append(_at_most(Section.FAULTS, setup) or NO_FAULTS)
     if setup.plan:
@@ -155,8 +187,12 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False) -> tuple[str, .
         said.append("no wait ends and no operator acts while a notification is in flight")
     if opening:
         said.append(f"the first {opening} steps in one order")
-    if setup.variants:
-        said.append(f"with {variant_names(setup.variants)}")
+    if like is not None:
+        said.append(f"like {like.release}: with {', '.join(like.variants)}")
+        said += [f"like {like.release}, without {name}: {reason}" for name, reason in like.idle.items()]
+    others = [each for each in setup.variants if like is None or each.value not in like.variants]
+    if others:
+        said.append(f"with {variant_names(others)}")
     return tuple(said)
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from checker.models.ensemble import Budgets, File, Grain, PlannedAction, Prologue, Setup
+from checker.job import Likeness
+from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup
 from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
 from checker.scenario.files import Files, with_needed_addresses
 from checker.scenario.kind import word
@@ -33,9 +34,11 @@ from checker.scenario.schema import (
     decode,
 )
 from checker.scenario.servers import members_of
-from checker.scenario.yaml_lines import NoEffect, Path, VariantError, YamlDocument, one_of, position
+from checker.scenario.yaml_lines import LikeError, NoEffect, Path, VariantError, YamlDocument, one_of, position
+from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
+from spec.releases import Release, defects_of
 from spec.variants import DESCRIBED, Area, Variant
 from spec.zab.state import ZabRules
 
@@ -44,7 +47,7 @@ AT_LEADER, ANYWHERE = "leader", "anywhere"
 WITHOUT_LIMIT = "unlimited"  # the number of notification timeouts
 PACKETS, ONE_STEP = "packets", "one-step"
 ELECTIONS = 3  # the budget of elections by the oracle, unless the scenario gives one
-KEPT, EMPTY = "kept", "empty"  # the disk of a server that starts
+KEPT, EMPTY, EARLIER = "kept", "empty", "earlier"  # the disk of a server that starts
 _OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
 """The keys, with `workload`, that concern only leading and following."""
 
@@ -60,6 +63,7 @@ OF_THE_DISK = frozenset(
 """Variants that differ from the protocol only while a requested disk operation is not complete."""
 
 
+NO_DEFECT = NoEffect("it has no known defect that is a variant", "leave it out")
 _ELSEWHERE = {
     Area.SERVICE: "add it to a scenario with the key service",
     Area.RECIPES: "add it to a scenario with the key recipe",
@@ -79,7 +83,7 @@ def setup_of(scenario: Scenario, document: YamlDocument, files: Files, variants:
             members,
             grain,
             tuple(_history(scenario, document, sids)),
-            tuple(_Plan(document, files, {member.sid: member.file for member in members}).read(scenario.plan)),
+            tuple(_Plan(document, files, members).read(scenario.plan)),
             budgets_of(scenario, document, grain),
             scenario.rounds,
             _channels(scenario, document),
@@ -111,14 +115,20 @@ def _history(scenario: Scenario, document: YamlDocument, sids: tuple[Sid, ...]) 
 def check_server(document: YamlDocument, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
     """Raise ScenarioError unless the scenario has that server."""
     if sid not in sids:
-        raise document.error(path, f"there is no server {sid} here", one_of(map(str, sids)))
+        raise document.error(path, f"unknown server {sid}", one_of(map(str, sids)))
 
 
 class _Plan:
     """Read the plan; `after` are the servers that must have rejoined before the next action."""
 
-    def __init__(self, document: YamlDocument, files: Files, boots_with: dict[Sid, File]) -> None:
-        self._document, self._files, self._boots_with = document, files, boots_with
+    def __init__(self, document: YamlDocument, files: Files, members: Iterable[Member]) -> None:
+        self._document, self._files = document, files
+        self._boots_with: dict[Sid, File] = {}
+        self._disks: dict[tuple[Sid, str], Durable | None] = {}
+        for member in members:
+            self._boots_with[member.sid] = member.file
+            self._disks[member.sid, EMPTY] = Durable()
+            self._disks[member.sid, EARLIER] = member.durable
         self._after: tuple[Sid, ...] = ()
 
     def read(self, plan: list[Any]) -> Iterable[PlannedAction]:
@@ -135,8 +145,8 @@ class _Plan:
         sid: Sid = getattr(entry, name)
         check_server(self._document, sid, self._boots_with, (*path, name))
         wait = word(self._document, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
-        disk = word(self._document, entry.disk or KEPT, [KEPT, EMPTY], (*path, "disk"))
-        if name == "stop" and (entry.file or wait == "rejoined" or disk == EMPTY):
+        disk = word(self._document, entry.disk or KEPT, [KEPT, EMPTY, EARLIER], (*path, "disk"))
+        if name == "stop" and (entry.file or wait == "rejoined" or disk != KEPT):
             raise self._document.error(path, "a server that is stopped loads no file", "write restart or start")
         after, self._after = self._after, (sid,) if wait == "rejoined" else ()
         if name in ("restart", "stop"):
@@ -145,7 +155,7 @@ class _Plan:
         if name in ("restart", "start"):
             if entry.file:
                 self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
-            yield PlannedAction("start", sid, self._boots_with[sid], after, empty=disk == EMPTY)
+            yield PlannedAction("start", sid, self._boots_with[sid], after, self._disks.get((sid, disk)))
 
 
 def _check_running(setup: Setup, document: YamlDocument) -> None:
@@ -253,16 +263,45 @@ def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
     if variant in OF_THE_DISK and not setup.zab.asynchronous_disk:
         return NoEffect("it changes nothing where the disk is never late", "write disk: async")
     if variant is Variant.SYNC_FROM_APPLIED and not setup.zab.asynchronous_commits:
-        return NoEffect("it changes nothing where what is committed is applied at once", "write commits: async")
+        return NoEffect("it changes nothing where commits are applied immediately", "write commits: async")
+    if variant is Variant.TREE_AHEAD_OF_LOG and Variant.SYNC_FROM_APPLIED not in setup.variants:
+        what = "it changes nothing where no committed transaction follows a TRUNC"
+        return NoEffect(what, f"add the variant {Variant.SYNC_FROM_APPLIED.value}")
+    if variant is Variant.DISK_ERROR_KEEPS_TREE and not setup.budgets.full_disks:
+        return NoEffect("it changes nothing where no disk fails", "write faults: {full_disks: 1}")
     return None
 
 
 def with_variants(setup: Setup, added: Iterable[Variant]) -> Setup:
     """The setup with these variants added. Raises VariantError for a variant that changes nothing there."""
-    variants = setup.variants | frozenset(added)
-    for variant in sorted(variants, key=lambda each: each.value):
-        reason = why_no_effect(variant, setup)
+    with_all = _with_all(setup, added)
+    for variant in sorted(with_all.variants, key=lambda each: each.value):
+        reason = why_no_effect(variant, with_all)
         if reason is not None:
             raise VariantError(variant.value, reason)
+    return with_all
+
+
+def _with_all(setup: Setup, added: Iterable[Variant]) -> Setup:
+    """The setup with these variants, unchecked."""
+    variants = setup.variants | frozenset(added)
     zab = None if setup.zab is None else msgspec.structs.replace(setup.zab, variants=variants)
     return replace(setup, variants=variants, zab=zab)
+
+
+def with_release(setup: Setup, release: Release) -> tuple[Setup, Likeness]:
+    """The setup with the known defects of a release that may change something there, and what was added.
+
+    Raises LikeError if none of them may.
+    """
+    defects, idle = list(defects_of(release)), dict[Variant, NoEffect]()
+    while reasons := {
+        each: reason for each in defects if (reason := why_no_effect(each, _with_all(setup, defects))) is not None
+    }:  # a defect may need another one
+        idle |= reasons
+        defects = [each for each in defects if each not in idle]
+    if not defects:
+        raise LikeError(str(release), next(iter(idle.values()), NO_DEFECT))
+    names = tuple(each.value for each in defects)
+    left_out = {each.value: reason.what for each, reason in idle.items()}
+    return _with_all(setup, defects), Likeness(str(release), names, left_out)

@@ -46,15 +46,15 @@ class Files:
         except (FolderError, TooLargeError) as error:
             raise self._document.error(path, f"{name!r}: {error}", "name a zoo.cfg") from None
         if text is None:
-            raise self._document.error(path, f"there is no file {name!r}", self._similar(name))
+            raise self._document.error(path, f"no such file: {name!r}", self._similar(name))
         config = parse_zoo_cfg(text, file=name, read=self._text, complete=False)
-        if sid not in config.view.members:
+        if sid not in config.view.members and (config.servers or config.distributed):
             listed = ", ".join(f"server.{each}" for each in sorted(config.view.members)) or "no server"
             what = f"{name} names {listed}, and this is server {sid}"
             raise self._document.error(path, what, f"name a file with a line server.{sid}")
         # Parsed again with its myid: this finds the mistakes that concern this server only.
-        parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
-        return File(name, replace(config.view, addresses=config.peer_addresses))
+        own = parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
+        return File(name, replace(own.effective_view, addresses=own.peer_addresses if own.distributed else None))
 
     def _similar(self, name: str) -> str:
         """Return the advice for an unknown name: similar names, or all names if they are few."""

@@ -5,7 +5,7 @@ violations, and the actions that may not fire. Rules of this module:
 
 - Each property is of the kind of its list, and names are unique.
 - An error names the line of the item that is wrong, and the nearest valid name.
-- The expectations of a scenario do not apply to a run with an added variant.
+- The expectations of a scenario do not apply to a run with an added variant, or with the defects of an added release.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ from checker.job import Job, Json, Verdict
 from checker.properties.registry import ParameterError, Registry, UnknownPropertyError
 from checker.scenario.files import Files
 from checker.scenario.schema import Common, LimitsEntry, decode
-from checker.scenario.yaml_lines import NoEffect, Path, VariantError, YamlDocument, nearest, position, variant_names
+from checker.scenario.yaml_lines import (
+    LikeError,
+    NoEffect,
+    Path,
+    VariantError,
+    YamlDocument,
+    nearest,
+    position,
+    variant_names,
+)
+from spec.releases import Release
 from spec.variants import Variant
 
 Keys = TypeVar("Keys", bound=Common)
@@ -39,9 +49,14 @@ class ScenarioKind(ABC, Generic[Keys]):
     schema: ClassVar[type[Common]]
 
     def __init__(
-        self, document: YamlDocument, files: Files, source: Mapping[str, Json], added: frozenset[Variant]
+        self,
+        document: YamlDocument,
+        files: Files,
+        source: Mapping[str, Json],
+        added: frozenset[Variant],
+        like: Release | None,
     ) -> None:
-        self.document, self.files, self.source, self.added = document, files, source, added
+        self.document, self.files, self.source, self.added, self.like = document, files, source, added, like
         self.keys: Keys = decode(self.schema, document, document.value, ())  # type: ignore[assignment]
 
     @abstractmethod
@@ -54,20 +69,22 @@ class ScenarioKind(ABC, Generic[Keys]):
         Raises ScenarioError, spec.config.ConfigError and VariantError.
         """
         job = self.describe()
+        changed = bool(self.added) or self.like is not None
         return replace(
             job,
             limits=self._limits(),
-            expected=None if self.added else self._expected_verdict(),
-            violations=None if self.added else self._expected_violations(job.model.properties),
+            expected=None if changed else self._expected_verdict(),
+            violations=None if changed else self._expected_violations(job.model.properties),
             until_witnessed=self.keys.until_witnessed,
             allowed_silent=job.allowed_silent | self._may_not_fire(job.actions),
         )
 
     @property
     def name(self) -> str:
-        """The name of the scenario or of its file, with the added variants."""
+        """The name of the scenario or of its file, with the added variants and the added release."""
         with_variants = f" with {variant_names(self.added)}" if self.added else ""
-        return (self.keys.name or FilePath(self.document.file).stem) + with_variants
+        like = f" like {self.like}" if self.like else ""
+        return (self.keys.name or FilePath(self.document.file).stem) + like + with_variants
 
     # Properties.
 
@@ -121,8 +138,12 @@ class ScenarioKind(ABC, Generic[Keys]):
     def refuse_without_effect(self, why_no_effect: Callable[[Variant], NoEffect | None]) -> None:
         """Reject a variant that would change nothing, named by the scenario or added to it.
 
-        Raises ScenarioError with the line of a variant of the scenario, and VariantError for an added one.
+        Raises ScenarioError with the line of a variant of the scenario, and VariantError for an added one. For
+        scenarios of clients: an added release, whose defects are those of servers, is a LikeError.
         """
+        if self.like is not None:
+            what = "it changes nothing where clients are explored and no servers"
+            raise LikeError(str(self.like), NoEffect(what, "name a scenario with protocol: zab"))
         for number, name in enumerate(self.keys.variants):
             reason = why_no_effect(Variant(name))
             if reason is not None:
@@ -149,7 +170,7 @@ class ScenarioKind(ABC, Generic[Keys]):
             return None
         found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
         if found is None or not float(found[1]):
-            what = f"{str(memory)[:40]!r} is no size"
+            what = f"{str(memory)[:40]!r} is not a size"
             raise self.document.error(("limits", "memory"), what, "write it like 500MB or 2GB")
         return int(float(found[1]) * _UNITS[(found[2] or "B").upper()])
 
@@ -180,7 +201,7 @@ class ScenarioKind(ABC, Generic[Keys]):
                 raise self.document.error((*path, name), what, nearest(name, names))
             if type(depth) is not int or depth < 0:
                 right = "write a whole number from 0"
-                raise self.document.error((*path, name), "the depth is no number of steps", right)
+                raise self.document.error((*path, name), "the depth is not a number of steps", right)
         return stated
 
     def _may_not_fire(self, known: frozenset[str]) -> frozenset[str]:

@@ -5,8 +5,8 @@
     from_source(job.source)       the same, from the source of a job or a trace
 
 A scenario with the key `recipe` describes clients with a recipe, one with the key `service` describes clients of a
-service, and any other describes an ensemble. Each function takes variants to add to those of the scenario; the expected
-verdict of the scenario does not apply to such a run.
+service, and any other describes an ensemble. Each function takes variants to add to those of the scenario, and a
+release whose defects the run is to have; the expected verdict of the scenario does not apply to such a run.
 
 `Job.source` holds every text that was read, so a job can be made again from its result alone. The modules of the three
 kinds are imported on first use: a command that ends in an error stays fast.
@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 from checker.job import Job, Json
 from checker.scenario.files import Files, Read, beside, names_beside
 from checker.scenario.schema import RECIPE, SERVICE
-from checker.scenario.yaml_lines import ScenarioError, read_yaml, variant_named
+from checker.scenario.yaml_lines import ScenarioError, like_named, read_yaml, variant_named
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
+from spec.releases import Release
 from spec.variants import Variant
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 KIND = "scenario"
 
 
-def load(path: FilePath, added: Iterable[Variant] = ()) -> Job:
-    """Return the job of a scenario file, with these variants added.
+def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = None) -> Job:
+    """Return the job of a scenario file, with these variants and the defects of a release added.
 
     Raises ScenarioError, spec.config.ConfigError for a file it names, and VariantError for a variant that changes
-    nothing in it.
+    nothing in it, or a release without a defect that changes something.
     """
     try:
         text = read_bytes(path, SCENARIO).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
@@ -50,40 +51,50 @@ def load(path: FilePath, added: Iterable[Variant] = ()) -> Job:
     except OSError as error:
         raise ScenarioError(str(path), 0, "", f"it cannot be read ({error.strerror})", "name a file") from None
     except ValueError:
-        raise ScenarioError(path.name, 0, "", "it is no text in UTF-8", "save it as UTF-8") from None
-    return _job(text, beside(path), path.name, known, frozenset(added))
+        raise ScenarioError(path.name, 0, "", "it is not a text in UTF-8", "save it as UTF-8") from None
+    return _job(text, beside(path), path.name, known, frozenset(added), like)
 
 
-def from_text(text: str, read: Read, file: str = "scenario.yaml", added: Iterable[Variant] = ()) -> Job:
+def from_text(
+    text: str,
+    read: Read,
+    file: str = "scenario.yaml",
+    added: Iterable[Variant] = (),
+    like: Release | None = None,
+) -> Job:
     """Return the job of the text of a scenario; `read` returns the zoo.cfg files. Raises as `load` does."""
-    return _job(text, read, file, (), frozenset(added))
+    return _job(text, read, file, (), frozenset(added), like)
 
 
 def from_source(source: Mapping[str, Json]) -> Job:
     """Return the job of a source. Raises as `load` does, also for a malformed source."""
     text, file, files = source.get("text"), source.get("file"), source.get("files")
-    added = source.get("variants", [])
+    added, like = source.get("variants", []), source.get("like")
     if (
         source.get("kind") != KIND
         or not isinstance(text, str)
         or not isinstance(files, Mapping)
         or not isinstance(added, list)
+        or not isinstance(like, str | None)
     ):
         right = "take the source of a job that was made from a scenario"
-        raise ScenarioError(str(file), 0, "source", "this is no source of a scenario", right)
+        raise ScenarioError(str(file), 0, "source", "this is not a source of a scenario", right)
     texts = {str(name): each for name, each in files.items() if isinstance(each, str)}
-    return _job(text, texts.get, str(file), tuple(texts), frozenset(variant_named(str(name)) for name in added))
+    variants = frozenset(variant_named(str(name)) for name in added)
+    return _job(text, texts.get, str(file), tuple(texts), variants, None if like is None else like_named(like))
 
 
-def _job(text: str, read: Read, file: str, known: tuple[str, ...], added: frozenset[Variant]) -> Job:
+def _job(
+    text: str, read: Read, file: str, known: tuple[str, ...], added: frozenset[Variant], like: Release | None
+) -> Job:
     document = read_yaml(text, file)
     files = Files(document, read, known)
-    source = _source(file, text, files, added)
+    source = _source(file, text, files, added, like)
     keys = document.value
     if not isinstance(keys, dict):
         what = "it is empty" if keys is None else "it is not a map of keys"
         raise ScenarioError(file, 0, "", what, "write a scenario with the keys file and servers")
-    return _kind_of(keys)(document, files, source, added).job()
+    return _kind_of(keys)(document, files, source, added, like).job()
 
 
 def _kind_of(keys: Container[object]) -> type[ScenarioKind[Any]]:
@@ -101,10 +112,14 @@ def _kind_of(keys: Container[object]) -> type[ScenarioKind[Any]]:
     return EnsembleKind
 
 
-def _source(file: str, text: str, files: Files, added: frozenset[Variant]) -> dict[str, Json]:
+def _source(file: str, text: str, files: Files, added: frozenset[Variant], like: Release | None) -> dict[str, Json]:
     """Return the source of the job; `files.texts` fills up while the job is made."""
-    source = {"kind": KIND, "file": file, "text": text, "files": files.texts}
-    return {**source, "variants": sorted(variant.value for variant in added)} if added else source
+    source: dict[str, Json] = {"kind": KIND, "file": file, "text": text, "files": files.texts}
+    if added:
+        source["variants"] = sorted(variant.value for variant in added)
+    if like is not None:
+        source["like"] = str(like)
+    return source
 
 
 FOLDER = "scenarios"

@@ -91,16 +91,16 @@ def why_no_effect(variant: Variant, setup: RecipeSetup) -> NoEffect | None:
     if variant in OF_LOCKS and not setup.again:
         return NoEffect("it changes nothing where a lock is taken once", "write recipe: lock, and again: 1")
     if variant in QUEUE_VARIANTS and variant not in recipe.variants:
-        return NoEffect("it changes nothing where there is no queue", "write another recipe")
+        return NoEffect("it changes nothing in a recipe without a queue", "write another recipe")
     if variant is Variant.SEARCH_WITHOUT_SYNC and not setup.lag:
         return NoEffect("it changes nothing where no server lags", "write lag: true, and servers: 2")
     if variant is Variant.LEAD_UNANNOUNCED and variant not in recipe.variants:
         return NoEffect("it changes nothing where leaders are not announced", "write recipe: fair-election")
     if variant is Variant.OLD_TOKEN and not (setup.exclusive.requeues and setup.writes):
         right = "write recipe: leader-latch, and writes: 1"
-        return NoEffect("it changes nothing where nobody queues anew and writes", right)
+        return NoEffect("it changes nothing where no client queues anew and writes", right)
     if variant is Variant.NO_FENCING and not setup.writes:
-        return NoEffect("it changes nothing where nobody writes", "write writes: 1")
+        return NoEffect("it changes nothing where no client writes", "write writes: 1")
     if variant not in recipe.variants:
         return NoEffect(f"it changes nothing in a {recipe.name}", "write another recipe")
     return None

@@ -99,7 +99,7 @@ def request_of(words: Any) -> Record:
 def _request(words: str) -> Record:
     name, *rest = words.split() or [""]
     if name not in _REQUESTS:
-        raise RequestError(f"{words!r}: there is no request {name!r}", nearest(name, _REQUESTS))
+        raise RequestError(f"{words!r}: unknown request {name!r}", nearest(name, _REQUESTS))
     make, options = _REQUESTS[name]
     if name == "close":
         if rest:
@@ -218,7 +218,7 @@ def expected_of(step: tuple[Record, ...], text: str) -> Expected:
         word, *rest = one.split() or [""]
         name = word.lower()
         if name not in CODES:
-            raise RequestError(f"there is no error code {word!r}", nearest(word, SPELLED.values()))
+            raise RequestError(f"unknown error code {word!r}", nearest(word, SPELLED.values()))
         if rest and CODES[name] is not Code.OK:
             raise RequestError(f"{one.strip()!r}", "only ok is followed by fields, like `ok version=0`")
         codes.append(CODES[name])
@@ -235,5 +235,5 @@ def _field(text: str, request: type[Record]) -> tuple[str, str]:
     if name not in known:
         raise RequestError(f"{text!r}: the reply to {request.__name__} has no field {name!r}", nearest(name, known))
     if not equals:
-        raise RequestError(f"{text!r}: there is no value", f"write it behind the name, like `{name}=0`")
+        raise RequestError(f"{text!r}: the value is missing", f"write it behind the name, like `{name}=0`")
     return name, value

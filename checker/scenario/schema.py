@@ -7,7 +7,7 @@
     opening                the first steps in one given order, shown in traces
     protocol, discovery, disk, commits, clients, workload
                            whether servers lead and follow after their election, and the requests to them
-    grain, network, rounds, elections, channel, faults, variants
+    grain, network, rounds, elections, channel, faults, variants, like
     always, sometimes, final
                            invariants, witnesses of possibility, and conditions on states without a next step
     recoverable, eventually
@@ -72,6 +72,7 @@ class Scenario(Common, kw_only=True):
     elections: int | None = None
     channel: Any = msgspec.UNSET
     faults: Any = msgspec.UNSET
+    like: str | None = None
 
 
 class RecipeScenario(Common, kw_only=True):
@@ -144,7 +145,8 @@ class HistoryEntry(msgspec.Struct):
 class PlanEntry(msgspec.Struct):
     """One of `restart`, `stop` and `start`; the next action may wait until the server has rejoined.
 
-    `disk` is `kept` or `empty`: whether the server starts with its data, or with an empty data directory.
+    `disk` is `kept`, `empty` or `earlier`: whether the server starts with its data, with an empty data directory, or
+    with the disk that it has at the beginning of the scenario.
     """
 
     restart: int | None = None
@@ -210,10 +212,10 @@ def decode(kind: type[T], document: YamlDocument, value: Any, path: Path) -> T:
     """A map as a struct. Raises ScenarioError with the line of the first error."""
     fields = tuple(sorted(kind.__struct_fields__, key=lambda name: name in Common.__struct_fields__))  # its own first
     if not isinstance(value, dict):
-        raise document.error(path, f"{_type_name(value)} stands where a map is wanted", _keys_of(fields))
+        raise document.error(path, f"{_type_name(value)} is here where a map is expected", _keys_of(fields))
     for key in value:
         if key not in fields:
-            raise document.error((*path, key), "there is no such key", _instead_of(key, kind, fields))
+            raise document.error((*path, key), "unknown key", _instead_of(key, kind, fields))
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:

@@ -2,7 +2,7 @@
 
 Rules of this module: a disk must be one with which a server starts. `QuorumPeer.loadDataBase` refuses a currentEpoch
 beyond the acceptedEpoch, or behind the last zxid, and so does this module. The second check applies only where servers
-lead and follow, since an election compares any votes.
+lead and follow, since an election compares any votes, and not to a server that runs standalone, which reads no epoch.
 """
 
 from __future__ import annotations
@@ -37,15 +37,19 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
         seen.add(sid)
         value = None if alone else servers[sid]
         entry = decode(ServerEntry, document, {} if value is None else value, path)
-        durable = _durable(document, entry, path, leads_and_follows=scenario.protocol == ZAB)
         name = entry.file or scenario.file
         if name is None:
             raise document.error(path, "it has no file", "give it a file, or all servers one: file: zoo.cfg")
         place = (*path, "file") if entry.file else ("file",)
+        file = files.file(name, sid, place)
+        leads_and_follows = scenario.protocol == ZAB
+        durable = _durable(document, entry, path, leads_and_follows=leads_and_follows)
+        if leads_and_follows and not file.view.standalone:
+            _check_epoch(document, durable, path)
         others = [
             files.file(other, sid, (*path, "other_files", position(n))) for n, other in enumerate(entry.other_files)
         ]
-        yield Member(sid, files.file(name, sid, place), durable, entry.late, tuple(others))
+        yield Member(sid, file, durable, entry.late, tuple(others))
 
 
 def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
@@ -61,12 +65,15 @@ def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_an
             what = f"the acceptedEpoch {accepted} is less than the currentEpoch {epoch}"
             raise document.error((*path, "accepted_epoch"), what, f"write {epoch} or more")
     snapshot = _zxid(document, entry.zxid, (*path, "zxid"))
-    durable = Durable(accepted, epoch, snapshot, tuple(_log(document, entry.log, snapshot, (*path, "log"))))
-    last = durable.last_zxid
-    if leads_and_follows and epoch_of(last) > epoch:
+    return Durable(accepted, epoch, snapshot, tuple(_log(document, entry.log, snapshot, (*path, "log"))))
+
+
+def _check_epoch(document: YamlDocument, durable: Durable, path: Path) -> None:
+    """Refuse a disk with which no member of an ensemble starts (`QuorumPeer.loadDataBase`)."""
+    last, epoch = durable.last_zxid, durable.current_epoch
+    if epoch_of(last) > epoch:
         what = f"the currentEpoch {epoch} is behind the last zxid {format_zxid(last)}, and no server starts so"
         raise document.error(path, what, f"write epoch: {epoch_of(last)}, or more")
-    return durable
 
 
 def _epoch(document: YamlDocument, epoch: int, path: Path) -> int:
@@ -103,5 +110,5 @@ def _zxid(document: YamlDocument, written: int | str, path: Path) -> int:
         zxid = (int(parts[1]) << 32) + counter if parts and counter < 1 << 32 else -1
     if not 0 <= zxid <= LARGEST:
         right = "write a number, as 0x100000003, or epoch:counter, as 1:3"
-        raise document.error(path, f"{str(written)[:40]!r} is no zxid", right)
+        raise document.error(path, f"{str(written)[:40]!r} is not a zxid", right)
     return zxid

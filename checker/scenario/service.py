@@ -74,7 +74,7 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
         for number, server in enumerate(keys.at):
             if not 1 <= server <= keys.servers:
                 right = one_of(str(each) for each in range(1, keys.servers + 1))
-                raise document.error(("at", position(number)), f"there is no server {server} here", right)
+                raise document.error(("at", position(number)), f"unknown server {server}", right)
         if keys.at and len(keys.at) != len(scripts):
             what = f"{keys.at} names the first server of each of {len(scripts)} clients"
             raise document.error(("at",), what, "write as many as there are clients, or leave it out")
@@ -192,12 +192,12 @@ def why_no_effect(variant: Variant, setup: ServiceSetup, scripts: Sequence[Scrip
         Variant.EPHEMERAL_DIES_WITH_CONNECTION: _unless_ephemeral(asked) or _unless_lost(setup),
         Variant.TWO_CREATORS: _unless_lag(setup)
         or _unless(asked.creates or asked.sequential, "nothing is created", "create /a"),
-        Variant.ANSWERED_BEFORE_COMMIT: _unless_lag(setup) or _unless(asked.writes, "nobody writes", "set /a"),
+        Variant.ANSWERED_BEFORE_COMMIT: _unless_lag(setup) or _unless(asked.writes, "no client writes", "set /a"),
         Variant.REORDERED_REQUESTS: _unless(setup.pipelined, "clients wait for each answer", "pipeline: 2"),
-        Variant.SYNC_WITHOUT_WAITING: _unless_lag(setup) or _unless(asked.sync, "nobody syncs", "sync /a"),
+        Variant.SYNC_WITHOUT_WAITING: _unless_lag(setup) or _unless(asked.sync, "no client syncs", "sync /a"),
     }
     if variant not in unless:
-        return NoEffect("it is none of the service's", "write it in a scenario of an ensemble, or of a recipe")
+        return NoEffect("it is not a variant of the service", "write it in a scenario of an ensemble, or of a recipe")
     return unless[variant]
 
 
@@ -218,7 +218,7 @@ def _unless_kept(setup: ServiceSetup) -> NoEffect | None:
 
 
 def _unless_watched(asked: ScriptSummary) -> NoEffect | None:
-    return _unless(asked.watches > 0, "nobody watches", "get -w /a")
+    return _unless(asked.watches > 0, "no client watches", "get -w /a")
 
 
 def _unless_ephemeral(asked: ScriptSummary) -> NoEffect | None:

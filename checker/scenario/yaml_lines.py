@@ -23,6 +23,7 @@ import yaml
 
 from checker.printable import nearest, on_a_line, one_of
 from checker.user_files import SCENARIO, TooLargeError
+from spec.releases import Release, ReleaseError, release_named
 from spec.variants import Variant
 
 Path = tuple[str | int, ...]
@@ -73,9 +74,9 @@ class YamlDocument:
         """Store the line of a node. Raises ScenarioError for an alias or an explicit tag."""
         self.lines.setdefault(path, node.start_mark.line + 1)
         if id(node) in self._seen:
-            raise self.error(path, "an alias stands here", "write out what it stands for")
+            raise self.error(path, "an alias is used here", "write its value out")
         if node.tag not in _TAGS:
-            raise self.error(path, f"the tag {node.tag[:60]} stands here", "write the value without a tag")
+            raise self.error(path, f"the tag {node.tag[:60]} is used here", "write the value without a tag")
         self._seen.add(id(node))
 
     def line(self, path: Path) -> int:
@@ -123,9 +124,9 @@ def read_yaml(text: str, file: str) -> YamlDocument:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        raise ScenarioError(file, line, "", f"this is no YAML: {_said(error)}", "see the line named") from None
+        raise ScenarioError(file, line, "", f"invalid YAML: {_said(error)}", "see the line named") from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(file, 0, "", f"this is no YAML: {_first_line(error)}", "write plain text") from None
+        raise ScenarioError(file, 0, "", f"invalid YAML: {_first_line(error)}", "write plain text") from None
     document.value = None if node is None else _value(document, node, ())
     return document
 
@@ -195,9 +196,11 @@ def _scalar(document: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
 
 __all__ = [
     "EXIT_CODE",
+    "LikeError",
     "NoEffect",
     "ScenarioError",
     "VariantError",
+    "like_named",
     "nearest",
     "one_of",
     "variant_named",
@@ -234,13 +237,29 @@ class VariantError(Exception):
         self.name, self.reason = name, reason
 
 
+class LikeError(VariantError):
+    """A release that is not in the table, or whose defects change nothing in a run."""
+
+    def __init__(self, release: str, reason: NoEffect) -> None:
+        Exception.__init__(self, f"like {release}: {reason.what}; {reason.right}")
+        self.name, self.reason = release, reason
+
+
+def like_named(text: str) -> Release:
+    """The release of that number. Raises LikeError with the nearest ones."""
+    try:
+        return release_named(text)
+    except ReleaseError as error:
+        raise LikeError(text[:60], NoEffect(error.what, error.right)) from None
+
+
 def variant_named(name: str) -> Variant:
     """The variant of that name. Raises VariantError."""
     try:
         return Variant(name)
     except ValueError:
         right = nearest(name, [each.value for each in Variant])
-        raise VariantError(name[:60], NoEffect("there is none of that name", right)) from None
+        raise VariantError(name[:60], NoEffect("the name is unknown", right)) from None
 
 
 def variant_names(variants: Iterable[Variant]) -> str:

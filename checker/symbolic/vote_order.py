@@ -229,7 +229,7 @@ def _confirmed(cycle: Cycle) -> Cycle:
     """The cycle, after the specification has confirmed that each vote beats the next. Raises UndecidedError."""
     view = majority_view(vote.leader for vote in cycle.votes)
     if not all(is_better(view, one, other, cycle.variants) for one, other in cycle.steps):
-        raise UndecidedError(f"z3's answer {cycle} is no cycle: the translation is wrong")
+        raise UndecidedError(f"z3's answer {cycle} is not a cycle: the translation is wrong")
     return cycle
 
 

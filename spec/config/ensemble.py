@@ -198,7 +198,7 @@ def _check_participants(ensemble: Ensemble, file: str, findings: Findings, stand
         what = f"observers with {len(voters)} participant{'s' * (not voters)}"
         findings.error(file, 0, what, "add participants, or set standaloneEnabled=false if there is one")
     elif voters and not ensemble.view.contains_quorum(ensemble.view.voters):
-        findings.warn(file, 0, "all voters together are no quorum", "give weights above zero")
+        findings.warn(file, 0, "all voters together are not a quorum", "give weights above zero")
 
 
 class _HierarchyReader:

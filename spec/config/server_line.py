@@ -171,5 +171,5 @@ def _port(text: str, name: str) -> int:
     port = java_integer(text)
     if port is None or not 0 <= port <= 65535:
         hint = " without blanks" if text.strip(WHITE) != text else ""
-        raise BadServerLineError(f"{name} {text!r} is no port", f"write a number from 0 to 65535{hint}")
+        raise BadServerLineError(f"{name} {text!r} is not a port", f"write a number from 0 to 65535{hint}")
     return port

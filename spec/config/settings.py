@@ -115,7 +115,7 @@ class Settings:
             return number
         # The constructor has reported values that are not numbers.
         if java_integer(self.text(key) or "") is not None:
-            self.error(key, f"{number} is no port", "write a number from 0 to 65535")
+            self.error(key, f"{number} is not a port", "write a number from 0 to 65535")
         return None
 
     def others(self) -> tuple[tuple[str, str], ...]:

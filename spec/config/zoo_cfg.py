@@ -29,7 +29,7 @@ from spec.config.problems import Findings, Problem, java_integer
 from spec.config.properties import Property, last_of_each, read_properties
 from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, ServerLine, parse_role
 from spec.config.settings import Settings
-from spec.quorum import Addresses, Sid, View, addresses_of
+from spec.quorum import Addresses, Sid, View, addresses_of, standalone_view
 
 Read = Callable[[str], str | None]
 """Returns the text of the file with that name, or None. `dict.get` is an example."""
@@ -85,6 +85,17 @@ class Config(msgspec.Struct, frozen=True):
     def distributed(self) -> bool:
         """Whether the server is a member of an ensemble (`isDistributed`); otherwise it runs standalone."""
         return not self.standalone_enabled or len(self.view.voters) > 1
+
+    @property
+    def effective_view(self) -> View:
+        """The view with which the server runs: that of the file, or the server alone if it runs standalone.
+
+        A standalone server needs neither a myid nor a `server.N` line (`ZooKeeperServerMain`); without both its id
+        is 0.
+        """
+        if self.distributed:
+            return self.view
+        return standalone_view(self.myid if self.myid is not None else min(self.view.voters, default=0))
 
     @property
     def listens_on_all_ips(self) -> bool:
@@ -161,7 +172,7 @@ def _reject_ensemble(properties: Mapping[str, Property], file: str, findings: Fi
     for key, prop in properties.items():
         if is_ensemble_key(key):
             right = "move it to the file that dynamicConfigFile names"
-            findings.error(file, prop.line, f"{key} stands beside dynamicConfigFile", right)
+            findings.error(file, prop.line, f"{key} is set outside dynamicConfigFile", right)
 
 
 def _read_dynamic(name: str, settings: Settings, read: Read | None, locate: Locate, standalone: bool) -> Ensemble:
@@ -171,7 +182,7 @@ def _read_dynamic(name: str, settings: Settings, read: Read | None, locate: Loca
     if text is None:
         prop = settings.get("dynamicConfigFile")
         line = prop.line if prop else 0
-        findings.error(settings.file, line, f"there is no file {name}", "name a file that can be read")
+        findings.error(settings.file, line, f"no such file: {name}", "name a file that can be read")
         return read_ensemble({}, name, Findings(), True, 0)
     file = locate(name)
     if _is_too_large(text, file, findings):
@@ -180,7 +191,7 @@ def _read_dynamic(name: str, settings: Settings, read: Read | None, locate: Loca
     reject_unrecognised(properties, file, findings)
     if "version" in properties:
         right = "remove the line: the version is the end of the file's name"
-        findings.error(file, properties["version"].line, "version stands in a dynamic file", right)
+        findings.error(file, properties["version"].line, "version is set in a dynamic file", right)
     return read_ensemble(properties, file, findings, standalone, version_in_name(name))
 
 

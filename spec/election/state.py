@@ -16,6 +16,7 @@ import msgspec
 from spec.durable import Durable
 from spec.election.vote import NO_DATABASE, ServerState, Vote, initial_vote
 from spec.quorum import Sid, View
+from spec.txn import Txn
 from spec.variants import Variant
 
 FIRST_ROUND, LAST_ROUND = -(1 << 63), (1 << 63) - 1
@@ -47,18 +48,23 @@ class ElectionRules(msgspec.Struct, frozen=True):
 class Peer(msgspec.Struct, frozen=True):
     """The fields that the parts of a server read: its id, its own view, and its disk.
 
-    `tree` is the zxid of a tree that lags behind the log (ZOOKEEPER-2845); None, as it should be, if none does.
+    Three fields are set in variants only. `tree` is the zxid of a tree that lags behind the log (ZOOKEEPER-2845);
+    `unlogged` are transactions of a tree that is ahead of the log (ZOOKEEPER-4882, 5094); `unlisted` are the zxids that
+    `committedLog` lacks (ZOOKEEPER-4925).
     """
 
     sid: Sid
     view: View
     durable: Durable
     tree: int | None = None
+    unlogged: tuple[Txn, ...] = ()
+    unlisted: tuple[int, ...] = ()
 
     @property
     def last_zxid(self) -> int:
         """The zxid to compare this server with others (`QuorumPeer.getLastLoggedZxid`)."""
-        return self.durable.last_zxid if self.tree is None else self.tree
+        last = self.durable.last_zxid if self.tree is None else self.tree
+        return max(last, self.unlogged[-1].zxid) if self.unlogged else last
 
     @property
     def initial_vote(self) -> Vote:

@@ -16,7 +16,7 @@ Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 
 from spec.quorum.addresses import Addresses, Port, addresses_of, opens, reaches
 from spec.quorum.systems import Hierarchical, Majority, QuorumSystem, Sid, hierarchical
-from spec.quorum.view import View, hierarchical_view, majority_view
+from spec.quorum.view import View, hierarchical_view, majority_view, standalone_view
 
 __all__ = [
     "Addresses",
@@ -32,4 +32,5 @@ __all__ = [
     "majority_view",
     "opens",
     "reaches",
+    "standalone_view",
 ]

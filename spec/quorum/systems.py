@@ -64,7 +64,7 @@ class Hierarchical(msgspec.Struct, frozen=True, tag=True):
     def __post_init__(self) -> None:
         grouped = [sid for _, servers in self.groups for sid in servers]
         if len(set(grouped)) != len(grouped):
-            raise ValueError(f"a server stands in two groups: {self.groups}")
+            raise ValueError(f"a server is in two groups: {self.groups}")
         ordered = sorted((gid, tuple(sorted(servers))) for gid, servers in dict(self.groups).items())
         if list(self.groups) != ordered:
             raise ValueError(f"groups and their servers must be in ascending order: {self.groups}")

@@ -5,8 +5,10 @@ Rules of this module:
 - A view is a value. A server with a new file gets a new view; the old view does not change.
 - The quorum system defines the voters; observers are members that do not vote. A server is never both.
 - `version` is compared and gossiped only when reconfiguration is enabled; it is 0 otherwise.
+- A standalone server has a view, too: the server itself is the only voter.
 
-Sources: `QuorumPeer.getView`, `QuorumPeer.getQuorumVerifier`, `QuorumVerifier.getVersion`.
+Sources: `QuorumPeer.getView`, `QuorumPeer.getQuorumVerifier`, `QuorumVerifier.getVersion`,
+`QuorumPeerConfig.isDistributed`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,16 +25,20 @@ class View(msgspec.Struct, frozen=True):
     """The members that one server knows, the voters among them, and the definition of a quorum.
 
     `version` is the configuration's version, 0 when reconfiguration is off. `addresses` are given only where the files
-    of two servers differ in them, so that one of the servers may not reach the other. Raises ValueError when a server
-    is both voter and observer.
+    of two servers differ in them, so that one of the servers may not reach the other. With `standalone` the server has
+    no peer ports, and serves alone. Raises ValueError when a server is both voter and observer, and for a standalone
+    view with other members than one voter.
     """
 
     quorums: QuorumSystem
     observers: frozenset[Sid] = frozenset()
     version: int = 0
     addresses: Addresses | None = None
+    standalone: bool = False
 
     def __post_init__(self) -> None:
+        if self.standalone and (len(self.quorums.members) != 1 or self.observers):
+            raise ValueError("a standalone server has no other members in its view")
         both = self.quorums.members & self.observers
         if both:
             raise ValueError(f"servers {sorted(both)} are both voters and observers")
@@ -74,6 +80,11 @@ class View(msgspec.Struct, frozen=True):
 def majority_view(voters: Iterable[Sid], observers: Iterable[Sid] = (), version: int = 0) -> View:
     """A view that counts plain majorities of `voters`."""
     return View(Majority(frozenset(voters)), frozenset(observers), version)
+
+
+def standalone_view(sid: Sid) -> View:
+    """The view of a server that runs standalone (`ZooKeeperServerMain`)."""
+    return View(Majority(frozenset({sid})), standalone=True)
 
 
 def hierarchical_view(

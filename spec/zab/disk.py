@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from spec.durable import Durable
+from spec.durable import Durable, Snapshot
 from spec.effects import Apply, DiskOperation, Effects, Observe, Persist, WriteEpochs
 from spec.election.state import Peer
 from spec.txn import Txn
@@ -60,10 +60,49 @@ def done(durable: Durable, operation: DiskOperation) -> Durable:
         case Append(txn=txn):
             return durable.appended(txn)
         case TakeSnapshot(txns=txns, snapshot=snapshot):
-            return replace(durable, txns=txns, snapshot=snapshot or durable.snapshot)
+            return _with_snapshot(durable, txns, snapshot)
         case EnterEpoch(epoch=epoch):
             return replace(durable, current_epoch=epoch)
     raise ValueError(f"a disk does not know {operation!r}")
+
+
+def _with_snapshot(durable: Durable, txns: tuple[Txn, ...], snapshot: int) -> Durable:
+    """The disk with a snapshot of the tree that a SNAP (`snapshot` is its zxid) or a TRUNC left in memory.
+
+    After a TRUNC, the transactions that the tree has beyond the log count as logged. A tree that was restored from a
+    dirty snapshot makes another one.
+    """
+    dirty = durable.dirty
+    if snapshot:
+        return replace(durable, log=txns, snapshot=snapshot, dirty=dirty if dirty and dirty.zxid > snapshot else None)
+    if dirty is None:
+        return replace(durable, log=txns)
+    unlogged = {txn for txn in dirty.txns if txn not in durable.log}
+    log = tuple(txn for txn in txns if txn not in unlogged)
+    return replace(durable, log=log, dirty=Snapshot(max(dirty.zxid, txns[-1].zxid), txns))
+
+
+def truncated(durable: Durable, zxid: int, rules: ZabRules) -> Durable:
+    """The disk after a TRUNC to this zxid (`FileTxnSnapLog.truncateLog`).
+
+    3.9.5 keeps the first record beyond a zxid that is not in the log: `FileTxnLog.truncate` cuts behind the first
+    record that is not before the zxid (`trunc-after-snap`). It also keeps all snapshots (ZOOKEEPER-4837, 1549,
+    `fuzzy-snapshot`).
+    """
+    variants, cut = rules.variants, durable.truncated(zxid)
+    if Variant.TRUNC_AFTER_SNAP in variants and all(txn.zxid != zxid for txn in durable.records):
+        following = next((txn for txn in durable.records if txn.zxid > zxid), None)
+        cut = cut if following is None else cut.appended(following)
+    dirty = durable.dirty
+    if Variant.SNAPSHOT_SURVIVES_TRUNC in variants and dirty is None and durable.snapshot > zxid:
+        dirty = Snapshot(durable.snapshot, tuple(txn for txn in durable.log if txn.zxid <= durable.snapshot))
+    if dirty and (variants & _KEEP_SNAPSHOTS or (Variant.FUZZY_SNAPSHOT in variants and dirty.zxid <= zxid)):
+        return replace(cut, dirty=dirty)
+    return cut
+
+
+_KEEP_SNAPSHOTS = frozenset({Variant.SNAPSHOT_SURVIVES_TRUNC, Variant.SNAPSHOT_OF_UNCOMMITTED})
+"""The variants in which a TRUNC keeps snapshots whose names are beyond it."""
 
 
 def settle(

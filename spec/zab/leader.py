@@ -22,10 +22,11 @@ Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeader
 
 from msgspec.structs import replace
 
+from spec.durable import Snapshot
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
 from spec.quorum import Sid
-from spec.txn import counter_of, epoch_of, format_zxid, make_zxid
+from spec.txn import counter_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, leader_broadcast
 from spec.zab.epochs import believed_epochs
@@ -64,20 +65,16 @@ FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
 
 
 def begin(peer: Peer, rules: ZabRules) -> ZabResult:
-    """Start to lead: wait for learners, and count the leader itself (`Leader.lead`)."""
+    """Start to lead: wait for learners, and count the leader itself (`Leader.lead`).
+
+    `ZooKeeperServer.loadData` then takes a snapshot of the whole log; it matters where a TRUNC keeps it
+    (ZOOKEEPER-1549).
+    """
+    if Variant.SNAPSHOT_OF_UNCOMMITTED in rules.variants and peer.durable.log:
+        taken = Snapshot(peer.durable.last_zxid, tuple(peer.durable.txns))
+        peer = replace(peer, durable=replace(peer.durable, dirty=taken))
     leader = Leader(FOLLOWERINFO, peer.durable.accepted_epoch + 1, (peer.sid,))
     return _choose_epoch(peer, leader, rules)
-
-
-def alone(peer: Peer) -> ZabResult:
-    """A server without an ensemble: it leads no other server, in the epoch of its last transaction.
-
-    Source: `ZooKeeperServer.startup`, `ZooKeeperServerMain`.
-    """
-    last = peer.last_zxid
-    serving = Leader(BROADCAST, epoch_of(last), (), committed=last)
-    delivered = (Observe(Delivered(peer.sid, serving.epoch, tuple(peer.durable.txns))),) if peer.durable.txns else ()
-    return ZabResult(peer.durable, serving, (Apply(last), *delivered))
 
 
 def is_supported(peer: Peer, leader: Leader) -> bool:
@@ -222,7 +219,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     An acknowledgement becomes void once its learner must drop the transaction. 3.9.4 still counts it
     (`acks-survive-truncation`).
     """
-    history = history_of(peer.durable, leader, peer.tree, rules.variants)
+    history = history_of(peer.durable, leader, peer.tree, rules.variants, peer.unlisted)
     sent: list[Effect] = []
     for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)

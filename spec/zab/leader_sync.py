@@ -9,7 +9,7 @@ Rules of this module:
 - A leader that has begun its epoch has applied "epoch:0", which no log contains, until its first transaction. If it
   gives up without a transaction, the real server still votes with that zxid in its next election. The model omits this:
   its server votes with the end of its log.
-- Snapshots contain only committed transactions. The model omits that a real one may contain more (ZOOKEEPER-1549).
+- A leader that does not serve yet sends its whole log in a SNAP, committed or not. The learner's snapshot has it then.
 
 Source: `LearnerHandler.syncFollower`, `queueCommittedProposals`, `Leader.startForwarding`.
 """
@@ -27,33 +27,46 @@ class History(msgspec.Struct, frozen=True):
     """The history that a leader synchronises from: its applied transactions, and the range of its log.
 
     `last_processed` is the last zxid that was applied, and `snapshot` the zxid after which the log begins. `available`
-    are the applied transactions beyond the snapshot; `applied` are all of them.
+    are the applied transactions beyond the snapshot; `applied` are all of them. `unlisted` are the zxids of applied
+    transactions that `committedLog` lacks, in variants only.
     """
 
     last_processed: int
     snapshot: int
     applied: tuple[Txn, ...]
+    unlisted: tuple[int, ...] = ()
 
     @property
     def available(self) -> tuple[Txn, ...]:
         """The transactions that can be sent one by one."""
-        return tuple(txn for txn in self.applied if txn.zxid > self.snapshot)
+        return tuple(txn for txn in self.applied if txn.zxid > self.snapshot and txn.zxid not in self.unlisted)
 
 
 def history_of(
-    durable: Durable, leader: Leader, tree: int | None = None, variants: frozenset[Variant] = frozenset()
+    durable: Durable,
+    leader: Leader,
+    tree: int | None = None,
+    variants: frozenset[Variant] = frozenset(),
+    unlisted: tuple[int, ...] = (),
 ) -> History:
     """The history to synchronise from: the leader's whole log before it serves, its committed transactions afterwards.
 
     3.9.4 uses only the applied ones of these (`sync-from-applied`). `tree` is the zxid of a tree that lags behind its
-    log (ZOOKEEPER-2845).
+    log (ZOOKEEPER-2845), `unlisted` the zxids that its `committedLog` lacks (ZOOKEEPER-4925).
     """
     txns = logged_and_queued(durable, leader.queue)
     if not leader.serves:
         last = durable.last_zxid if tree is None else tree
-        return History(last, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= last))
-    applied = leader.applied if Variant.SYNC_FROM_APPLIED in variants else leader.committed
-    return History(applied, durable.snapshot, tuple(txn for txn in txns if txn.zxid <= applied))
+    else:
+        last = leader.applied if Variant.SYNC_FROM_APPLIED in variants else leader.committed
+    applied = tuple(txn for txn in txns if txn.zxid <= last)
+    return History(last, durable.snapshot, applied, (*unlisted, *_only_in_snapshot(durable)))
+
+
+def _only_in_snapshot(durable: Durable) -> tuple[int, ...]:
+    """The zxids of the transactions that only a dirty snapshot has: `committedLog` is filled from the records."""
+    dirty = durable.dirty
+    return () if dirty is None else tuple(txn.zxid for txn in dirty.txns if txn not in durable.log)
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -104,13 +104,13 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
         case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
             return _leader_info(peer, learner, epoch)
         case LearnerPhase.SYNCHRONIZATION, Diff() | Trunc() | Snap() if learner.mode is None:
-            return learner_sync.begin(peer, learner, packet)
+            return learner_sync.begin(peer, learner, packet, rules)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Proposal(txn=txn) if _has_begun(learner):
-            return learner_sync.proposal(peer, learner, txn)
+            return learner_sync.proposal(peer, learner, txn, rules)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Commit(zxid=zxid) if _has_begun(learner):
-            return learner_sync.commit(peer, learner, zxid)
+            return learner_sync.commit(peer, learner, zxid, rules)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Inform(txn=txn) if _has_begun(learner):
-            return learner_sync.inform(peer, learner, txn)
+            return learner_sync.inform(peer, learner, txn, rules)
         case LearnerPhase.SYNCHRONIZATION, NewLeader() if _has_begun(learner):
             return learner_sync.newleader(peer, learner, rules)
         case LearnerPhase.SYNCED, UpToDate():

@@ -46,6 +46,8 @@ def commits(done: ZabResult, peer: Peer, zxids: tuple[int, ...], rules: ZabRules
 def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
     """`Follower.processPacket`: log the proposal regardless of its zxid; a gap only causes a report."""
     last = last_logged(peer.durable, learner.queue)
+    if peer.unlogged:
+        last = max(last, peer.unlogged[-1].zxid)
     expected = last + 1 if epoch_of(last) == learner.epoch else make_zxid(learner.epoch, 1)
     report: Effects = ()
     if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):

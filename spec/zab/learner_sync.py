@@ -5,7 +5,7 @@ Rules of this module:
 - Received transactions are in memory until NEWLEADER. Then all committed ones become durable, in order, and only then
   currentEpoch is written and NEWLEADER acknowledged. Six of the known defects change this order.
 - After a TRUNC, memory and disk are equal. A learner that gives up before NEWLEADER forgets the transactions applied
-  since then, which a real one keeps in its tree. The snapshot that a real one then writes is immediately durable.
+  since then. A real one keeps them in its tree (ZOOKEEPER-5094). Snapshots are immediately durable.
 
 Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 """
@@ -31,17 +31,19 @@ from spec.zab.state import (
     ZabResult,
     ZabRules,
     logged_and_queued,
+    merged,
 )
 
 
-def begin(peer: Peer, learner: Learner, packet: QuorumPacket) -> ZabResult:
+def begin(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> ZabResult:
     """Handle the first packet: DIFF keeps the log, TRUNC cuts it immediately, SNAP replaces the tree in memory."""
     match packet:
         case Trunc(zxid=zxid):
-            durable = peer.durable.truncated(zxid)
-            dropped = tuple(peer.durable.txns[len(durable.txns) :])
+            durable = disk.truncated(peer.durable, zxid, rules)
+            tree = tuple(durable.txns)
+            dropped = tuple(txn for txn in peer.durable.txns if txn.zxid > zxid and txn not in tree)
             fact = Observe(Truncated(peer.sid, learner.epoch, dropped))
-            after = replace(learner, mode=SyncMode.TRUNC, tree=tuple(durable.txns))
+            after = replace(learner, mode=SyncMode.TRUNC, tree=tree)
             return ZabResult(durable, after, (Truncate(zxid), *((fact,) if dropped else ())))
         case Snap(zxid=zxid, txns=txns):
             replaced = _not_in_snapshot(peer.durable.txns, zxid, txns)
@@ -57,24 +59,27 @@ def _not_in_snapshot(own: TxnSequence, zxid: int, txns: tuple[Txn, ...] | None) 
     return tuple(txn for txn in own if txn not in txns)
 
 
-def proposal(peer: Peer, learner: Learner, txn: Txn) -> ZabResult:
-    """`enforceContinuousProposal`: after the first one, a gap within one epoch ends the connection."""
-    last = learner.last_queued
+def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
+    """`enforceContinuousProposal`: after the first one, a gap within one epoch ends the connection.
+
+    Before ZOOKEEPER-4925 was fixed, there was only a warning.
+    """
+    last = learner.last_queued if Variant.COMMITTED_LOG_WITH_GAP not in rules.variants else 0
     if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
         what = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, what),))
     return ZabResult(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid))
 
 
-def inform(peer: Peer, learner: Learner, txn: Txn) -> ZabResult:
+def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
     """An INFORM is a proposal and its commit."""
-    proposed = proposal(peer, learner, txn)
+    proposed = proposal(peer, learner, txn, rules)
     if not isinstance(proposed.state, Learner):
         return proposed
-    return commit(peer, proposed.state, txn.zxid)
+    return commit(peer, proposed.state, txn.zxid, rules)
 
 
-def commit(peer: Peer, learner: Learner, zxid: int) -> ZabResult:
+def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
     """Apply the transaction to the tree in memory after TRUNC and SNAP, else keep its commit for later.
 
     A kept commit waits for NEWLEADER or UPTODATE. A commit without a proposal is a NullPointerException, which ends the
@@ -93,7 +98,15 @@ def commit(peer: Peer, learner: Learner, zxid: int) -> ZabResult:
             f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(txn.zxid)}",
         )
         return ZabResult(peer.durable, learner, (report,))
-    return ZabResult(peer.durable, replace(learner, tree=(*learner.tree, txn), not_logged=tuple(others)))
+    applied = replace(learner, tree=(*learner.tree, txn), not_logged=tuple(others))
+    return ZabResult(peer.durable, _unlisted(applied, (txn,), rules))
+
+
+def _unlisted(learner: Learner, applied: tuple[Txn, ...], rules: ZabRules) -> Learner:
+    """ZOOKEEPER-4925: `processTxn(TxnHeader, Record)` applies transactions and does not add them to `committedLog`."""
+    if Variant.COMMITTED_LOG_WITH_GAP not in rules.variants or not applied:
+        return learner
+    return replace(learner, unlisted=(*learner.unlisted, *(txn.zxid for txn in applied)))
 
 
 def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
@@ -112,7 +125,7 @@ def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
         durable = replace(durable, current_epoch=learner.epoch)
     if variants & {Variant.NEWLEADER_ACK_BEFORE_SYNC, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK}:
         logged = tuple(replace(each, ack=True) if isinstance(each, Append) else each for each in operations)
-        queue, effects = disk.request(after.queue, logged)
+        queue, effects = disk.request(after.queue, (*logged, *forgotten))
         after = replace(after, queue=queue)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
             owing = ZabResult(durable, replace(after, owes_ack=True), effects)
@@ -136,7 +149,7 @@ def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner,
     count = _matching(learner.not_logged, learner.packets_committed)
     committed, rest = learner.not_logged[:count], learner.not_logged[count:]
     late = tuple(txn.zxid for txn in committed) if Variant.COMMITS_AFTER_UPTODATE in rules.variants else ()
-    after = replace(learner, not_logged=rest, packets_committed=late, pending=late)
+    after = _unlisted(replace(learner, not_logged=rest, packets_committed=late, pending=late), committed, rules)
     return after, tuple(Append(txn, ack=False) for txn in committed)
 
 
@@ -151,7 +164,7 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
 
     Everything before was applied when it became durable, except in ZOOKEEPER-3023.
     """
-    logged = logged_and_queued(peer.durable, learner.queue)
+    logged = merged(logged_and_queued(peer.durable, learner.queue), peer.unlogged)
     applied = [txn for txn in logged if txn.zxid not in learner.pending]
     delivered = applied[-1].zxid if applied else peer.durable.snapshot
     up_to_date = replace(learner, phase=LearnerPhase.BROADCAST, delivered=delivered)

@@ -11,6 +11,7 @@ Sources: the fields of `Leader`, `LearnerHandler`, `Learner`, `FollowerZooKeeper
 """
 
 import enum
+from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
@@ -183,7 +184,8 @@ class Learner(msgspec.Struct, frozen=True):
       of the last of these proposals.
     - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`).
     - `commits`: committed and not yet applied. `delivered`: the last zxid that was applied while serving.
-    - `owes_ack`: NEWLEADER is handled except for its ACK; ZOOKEEPER-4685 only.
+    - `owes_ack`: NEWLEADER is handled except for its ACK; ZOOKEEPER-4685 only. `unlisted`: zxids of transactions that
+      were applied during synchronisation; ZOOKEEPER-4925 only.
     - `syncs`: the number of clients' syncs that wait for a reply.
     """
 
@@ -202,6 +204,7 @@ class Learner(msgspec.Struct, frozen=True):
     delivered: int = 0
     owes_ack: bool = False
     syncs: int = 0
+    unlisted: tuple[int, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -210,14 +213,18 @@ class Learner(msgspec.Struct, frozen=True):
 
 
 class StaleMemory(msgspec.Struct, frozen=True):
-    """The state that outlives a leader or a learner in the memory of its process, in two variants only.
+    """The state that outlives a leader or a learner in the memory of its process, in variants only.
 
-    `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712). `tree`: the zxid of the tree, where the
-    tree is behind the log (ZOOKEEPER-2845).
+    - `queue`: transactions of a sync thread that still runs (ZOOKEEPER-4712).
+    - `tree`: the zxid of the tree, where the tree is behind the log (ZOOKEEPER-2845).
+    - `unlogged`: transactions of the tree that are not on the disk (ZOOKEEPER-4882, 5094).
+    - `unlisted`: zxids of logged transactions that are missing in `committedLog` (ZOOKEEPER-4925).
     """
 
     queue: tuple[Txn, ...] = ()
     tree: int | None = None
+    unlogged: tuple[Txn, ...] = ()
+    unlisted: tuple[int, ...] = ()
 
 
 class ZabResult(msgspec.Struct, frozen=True):
@@ -235,6 +242,11 @@ class ZabResult(msgspec.Struct, frozen=True):
 def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tuple[Txn, ...]:
     """The transactions on disk and those still queued for it, in their order."""
     return (*durable.txns, *(each.txn for each in queue if isinstance(each, Append)))
+
+
+def merged(txns: Iterable[Txn], unlogged: tuple[Txn, ...]) -> tuple[Txn, ...]:
+    """Transactions with those that are only in memory (`StaleMemory.unlogged`), in the order of their zxids."""
+    return tuple(sorted({*txns, *unlogged}, key=lambda txn: txn.zxid)) if unlogged else tuple(txns)
 
 
 def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:

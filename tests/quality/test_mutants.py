@@ -27,7 +27,7 @@ def zoo_cfg(*voters: int) -> str:
     return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
 
 
-FILES = {f"zoo-{servers}.cfg": zoo_cfg(*range(1, servers + 1)) for servers in (2, 3, 4, 5)}
+FILES = {f"zoo-{servers}.cfg": zoo_cfg(*range(1, servers + 1)) for servers in (1, 2, 3, 4, 5)}
 
 
 class Mutant(NamedTuple):
@@ -75,6 +75,13 @@ CASES = {
         A_HALF_IS_ENOUGH,
         "file: zoo-4.cfg\nservers: [1, 2, 3, 4]\ngrain: oracle\nfaults: {partitions: 1}\nalways: [OneLeader]\n",
         None,
+    ),
+    # 1 runs standalone, and 2 is half of two.
+    "a half is enough, beside a standalone server": Case(
+        "StandaloneServesAlone",
+        A_HALF_IS_ENOUGH,
+        "servers: {1: {file: zoo-1.cfg}, 2: {file: zoo-2.cfg}}\nrounds: 1\nalways: [StandaloneServesAlone]\n",
+        1,
     ),
     # 3 hears the better vote of 2; then 1 hears 3: its first vote (for 3, which 1 does not know), and the one for 2.
     "strangers count": Case(

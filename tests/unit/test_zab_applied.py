@@ -92,7 +92,7 @@ def test_every_ensemble_that_broadcasts_is_held_to_it_by_default() -> None:
 
 def follower(*log: Txn, applied: int) -> Server:
     part = Learner(3, LearnerPhase.BROADCAST, 1, delivered=applied)
-    return Server(1, VIEW, Durable(1, 1, txns=log), zab=part)
+    return Server(1, VIEW, Durable(1, 1, log=log), zab=part)
 
 
 def reported(*txns: Txn) -> tuple[Observe]:

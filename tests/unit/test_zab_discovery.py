@@ -171,7 +171,7 @@ def test_an_epoch_that_nobody_acknowledged_is_not_begun() -> None:
 def test_with_a_quorum_of_ackepoch_the_leader_is_established() -> None:
     """Leader.lead: setCurrentEpoch follows waitForEpochAck."""
     txn = Txn(make_zxid(1, 1), "a")
-    done = lead(server(durable=Durable(1, 1, txns=(txn,))), info(1, accepted=1), ack(1, txn.zxid, current_epoch=1))
+    done = lead(server(durable=Durable(1, 1, log=(txn,))), info(1, accepted=1), ack(1, txn.zxid, current_epoch=1))
 
     assert done.effects[:2] == (WriteEpochs(2, 2), Observe(EpochEstablished(3, 2, (txn,))))
     assert done.durable.current_epoch == 2
@@ -205,7 +205,7 @@ def test_the_ackepoch_of_who_does_not_vote_is_not_counted(stranger: int) -> None
 )
 def test_a_follower_that_is_ahead_of_the_leader_is_sent_away(epoch: int, zxid: int, ahead: bool) -> None:
     """waitForEpochAck throws for a summary that is more recent (StateSummary.isMoreRecentThan)."""
-    mine = Durable(accepted_epoch=2, current_epoch=2, txns=(Txn(make_zxid(2, 5)),))
+    mine = Durable(accepted_epoch=2, current_epoch=2, log=(Txn(make_zxid(2, 5)),))
     done = lead(server(durable=mine), info(1, accepted=3), ack(1, zxid, epoch))
 
     assert (Disconnect(1) in done.effects) is ahead
@@ -246,7 +246,7 @@ def test_a_learner_presents_itself_with_the_epoch_it_accepted(sid: int, observer
 
 def test_a_learner_accepts_a_higher_epoch_before_it_says_so() -> None:
     """testNormalFollowerRun: after ACKEPOCH acceptedEpoch is the new one and currentEpoch still the old one."""
-    mine = Durable(accepted_epoch=2, current_epoch=1, txns=(Txn(make_zxid(1, 4)),))
+    mine = Durable(accepted_epoch=2, current_epoch=1, log=(Txn(make_zxid(1, 4)),))
     done = follow(server(1, mine), LeaderInfo(3))
 
     assert done.effects == (WriteEpochs(3, 1), Send(3, AckEpoch(make_zxid(1, 4), 1)))

@@ -20,7 +20,7 @@ from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, Za
 RULES = ZabRules()
 THREE = majority_view({1, 2, 3})
 OLD, A, B = (Txn(make_zxid(1, counter)) for counter in (1, 2, 3))
-DISK = Durable(accepted_epoch=2, current_epoch=1, txns=(OLD,))
+DISK = Durable(accepted_epoch=2, current_epoch=1, log=(OLD,))
 QUEUE = (Append(A), Append(B), EnterEpoch(2))
 
 
@@ -66,12 +66,12 @@ def test_with_nothing_asked_for_nothing_ends() -> None:
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        pytest.param(Append(A), replace(DISK, txns=(OLD, A)), id="a transaction is logged"),
+        pytest.param(Append(A), replace(DISK, log=(OLD, A)), id="a transaction is logged"),
         pytest.param(EnterEpoch(2), replace(DISK, current_epoch=2), id="currentEpoch is written"),
         pytest.param(
-            TakeSnapshot((A, B), B.zxid), replace(DISK, snapshot=B.zxid, txns=(A, B)), id="the snapshot of a SNAP"
+            TakeSnapshot((A, B), B.zxid), replace(DISK, snapshot=B.zxid, log=(A, B)), id="the snapshot of a SNAP"
         ),
-        pytest.param(TakeSnapshot((OLD, A), 0), replace(DISK, txns=(OLD, A)), id="the tree after a TRUNC"),
+        pytest.param(TakeSnapshot((OLD, A), 0), replace(DISK, log=(OLD, A)), id="the tree after a TRUNC"),
     ],
 )
 def test_what_an_operation_makes_durable(operation: DiskOperation, expected: Durable) -> None:
@@ -89,19 +89,19 @@ def test_epochs_are_written_as_the_disk_has_them() -> None:
 
 def test_a_shut_down_in_order_ends_everything_that_was_asked_for() -> None:
     """SyncRequestProcessor.shutdown joins its thread, which empties its queue and flushes."""
-    assert disk.flushed(DISK, QUEUE) == Durable(2, 2, txns=(OLD, A, B))
+    assert disk.flushed(DISK, QUEUE) == Durable(2, 2, log=(OLD, A, B))
 
 
 def test_the_last_zxid_is_that_of_the_log_or_of_the_snapshot() -> None:
     """QuorumPeer.getLastLoggedZxid: the zxid of the tree, which results from a snapshot and the log after it."""
     assert Durable(snapshot=A.zxid).last_zxid == A.zxid
-    assert Durable(snapshot=OLD.zxid, txns=(OLD, A)).last_zxid == A.zxid
+    assert Durable(snapshot=OLD.zxid, log=(OLD, A)).last_zxid == A.zxid
     assert Durable().last_zxid == 0
 
 
 def test_a_truncation_keeps_what_is_not_beyond_its_zxid() -> None:
     """ZKDatabase.truncateLog."""
-    assert Durable(txns=(OLD, A, B)).truncated(A.zxid).txns == (OLD, A)
+    assert Durable(log=(OLD, A, B)).truncated(A.zxid).txns == (OLD, A)
 
 
 # Synchronous and asynchronous.

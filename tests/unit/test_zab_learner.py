@@ -43,10 +43,10 @@ OLD = Txn(make_zxid(1, 1), "old")
 A, B, C = (Txn(make_zxid(1, counter), value) for counter, value in ((2, "a"), (3, "b"), (4, "c")))
 EPOCH = make_zxid(2)
 BEGUN = Learner(3, LearnerPhase.SYNCHRONIZATION, epoch=2)
-DISK = Durable(accepted_epoch=2, current_epoch=1, txns=(OLD,))
+DISK = Durable(accepted_epoch=2, current_epoch=1, log=(OLD,))
 DIFF = Diff(OLD.zxid)
 NEWLEADER, UPTODATE = NewLeader(2), UpToDate()
-IN_EPOCH = Durable(2, 2, txns=(OLD,))
+IN_EPOCH = Durable(2, 2, log=(OLD,))
 SERVED = (DIFF, NEWLEADER, UPTODATE)
 
 
@@ -93,7 +93,7 @@ def test_on_newleader_what_was_committed_is_on_disk_then_the_epoch_and_then_the_
     """testNormalFollowerRunWithDiff; the order of ZOOKEEPER-4643 and 4646: append, commit, setCurrentEpoch, ACK."""
     done = run(DIFF, *committed(A), NEWLEADER)
 
-    assert done.durable == Durable(2, 2, txns=(OLD, A))
+    assert done.durable == Durable(2, 2, log=(OLD, A))
     assert done.effects == (
         Persist(Append(A, ack=False)),
         Persist(EnterEpoch(2)),
@@ -122,7 +122,7 @@ def test_the_ack_of_newleader_follows_the_last_operation_of_the_disk() -> None:
     none_left = run(DIFF, *committed(A), NEWLEADER, Synced(), Synced(), rules=LATER)
 
     assert (one_left.durable.txns, one_left.durable.current_epoch, one_left.effects) == ((OLD, A), 1, ())
-    assert (none_left.durable, sent(none_left.effects)) == (Durable(2, 2, txns=(OLD, A)), [Ack(EPOCH)])
+    assert (none_left.durable, sent(none_left.effects)) == (Durable(2, 2, log=(OLD, A)), [Ack(EPOCH)])
 
 
 def test_an_outstanding_proposal_is_kept_for_uptodate() -> None:
@@ -170,14 +170,14 @@ def test_what_is_committed_after_a_snapshot_is_applied_to_it() -> None:
 
 def test_a_truncation_is_on_disk_at_once() -> None:
     """ZKDatabase.truncateLog changes the files before the next packet is read."""
-    done = run(Trunc(OLD.zxid), durable=Durable(2, 1, txns=(OLD, A, B)))
+    done = run(Trunc(OLD.zxid), durable=Durable(2, 1, log=(OLD, A, B)))
 
     assert done.durable == DISK
     assert done.effects == (Truncate(OLD.zxid), Observe(Truncated(1, 2, (A, B))))
 
 
 def test_what_follows_a_truncation_is_on_disk_when_newleader_is_acknowledged() -> None:
-    mine = Durable(2, 1, txns=(OLD, replace(A, value="another")))
+    mine = Durable(2, 1, log=(OLD, replace(A, value="another")))
     done = run(Trunc(OLD.zxid), *committed(A), NEWLEADER, durable=mine)
 
     assert (done.durable.txns, done.durable.current_epoch) == ((OLD, A), 2)

@@ -50,10 +50,10 @@ A, B = Txn(make_zxid(1, 2), "a"), Txn(make_zxid(1, 3), "b")
 X, Y = Txn(make_zxid(2, 1), "x"), Txn(make_zxid(2, 2), "y")
 EPOCH = make_zxid(2)
 BEGUN = Learner(3, LearnerPhase.SYNCHRONIZATION, epoch=2)
-DISK = Durable(accepted_epoch=2, current_epoch=1, txns=(OLD,))
+DISK = Durable(accepted_epoch=2, current_epoch=1, log=(OLD,))
 DIFF = Diff(OLD.zxid)
 NEWLEADER, UPTODATE = NewLeader(2), UpToDate()
-IN_EPOCH = Durable(2, 2, txns=(OLD,))
+IN_EPOCH = Durable(2, 2, log=(OLD,))
 SERVED = (DIFF, NEWLEADER, UPTODATE)
 
 

@@ -103,7 +103,7 @@ def test_durability_of_the_log_is_examined_while_a_server_truncates() -> None:
 
 def test_a_snapshot_without_a_transaction_on_disk_truncates_it() -> None:
     learner = Learner(3, LearnerPhase.SYNCHRONIZATION, 2, tree=(A,))
-    server = Server(1, VIEW, Durable(1, 1, txns=(A, B)), zab=learner)
+    server = Server(1, VIEW, Durable(1, 1, log=(A, B)), zab=learner)
     modes = {mode: truncates(replace(server, zab=replace(learner, mode=mode))) for mode in SyncMode}
     assert modes == {SyncMode.DIFF: False, SyncMode.TRUNC: True, SyncMode.SNAP: True}
     assert not truncates(replace(server, zab=replace(learner, mode=SyncMode.SNAP, tree=(A, B))))

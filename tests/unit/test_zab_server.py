@@ -32,7 +32,7 @@ LATER = ZabRules(asynchronous_disk=True)
 THREE = majority_view({1, 2, 3}, observers={4})
 ALONE = majority_view({3})
 OLD, A, B = (Txn(make_zxid(1, counter)) for counter in (1, 2, 3))
-DISK = Durable(accepted_epoch=1, current_epoch=1, txns=(OLD,))
+DISK = Durable(accepted_epoch=1, current_epoch=1, log=(OLD,))
 
 
 def off(sid: int = 1, durable: Durable = DISK, view: View = THREE) -> Server:
@@ -135,7 +135,7 @@ def test_a_crash_keeps_the_disk_and_the_file_and_forgets_what_was_queued() -> No
 
     assert served.zab is not None
     assert served.zab.queue
-    assert crash(served, LATER) == off(durable=Durable(2, 2, txns=(OLD,)))
+    assert crash(served, LATER) == off(durable=Durable(2, 2, log=(OLD,)))
 
 
 def test_a_crash_while_newleader_is_handled_leaves_what_the_disk_has_ended() -> None:
@@ -144,13 +144,13 @@ def test_a_crash_while_newleader_is_handled_leaves_what_the_disk_has_ended() -> 
     two = [*joined, *from_leader(Proposal(A), Commit(A.zxid), Proposal(B), Commit(B.zxid), NewLeader(2))]
 
     for ended, txns, epoch in ((0, (OLD,), 1), (1, (OLD, A), 1), (2, (OLD, A, B), 1), (3, (OLD, A, B), 2)):
-        assert crash(run(off(), *two, *[Synced()] * ended).state, LATER) == off(durable=Durable(2, epoch, txns=txns))
+        assert crash(run(off(), *two, *[Synced()] * ended).state, LATER) == off(durable=Durable(2, epoch, log=txns))
 
 
 def test_a_crash_forgets_a_snapshot_that_is_only_in_memory() -> None:
     got = run(off(), elected(), *from_leader(LeaderInfo(2), Snap(A.zxid, (OLD, A)))).state
 
-    assert crash(got, LATER) == off(durable=Durable(2, 1, txns=(OLD,)))
+    assert crash(got, LATER) == off(durable=Durable(2, 1, log=(OLD,)))
 
 
 def test_what_was_logged_and_never_committed_is_voted_with_after_a_restart() -> None:
@@ -170,7 +170,7 @@ def test_a_learner_that_loses_its_leader_writes_what_it_has_queued() -> None:
     new = Txn(make_zxid(2, 1))
     done = run(off(), *SERVED, *from_leader(Proposal(new)), LeaderLost())
 
-    assert done.state.durable == Durable(2, 2, txns=(OLD, new))
+    assert done.state.durable == Durable(2, 2, log=(OLD, new))
     assert election(done.state).state is ServerState.LOOKING
     assert election(done.state).vote == Vote(1, new.zxid, 2)
 
@@ -195,14 +195,14 @@ def test_a_snapshot_in_memory_is_forgotten_by_an_end_in_order_too() -> None:
     """Learner.shutdown clears the database if SNAP is not finished."""
     got = [elected(), *from_leader(LeaderInfo(2), Snap(A.zxid, (OLD, A)))]
 
-    assert run(off(), *got, LeaderLost()).state.durable == Durable(2, 1, txns=(OLD,))
+    assert run(off(), *got, LeaderLost()).state.durable == Durable(2, 1, log=(OLD,))
 
 
 def test_proposals_kept_for_uptodate_are_forgotten() -> None:
     """They are a local variable of syncWithLeader."""
     done = run(off(), *JOINED, *from_leader(Proposal(A)), LeaderLost())
 
-    assert done.state.durable == Durable(2, 2, txns=(OLD,))
+    assert done.state.durable == Durable(2, 2, log=(OLD,))
 
 
 def test_a_learner_notices_nothing_while_it_handles_newleader() -> None:

@@ -183,7 +183,7 @@ def test_a_snapshot_holds_all_that_was_applied_and_nothing_is_sent_twice() -> No
 @pytest.mark.parametrize("observer", [False, True], ids=["follower", "observer"])
 def test_what_is_outstanding_goes_to_followers_without_its_commit(observer: bool) -> None:
     """startForwarding: only a participant gets outstanding proposals."""
-    durable = Durable(1, 1, txns=(Txn(E(1, 1)), Txn(E(1, 2))))
+    durable = Durable(1, 1, log=(Txn(E(1, 1)), Txn(E(1, 2))))
     serving = Leader(LeaderPhase.BROADCAST, 1, (), outstanding=(Outstanding(E(1, 2)),), committed=E(1, 1))
     leaders = history(E(1, 1), E(1, 1))
     sent_now = stream(plan_for(leaders, E(1, 1)), leaders, serving, durable, observer=observer)
@@ -194,7 +194,7 @@ def test_what_is_outstanding_goes_to_followers_without_its_commit(observer: bool
 
 def test_before_it_serves_a_leader_counts_all_that_it_logged_as_applied() -> None:
     """Leader.lead begins with zk.loadData: the log is in the tree, committed or not."""
-    mine = Durable(txns=(Txn(E(0, 1)), Txn(E(0, 2))))
+    mine = Durable(log=(Txn(E(0, 1)), Txn(E(0, 2))))
     done = lead(THREE, *joins(1, E(0, 1)), durable=mine)
 
     assert sent(done) == [

@@ -4,14 +4,14 @@ Section 6 of the facts file describes the known defects of ZooKeeper; `spec/vari
 The tests in `tests/quality` show that a checker finds the consequences.
 """
 
+import re
+from pathlib import Path
+
 from msgspec.structs import replace
 
-from spec.durable import Durable
-from spec.effects import Observe, Persist, Send, ServerStep
-from spec.election import Elected, LeaderLost, Vote
-from spec.quorum import View, majority_view
-from spec.server import Event, Server, crash, start, step
-from spec.txn import Txn, make_zxid
+from spec.effects import Persist
+from spec.election import LeaderLost
+from spec.server import Event, crash
 from spec.variants import DESCRIBED, Area, Variant, of_area
 from spec.zab.events import (
     Applied,
@@ -33,69 +33,36 @@ from spec.zab.packets import (
     LeaderInfo,
     NewLeader,
     Proposal,
-    QuorumPacket,
     Trunc,
     UpToDate,
 )
-from spec.zab.state import Append, EnterEpoch, Leader, LeaderPhase, Learner, LearnerPhase, Outstanding, ZabRules
-
-THREE = majority_view({1, 2, 3}, observers={7})
-FIVE = majority_view({1, 2, 3, 4, 5}, observers={7})
-FOUR = majority_view({1, 2, 3, 4}, observers={7})
-OLD, A = (Txn(make_zxid(1, counter)) for counter in (1, 2))
-X, Y = Txn(make_zxid(2, 1), "x"), Txn(make_zxid(2, 2), "y")
-DISK = Durable(accepted_epoch=1, current_epoch=1, txns=(OLD,))
-ACK_OF_NEWLEADER = Ack(make_zxid(2))
-DIFF_OF_A = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2))
-JOINED = (LeaderInfo(2), Diff(OLD.zxid), NewLeader(2), UpToDate())
-
-
-def rules(*variants: Variant, disk: bool = True, commits: bool = False) -> ZabRules:
-    return ZabRules(asynchronous_disk=disk, asynchronous_commits=commits, variants=frozenset(variants))
-
-
-def run(sid: int, zab: ZabRules, *events: Event, view: View = THREE, durable: Durable = DISK) -> ServerStep[Server]:
-    """Return the last step of server `sid`, after 3 was elected and these events."""
-    done = start(Server(sid, view, durable), zab=zab)
-    for event in (Elected(Vote(3, OLD.zxid, 1), 1), *events):
-        assert done is not None
-        done = step(done.state, event, zab=zab)
-        assert done is not None, f"impossible: {event}"
-    assert done is not None
-    return done
-
-
-def follow(zab: ZabRules, *happens: QuorumPacket | Event) -> ServerStep[Server]:
-    """Return the last step of follower 1; packets arrive from its leader."""
-    return run(1, zab, *(Receive(3, each) if isinstance(each, QuorumPacket) else each for each in happens))
-
-
-def lead(zab: ZabRules, *events: Event) -> ServerStep[Server]:
-    """Return the last step of leader 3 in epoch 2, after follower 1 has joined."""
-    opening = (FollowerInfo(1), AckEpoch(OLD.zxid, 1), ACK_OF_NEWLEADER)
-    return run(3, zab, *(Receive(1, packet) for packet in opening), *events)
-
-
-def sent(done: ServerStep[Server]) -> list[object]:
-    return [each.message for each in done.effects if isinstance(each, Send)]
-
-
-def facts(done: ServerStep[Server]) -> list[object]:
-    return [each.fact for each in done.effects if isinstance(each, Observe)]
-
-
-def learner(done: ServerStep[Server]) -> Learner:
-    assert isinstance(done.state.zab, Learner)
-    return done.state.zab
-
-
-def leader(done: ServerStep[Server]) -> Leader:
-    assert isinstance(done.state.zab, Leader)
-    return done.state.zab
+from spec.zab.state import Append, EnterEpoch, LeaderPhase, LearnerPhase, Outstanding
+from tests.support.zab_servers import (
+    ACK_OF_NEWLEADER,
+    DIFF_OF_A,
+    DISK,
+    FIVE,
+    FOUR,
+    JOINED,
+    OLD,
+    A,
+    X,
+    Y,
+    facts,
+    follow,
+    lead,
+    leader,
+    learner,
+    rules,
+    run,
+    sent,
+)
 
 
 def test_every_variant_is_described_and_those_of_zab_have_their_test_here() -> None:
-    tested = {name.removeprefix("test_variant_") for name in globals() if name.startswith("test_variant_")}
+    """The tests of variants of the disk are in the file beside this one."""
+    files = Path(__file__).parent.glob("test_zab*variants.py")
+    tested = {name for file in files for name in re.findall(r"def test_variant_(\w+)\(", file.read_text("utf-8"))}
 
     assert set(DESCRIBED) == set(Variant)
     assert tested == {variant.name.lower() for variant in of_area(Area.ZAB)}
@@ -283,7 +250,7 @@ def test_variant_commit_before_quorum() -> None:
 
 def test_variant_sync_without_tail() -> None:
     """The leader has 1:1 and 1:2, follower 1 has 1:1."""
-    me = replace(DISK, txns=(OLD, A))
+    me = replace(DISK, log=(OLD, A))
     happens = (Receive(1, FollowerInfo(1)), Receive(1, AckEpoch(OLD.zxid, 1)))
     right, wrong = (run(3, rules(*v), *happens, durable=me) for v in ((), (Variant.SYNC_WITHOUT_TAIL,)))
 

@@ -92,7 +92,7 @@ class SearchCheckpoint:
             self._store.save(self._saved_search(level, following), self._growing(), self._current([*level, *following]))
             self._states, self._failed = self._state.history.size, ""
         except OSError as error:
-            kept = f"what is kept there is of {self._states:,} states" if self._states else "nothing is kept there"
+            kept = f"the last checkpoint there has {self._states:,} states" if self._states else "nothing is kept there"
             self._failed = f"{self._folder}: the search could not be kept ({error.strerror or error}); {kept}"
         self._last = time.monotonic()
         self._update_notes()
@@ -172,7 +172,7 @@ class SearchCheckpoint:
         bounds = Limits(result.limits.depth, result.limits.states)
         if bounds.reached(Exploration(result.model, result.engine, bounds, levels=done)) is not None:
             raise CheckpointError(
-                f"{self._folder}: what is kept is at depth {len(done) - 1} with {saved.states:,} states, "
+                f"{self._folder}: the checkpoint is at depth {len(done) - 1} with {saved.states:,} states, "
                 "beyond the limit of depth or states; raise the limit, or " + AGAIN
             )
 
@@ -203,7 +203,7 @@ class SearchCheckpoint:
             same = tables.digest() == saved.tables
         except Exception as error:
             # A different model may do anything with questions that it never asked.
-            raise CheckpointError(f"{self._changed_model} (it came to {error!r}); {AGAIN}") from error
+            raise CheckpointError(f"{self._changed_model} (error: {error!r}); {AGAIN}") from error
         if not same:
             raise CheckpointError(f"{self._changed_model}; {AGAIN}")
         tables.seconds = saved.python_seconds

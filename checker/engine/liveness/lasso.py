@@ -50,7 +50,9 @@ def lasso(model: Model, prop: Property, stem: list[int], loop: list[int] | None,
         since = next(number for number in range(met + 1, since + 1) if said[number] is None)
     wrong = flaw(model, prop, path, begins, since)
     if wrong is not None:
-        raise ModelError(f"a run that {prop.name!r} finds is none: {wrong}; a function of the model is not one")
+        raise ModelError(
+            f"{prop.name!r} finds a run that the model does not have: {wrong}; the model is not deterministic"
+        )
     depth = since if prop.kind is Kind.RECOVERABLE else len(stem)
     return Discovery(prop, describe_lasso(model, prop, path, begins, since), depth, path, begins, since)
 

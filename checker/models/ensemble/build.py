@@ -200,8 +200,7 @@ def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) ->
         sid = min(sid for sid in leaders if reached[sid] != leaders[sid])
         behind = {None: "looks for a leader", sid: "leads"}.get(leaders[sid], f"follows server {leaders[sid]}")
         raise HistoryError(
-            f"with messages that arrive at once server {sid} {behind} after the history, and elections in one step do "
-            "not end so",
+            f"with immediate delivery server {sid} {behind} after the history, and elections in one step do not end so",
             "write grain: fine, or let the servers start within the exploration (late: true)",
         )
     return after

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
 from checker.models.ensemble.connection import Close, Open, PeerClosed, Transmit
-from checker.models.ensemble.effects import SyncsEnded, misapplied, misfits, syncs
+from checker.models.ensemble.effects import SyncsEnded, misapplied, misfits, standing_alone, syncs
 from checker.models.ensemble.history import HistoryPart, concerns
 from checker.models.ensemble.setup import (
     CONNECTIONS,
@@ -40,6 +40,7 @@ from checker.models.ensemble.setup import (
     server_name,
 )
 from spec import server as spec_server
+from spec.durable import Durable
 from spec.effects import Connect, Disconnect, Effect, Fact, Message, Observe, ResetConnections
 from spec.effects import Send as SendEffect
 from spec.election import channel as spec_channel
@@ -54,7 +55,12 @@ from spec.zab.packets import QuorumPacket
 from spec.zab.state import Leader, Learner, ZabRules
 
 CRASH = "crash"
-ERASE = "erase"  # for a server that does not run: its data directory is empty when it starts
+
+
+class DiskReplaced(msgspec.Struct, frozen=True):
+    """The data directory of a server that does not run has this content when it starts."""
+
+    durable: Durable
 
 
 class Enqueue(msgspec.Struct, frozen=True):
@@ -142,8 +148,8 @@ def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
         if event == CRASH:
             crashed = spec_server.crash(server, zab)
             return None if crashed is None else Outcome((crashed,), carried_out.crash())
-        if event == ERASE:
-            return Outcome((Server(sid, server.view),)) if server.election is None else None
+        if isinstance(event, DiskReplaced):
+            return Outcome((Server(sid, server.view, event.durable),)) if not server.runs else None
         if isinstance(event, ConnectRequest):
             return _knocked(server, event, rules, zab)
         wanted = _noticed(server, event) if isinstance(event, PeerClosed) else event
@@ -152,14 +158,13 @@ def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
             return Outcome((server,)) if isinstance(event, PeerClosed) else None
         after = _without_rounds(stepped.state) if setup.grain is Grain.ORACLE else stepped.state
         effects = stepped.effects
+        if stepped.state.runs_standalone:
+            effects = standing_alone(server, stepped.state, effects)
         if HistoryPart.MISFITS in kept.parts:
             effects = (*effects, *map(Observe, misfits(server, wanted, stepped.state, effects)))
         if HistoryPart.SYNCS in kept.parts:
             effects = syncs(server, wanted, stepped.state, effects)
-        if (
-            HistoryPart.MISAPPLIED in kept.parts
-            and (report := misapplied(server, stepped.state, stepped.effects)) is not None
-        ):
+        if HistoryPart.MISAPPLIED in kept.parts and (report := misapplied(server, stepped.state, effects)) is not None:
             effects = (*effects, Observe(report))
         return Outcome((after,), carried_out(after, effects))
 
@@ -177,7 +182,9 @@ def _noticed(server: Server, gone: PeerClosed) -> Event | None:
 
 
 def _knocked(server: Server, knock: ConnectRequest, rules: ElectionRules, zab: ZabRules | None) -> Outcome:
-    """A leader accepts, and an older connection of the same learner ends; a learner or a stopped server refuses.
+    """A leader accepts, and an older connection of the same learner ends.
+
+    A learner, a standalone server and a stopped one refuse.
 
     The port of a real server is closed while it is LOOKING, and the learner tries again. Here the first packets of the
     learner wait until the server leads, even if the learner has given up by that time: as if it had connected and was

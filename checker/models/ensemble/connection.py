@@ -10,7 +10,7 @@ Rules of this module:
 - A cut drops the packets in flight in both directions.
 - A side notices that the other is gone when it has read every packet that was sent to it (`PeerClosed`). A later
   notice by a leader is not explored: its packets in the meantime are lost, and its counts stay the same in both cases.
-  A learner may notice earlier, with unread packets, since a reset overtakes them; and later, while it writes.
+  A learner may notice earlier, with unread packets, since a lost link loses them; and later, while it writes.
 - A new connection replaces an old one.
 """
 

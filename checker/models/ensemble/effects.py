@@ -19,14 +19,16 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
+from msgspec.structs import replace
+
 from spec.effects import Apply, Arm, Connect, Disarm, Disconnect, Effects, Fact, Observe, Timer
 from spec.election.messages import Fired
 from spec.election.vote import ServerState
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, format_zxid
-from spec.zab.events import ClientSync, Delivered, LearnerGone, Receive
-from spec.zab.state import Leader, Learner, logged_and_queued
+from spec.zab.events import Broadcast, ClientSync, Committed, Delivered, LearnerGone, Receive
+from spec.zab.state import Leader, Learner, logged_and_queued, merged
 
 
 class Concern(Enum):
@@ -52,10 +54,32 @@ class SyncAsked(Fact, frozen=True):
     epoch: int
 
 
+class BeganAlone(Fact, frozen=True):
+    """A server starts standalone, with these transactions on its disk."""
+
+    server: Sid
+    txns: tuple[Txn, ...]
+
+
 class SyncsEnded(Fact, frozen=True):
     """A server has ended its role, so the syncs that wait there have no answer."""
 
     server: Sid
+
+
+NO_EPOCH = -1
+"""The epoch in the reports of a standalone server: what it does belongs to no leader's epoch."""
+
+
+def standing_alone(before: Server, after: Server, effects: Effects) -> Effects:
+    """The effects of a standalone server: it reports its start, and nothing that belongs to an epoch."""
+    began = () if before.runs else (Observe(BeganAlone(after.sid, tuple(after.durable.txns))),)
+    return began + tuple(
+        Observe(replace(each.fact, epoch=NO_EPOCH))
+        if isinstance(each, Observe) and isinstance(each.fact, Broadcast | Committed | Delivered)
+        else each
+        for each in effects
+    )
 
 
 def syncs(before: Server, event: Any, after: Server, effects: Effects) -> Effects:
@@ -115,8 +139,7 @@ def _tree(before: Server, after: Server, effects: Effects) -> Iterator[str]:
 
 def _transaction(server: Server, zxid: int) -> int:
     """The last transaction of the log up to this zxid: the counter of a transaction is at least 1."""
-    log = logged_and_queued(server.durable, () if server.zab is None else server.zab.queue)
-    return max((txn.zxid for txn in log if txn.zxid <= zxid), default=server.durable.snapshot)
+    return max((txn.zxid for txn in memory_of(server) if txn.zxid <= zxid), default=server.durable.snapshot)
 
 
 def _connections(before: Server, event: Any, after: Server, effects: Effects) -> Iterator[str]:
@@ -169,8 +192,8 @@ def misapplied(before: Server, after: Server, effects: Effects) -> Misapplied | 
     if not reported and (now is None or now == was):
         return None
     new = tuple(txn for fact in reported for txn in fact.txns)
-    older = () if was is None else up_to(_log(before), was)
-    log = _log(after)
+    older = () if was is None else up_to(memory_of(before), was)
+    log = memory_of(after)
     applied = (*older, *new)
     logged = log[: len(applied)] if now is None else up_to(log, now)
     ascending = all(one.zxid < other.zxid for one, other in pairwise((*older[-1:], *new)))
@@ -194,5 +217,7 @@ def up_to(log: tuple[Txn, ...], zxid: int) -> tuple[Txn, ...]:
     return log[:place]
 
 
-def _log(server: Server) -> tuple[Txn, ...]:
-    return tuple(server.durable.txns) if server.zab is None else logged_and_queued(server.durable, server.zab.queue)
+def memory_of(server: Server) -> tuple[Txn, ...]:
+    """The transactions that a server has logged, has asked its disk to log, or, in variants, has in memory only."""
+    log = tuple(server.durable.txns) if server.zab is None else logged_and_queued(server.durable, server.zab.queue)
+    return merged(log, server.remains.unlogged)

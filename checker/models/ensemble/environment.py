@@ -17,7 +17,14 @@ from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble.actions import FAULTS, Action, Spend, has_left
-from checker.models.ensemble.columns import CRASH, ERASE, ChannelTransition, ConnectionsEnded, LinkChange, reachable
+from checker.models.ensemble.columns import (
+    CRASH,
+    ChannelTransition,
+    ConnectionsEnded,
+    DiskReplaced,
+    LinkChange,
+    reachable,
+)
 from checker.models.ensemble.connection import Disconnection
 from checker.models.ensemble.setup import (
     CONNECTIONS,
@@ -31,7 +38,8 @@ from checker.models.ensemble.setup import (
     connection_name,
     server_name,
 )
-from checker.models.ensemble.status import ElectionStatus, election_status, has_rejoined, is_running
+from checker.models.ensemble.status import ElectionStatus, election_status, has_peer_ports, has_rejoined, is_running
+from spec.durable import Durable
 from spec.election.messages import Start
 from spec.quorum import Sid, View
 from spec.server import Server
@@ -39,7 +47,7 @@ from spec.server import Server
 Leader = Sid | str
 """The leader of a server, or one of the two words below."""
 DOWN, NOBODY = "down", "nobody"
-EMPTY_DISK = "an empty disk"
+EMPTY_DISK, EARLIER_DISK = "an empty disk", "a disk of an earlier time"
 THE_OWN = "the file that it keeps itself"  # for a view that a server has learnt from others
 
 
@@ -57,13 +65,14 @@ def rules(setup: Setup) -> list[Rule]:
 def boot(setup: Setup, sid: Sid, file: File, seen: dict[Sid, Leader], cut: frozenset[Link]) -> tuple[Send, ...] | None:
     """A server starts with a file: connections become possible, then its first election begins.
 
-    None while another server still follows it, unless connections distinguish the lives of a server.
+    With a standalone file there are no connections and no election. None while another server still follows it, unless
+    connections distinguish the lives of a server.
     """
     if setup.zab is None and sid in seen.values():
         return None
     near = [p for p, leader in seen.items() if leader != DOWN and (min(sid, p), max(sid, p)) not in cut]
     sends: list[Send] = []
-    if setup.grain is Grain.FINE:
+    if setup.grain is Grain.FINE and not file.view.standalone:
         for peer in near:
             if setup.talk(sid, peer):
                 sends += reachable(sid, peer)
@@ -84,13 +93,13 @@ def stop(setup: Setup, sid: Sid) -> tuple[Send, ...]:
 
 
 def _leader(server: Server) -> Leader:
-    """The leader of a server, or the reason why it has no leader."""
+    """The leader of a server as its peers see it, or the reason why it has no leader."""
     return _leader_of(election_status(server))
 
 
 def _leader_of(found: ElectionStatus | str) -> Leader:
-    if isinstance(found, str):
-        return DOWN
+    if isinstance(found, str) or found.is_standalone:
+        return DOWN  # to other servers
     return NOBODY if found.leader is None else found.leader
 
 
@@ -157,8 +166,9 @@ def _planned(setup: Setup, number: int, name: str) -> Rule:
     """The operator's next action, enabled when the servers in `after` have rejoined."""
     planned = setup.planned[name]
     file = planned.file or _member_file(setup, planned.sid)
-    loaded: tuple[str, ...] = (file.name,) if planned.file or planned.empty else ()
-    loaded += (EMPTY_DISK,) if planned.empty else ()
+    loaded: tuple[str, ...] = (file.name,) if planned.file or planned.disk is not None else ()
+    if planned.disk is not None:
+        loaded += (EMPTY_DISK if planned.disk == Durable() else EARLIER_DISK,)
 
     def moves(_: bool, cut: frozenset[Link], *seen: ElectionStatus | str) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -170,8 +180,8 @@ def _planned(setup: Setup, number: int, name: str) -> Rule:
             sends = boot(setup, planned.sid, file, others, cut)
         if sends is None:
             return None
-        if planned.empty:
-            sends = (Send(server_name(planned.sid), ERASE), *sends)
+        if planned.disk is not None:
+            sends = (Send(server_name(planned.sid), DiskReplaced(planned.disk)), *sends)
         return [Move(name, (planned.sid, *loaded), (Send(PLAN, "done"), *sends))]
 
     reads = (
@@ -236,5 +246,5 @@ def _heal(setup: Setup) -> Rule:
         return [Move(Action.HEAL, (), tuple(sends))]
 
     some = Read(LINKS, lambda cut: cut or None)
-    running = (Read(server_name(sid), is_running) for sid in setup.sids)
+    running = (Read(server_name(sid), has_peer_ports) for sid in setup.sids)
     return Rule("heal", (has_left("heals"), some, *running), moves, (Action.HEAL,))

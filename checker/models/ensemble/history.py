@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
-from checker.models.ensemble.effects import Misapplied, Misfit, SyncAsked, SyncsEnded
+from checker.models.ensemble.effects import NO_EPOCH, BeganAlone, Misapplied, Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.setup import HISTORY
 from spec.effects import Fact
 from spec.quorum import Sid
@@ -44,6 +44,7 @@ class HistoryPart(Enum):
     MISFITS = "misfits"
     SYNCS = "syncs"
     MISAPPLIED = "misapplied"
+    BEGUN_WITHOUT = "begun_without"
 
 
 class EstablishedEpoch(msgspec.Struct, frozen=True):
@@ -55,7 +56,11 @@ class EstablishedEpoch(msgspec.Struct, frozen=True):
 
 
 class FirstCommit(msgspec.Struct, frozen=True):
-    """A transaction, and the epoch of its first report as committed by a leader or as delivered by a server."""
+    """A transaction, and the epoch of its first report as committed by a leader or as delivered by a server.
+
+    For a report of a standalone server it is the last epoch in `established`, or 0: a leader of any later epoch must
+    have the transaction.
+    """
 
     txn: Txn
     epoch: int
@@ -91,6 +96,7 @@ class History(msgspec.Struct, frozen=True):
     - `unexpected`: the first report of each family.
     - `misapplied`: the first report of each server.
     - `misfits`: the first report of each concern.
+    - `begun_without`: committed transactions without which a server has started standalone, each with that server.
     - `syncs`: those that wait for an answer, oldest first, and those whose answer came too early.
     """
 
@@ -102,6 +108,7 @@ class History(msgspec.Struct, frozen=True):
     misfits: tuple[Misfit, ...] = ()
     syncs: tuple[PendingSync, ...] = ()
     misapplied: tuple[Misapplied, ...] = ()
+    begun_without: tuple[tuple[Sid, Txn], ...] = ()
 
 
 class HistoryProjection:
@@ -154,6 +161,7 @@ _SOURCES: dict[HistoryPart, tuple[type, ...]] = {
     HistoryPart.MISFITS: (Misfit,),
     HistoryPart.SYNCS: (SyncAsked, SyncAnswered, SyncsEnded),
     HistoryPart.MISAPPLIED: (Misapplied,),
+    HistoryPart.BEGUN_WITHOUT: (BeganAlone,),
 }
 
 
@@ -173,6 +181,9 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             known = {each.txn for each in history.committed if each.epoch < epoch}
             gone = tuple((server, txn) for txn in txns if txn in known)
             return replace(history, lost=(*history.lost, *gone)) if gone else history
+        case BeganAlone(server=server, txns=txns) if HistoryPart.BEGUN_WITHOUT in kept:
+            absent = tuple((server, each.txn) for each in history.committed if each.txn not in txns)
+            return replace(history, begun_without=(*history.begun_without, *absent)) if absent else history
         case Unexpected(family=family) if HistoryPart.UNEXPECTED in kept:
             seen = any(each.family is family for each in history.unexpected)
             return history if seen else replace(history, unexpected=(*history.unexpected, fact))
@@ -208,5 +219,7 @@ def _place(reign: EstablishedEpoch) -> tuple[int, Sid, tuple[int, ...]]:
 
 def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:
     known = {each.txn for each in history.committed}
+    if epoch == NO_EPOCH:
+        epoch = max((each.epoch for each in history.established), default=0)
     new = tuple(FirstCommit(txn, epoch) for txn in txns if txn not in known)
     return replace(history, committed=(*history.committed, *new)) if new else history

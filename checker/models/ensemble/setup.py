@@ -73,15 +73,15 @@ class PlannedAction:
     """One action of an operator: stop a server, or start it with a file.
 
     `after` names servers that must have rejoined first: each has decided, and its leader (possibly the server itself)
-    leads with a quorum of the leader's view following it. With `empty` a server starts with an empty data directory, as
-    on another host without a copy of its disk.
+    leads with a quorum of the leader's view following it. With `disk` a server starts with that content in its data
+    directory: an empty one, as on another host without a copy of its disk, or one of an earlier time, from a backup.
     """
 
     action: str  # "stop" or "start"
     sid: Sid
     file: File | None = None  # for a start
     after: tuple[Sid, ...] = ()
-    empty: bool = False
+    disk: Durable | None = None  # its own
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,19 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 class ElectionStatus(NamedTuple):
     """The summary of a running server: its state, its leader (itself, if it leads), and the view it counts by.
 
-    `serves`: it answers clients, which without Zab is the same as having decided.
+    `serves`: it answers clients, which without Zab is the same as having decided. A standalone server is LEADING itself
+    alone, and `is_standalone`.
     """
 
     state: ServerState
     leader: Sid | None
     view: View
     serves: bool = True
+
+    @property
+    def is_standalone(self) -> bool:
+        """Whether it runs standalone, so that no other server can follow it."""
+        return self.view.standalone
 
 
 class StatusInRound(NamedTuple):
@@ -37,12 +43,19 @@ class StatusInRound(NamedTuple):
 
 def is_running(server: Server) -> bool:
     """Whether the process runs."""
+    return server.runs
+
+
+def has_peer_ports(server: Server) -> bool:
+    """Whether the process runs and listens to other servers, which a standalone server does not."""
     return server.election is not None
 
 
 def election_status(server: Server) -> ElectionStatus | str:
     """The summary of a server; "down" if it does not run (None would mean "never" to a rule)."""
     election = server.election
+    if server.runs_standalone:
+        return ElectionStatus(LEADING, server.sid, server.view)
     if election is None:
         return "down"
     leader = None if election.state is LOOKING else election.vote.leader
@@ -57,7 +70,9 @@ def is_serving(server: Server) -> bool:
 def in_round(server: Server) -> StatusInRound | str:
     """The summary of a server, with its round."""
     found = election_status(server)
-    return found if isinstance(found, str) else StatusInRound(found, server.election.round)  # type: ignore[union-attr]
+    if isinstance(found, str):
+        return found
+    return StatusInRound(found, 0 if server.election is None else server.election.round)
 
 
 def followers(standings: Mapping[Sid, ElectionStatus | str], leader: Sid) -> frozenset[Sid]:
@@ -72,7 +87,7 @@ def followers(standings: Mapping[Sid, ElectionStatus | str], leader: Sid) -> fro
         if isinstance(each, ElectionStatus)
         and each.leader == leader
         and each.state in (FOLLOWING, LEADING)
-        and (sid == leader or _connects(each, own, leader))
+        and _connects(sid, each, own, leader)
     )
 
 
@@ -93,11 +108,16 @@ def has_rejoined(standings: Mapping[Sid, ElectionStatus | str], sid: Sid) -> boo
     own = standings[sid]
     if not isinstance(own, ElectionStatus) or not own.serves or own.leader is None:
         return False
-    return is_established(standings, own.leader) and _connects(own, standings[own.leader], own.leader)
+    return is_established(standings, own.leader) and _connects(sid, own, standings[own.leader], own.leader)
 
 
-def _connects(learner: ElectionStatus, leading: ElectionStatus | str | None, leader: Sid) -> bool:
-    """Whether the addresses of the two files allow a learner to connect to its leader (`Learner.connectToLeader`)."""
-    if not isinstance(leading, ElectionStatus):
+def _connects(sid: Sid, learner: ElectionStatus, leading: ElectionStatus | str | None, leader: Sid) -> bool:
+    """Whether the addresses of the two files allow a learner to connect to its leader (`Learner.connectToLeader`).
+
+    A standalone server has no quorum port.
+    """
+    if sid == leader or not isinstance(leading, ElectionStatus):
         return True
+    if leading.is_standalone:
+        return False
     return reaches(learner.view.addresses, leading.view.addresses, leader, Port.QUORUM)

@@ -160,7 +160,7 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
     def _observed(fact: Fact) -> Iterable[Send]:
         match fact:
             case events.Failed(code):
-                raise ModelError(f"{name} fails with {code.name}, which no run of a recipe here should come to")
+                raise ModelError(f"{name} fails with {code.name}, which no run of this recipe may reach")
             case events.Holds(path) | events.First(path) if Facts.LEADERS in setup.facts:
                 yield Send(LEADERS, HoldReport(path))
             case events.Follows(leader) if Facts.LEADERS in setup.facts:

@@ -248,7 +248,7 @@ def _two_hold(setup: RecipeSetup) -> Condition:
 def _read_count(setup: RecipeSetup, value: object) -> tuple[int, str]:
     most = setup.writes * setup.clients
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ParameterError(f"{value!r} is no number of writes here", f"write 1 to {most}")
+        raise ParameterError(f"{value!r} is not a number of writes here", f"write 1 to {most}")
     return value, str(value)
 
 

@@ -1,0 +1,198 @@
+"""The releases of ZooKeeper, and for each known defect the releases that have it.
+
+The table begins with 3.8.0. Its data are commits: for each defect the commits that fixed it, each with the first
+release that contains the commit, and the commits that brought it in if it is not older than the table. The affected
+releases are derived from them. To add a defect, add one entry to `HISTORIES`.
+
+Source: the tags `release-*` of ZooKeeper's git repository; `git tag --contains COMMIT` shows the same. A release of the
+3.8 line is a tag on branch-3.8, which master's commits reach only as cherry-picks. 3.8.0 is the tag `release-3.8.0-1`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from spec.variants import Variant
+
+
+class Release(msgspec.Struct, frozen=True, order=True):
+    """A release of ZooKeeper; releases are ordered by their numbers."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        """The number as ZooKeeper writes it, such as 3.8.4."""
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+    @property
+    def line(self) -> tuple[int, int]:
+        """The branch: 3.8.4 is of the line (3, 8)."""
+        return self.major, self.minor
+
+
+class ReleaseError(ValueError):
+    """A release that is not in the table; `right` names the nearest ones."""
+
+    def __init__(self, what: str, right: str) -> None:
+        super().__init__(f"{what}; {right}")
+        self.what, self.right = what, right
+
+
+class SourceChange(msgspec.Struct, frozen=True):
+    """A commit, and the first release of its line that contains it; None on master, where no release contains it."""
+
+    commit: str
+    release: Release | None
+
+
+class DefectHistory(msgspec.Struct, frozen=True):
+    """The life of a known defect.
+
+    - `fixed`: the commits that fixed it, one for each line.
+    - `introduced`: the commits that brought it in; empty if it is older than the table.
+    - `fixed_by`: the issue under which it was fixed, if that is another one.
+    - `found_here`: whether the checker of this project found it.
+    - `reproduced`: the releases of which unmodified servers have shown it in our runs.
+    """
+
+    fixed: tuple[SourceChange, ...] = ()
+    introduced: tuple[SourceChange, ...] = ()
+    fixed_by: str = ""
+    found_here: bool = False
+    reproduced: tuple[Release, ...] = ()
+
+
+RELEASES = tuple([Release(3, 8, patch) for patch in range(7)] + [Release(3, 9, patch) for patch in range(6)])
+"""The releases of the table, oldest line first."""
+
+
+MASTER = "master"
+
+
+def _changes(*each: str) -> tuple[SourceChange, ...]:
+    """The commits, written like "3.8.5 34f292924"."""
+    return tuple(_change(*one.split()) for one in each)
+
+
+def _change(release: str, commit: str) -> SourceChange:
+    return SourceChange(commit, None if release == MASTER else Release(*map(int, release.split("."))))
+
+
+_SYNCHRONISED_TXNS_ON_DISK = DefectHistory(
+    _changes("3.8.5 34f292924", "3.9.2 4a49d4587", "master 315abde35"),
+    fixed_by="ZOOKEEPER-4785",
+    reproduced=(Release(3, 8, 0),),
+)
+_COMMITTED_TXNS_ONLY = _changes("3.9.3 5a2b99b5b", "master 9fcb805fa")
+
+HISTORIES: Mapping[Variant, DefectHistory] = {
+    Variant.VOTE_ORDER_CYCLES: DefectHistory(_changes("3.4.4 6125ab947", "3.5.0 e5a51ead5")),
+    Variant.LEADER_OF_AN_OLD_ROUND: DefectHistory(_changes("3.4.4 e57238c73", "3.5.0 6b7971022")),
+    Variant.SNAPSHOT_OF_UNCOMMITTED: DefectHistory(),
+    Variant.TREE_BEHIND_LOG: DefectHistory(_changes("3.4.12 e0af6ed75", "3.5.4 ffb81b9a6", "3.6.0 722ba9409")),
+    Variant.COMMITS_AFTER_UPTODATE: DefectHistory(
+        _COMMITTED_TXNS_ONLY, fixed_by="ZOOKEEPER-4394", reproduced=(Release(3, 8, 0),)
+    ),
+    # The branch 3.5 took the fix back before 3.5.9 was tagged, and has it again since 3.5.10.
+    Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_changes("3.5.10 24e1d2beb", "3.6.3 9b2b72abc", "3.7.0 b978dfb94")),
+    Variant.NEWLEADER_FORGETS_PROPOSALS: DefectHistory(_COMMITTED_TXNS_ONLY, reproduced=(Release(3, 8, 0),)),
+    Variant.EPOCH_BEFORE_LOG: _SYNCHRONISED_TXNS_ON_DISK,
+    Variant.NEWLEADER_ACK_BEFORE_SYNC: _SYNCHRONISED_TXNS_ON_DISK,
+    Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: _SYNCHRONISED_TXNS_ON_DISK,
+    Variant.QUEUE_SURVIVES_SHUTDOWN: DefectHistory(
+        _changes("3.9.3 4d3723581", "master bc9afbf8e"), reproduced=(Release(3, 8, 0),)
+    ),
+    Variant.SNAPSHOT_SURVIVES_TRUNC: DefectHistory(),
+    Variant.DISK_ERROR_KEEPS_TREE: DefectHistory(),
+    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(
+        _changes("3.9.4 685048a7b", "master e5dd60bf0"), introduced=_COMMITTED_TXNS_ONLY
+    ),
+    Variant.TREE_AHEAD_OF_LOG: DefectHistory(),
+    Variant.ACKS_SURVIVE_TRUNCATION: DefectHistory(
+        found_here=True, reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5))
+    ),
+    Variant.SYNC_FROM_APPLIED: DefectHistory(
+        found_here=True, reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5))
+    ),
+    Variant.TRUNC_AFTER_SNAP: DefectHistory(reproduced=(Release(3, 8, 0), Release(3, 9, 5))),
+    Variant.FUZZY_SNAPSHOT: DefectHistory(),
+}
+"""The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""
+
+
+def is_defect(variant: Variant) -> bool:
+    """Whether a variant is a known defect of ZooKeeper, and not a mutant of this project."""
+    return variant in HISTORIES
+
+
+def release_named(text: str) -> Release:
+    """The release of the table with that number. Raises ReleaseError with the nearest ones."""
+    known = {str(each): each for each in RELEASES}
+    if text not in known:
+        raise ReleaseError(f"the release {text[:40]!r} is not in the table", _nearest(text))
+    return known[text]
+
+
+def _nearest(text: str) -> str:
+    number = re.fullmatch(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\D.*)?", text)
+    if number is None:
+        return f"write one from {RELEASES[0]} to {RELEASES[-1]}, like {RELEASES[-1]}"
+    wanted = Release(*(int(part or 0) for part in number.groups()))
+    before = [each for each in RELEASES if each <= wanted][-1:]
+    after = [each for each in RELEASES if each > wanted][:1]
+    return f"the nearest known: {' and '.join(map(str, before + after))}"
+
+
+def is_affected(history: DefectHistory, release: Release) -> bool:
+    """Whether a release has a defect."""
+    began = not history.introduced or _contains(release, history.introduced)
+    return began and not _contains(release, history.fixed)
+
+
+def _contains(release: Release, changes: Iterable[SourceChange]) -> bool:
+    """Whether a release contains one of these commits.
+
+    The commit of the release's own line decides. A line without one has the commit if an earlier line has it since its
+    first release: that commit was on master when the later line began.
+    """
+    released = [each.release for each in changes if each.release is not None]
+    own = [each for each in released if each.line == release.line]
+    return any(each <= release for each in own or [each for each in released if each.patch == 0 and each < release])
+
+
+def defects_of(release: Release) -> tuple[Variant, ...]:
+    """The known defects of a release, in the order of `Variant`."""
+    return tuple(each for each in Variant if each in HISTORIES and is_affected(HISTORIES[each], release))
+
+
+def affected(history: DefectHistory) -> tuple[Release, ...]:
+    """The releases of the table that have a defect, in order."""
+    return tuple(each for each in RELEASES if is_affected(history, each))
+
+
+def fixed_text(variant: Variant) -> str:
+    """The first releases without a known defect, and the lines of the table that still have it, in words."""
+    history = HISTORIES[variant]
+    newest = {each.line: each for each in RELEASES}.values()
+    unfixed = [each for each in newest if is_affected(history, each)]
+    fixed = _listed(each.release for each in history.fixed)
+    if fixed:
+        said = [fixed, *(f"not in the {each.major}.{each.minor} line up to {each}" for each in unfixed)]
+    else:
+        said = [f"in no release up to {' and '.join(map(str, unfixed))}"]
+    if history.introduced:
+        said.append(f"introduced in {_listed(each.release for each in history.introduced)}")
+    if history.fixed_by:
+        said.append(f"by {history.fixed_by}")
+    if history.found_here:
+        said.append("found by the checker of this project")
+    if history.reproduced:
+        said.append(f"reproduced on real servers of {_listed(history.reproduced)}")
+    return "; ".join(said)
+
+
+def _listed(releases: Iterable[Release | None]) -> str:
+    return ", ".join(str(each) for each in releases if each is not None)

@@ -1,0 +1,83 @@
+"""The memory of a process that outlives a leader or a learner: the tree, `committedLog`, and a sync thread.
+
+Rules of this module:
+
+- A server that ends its part in order completes its disk queue. The next part begins with the restored tree, and with a
+  `committedLog` that has all records. `StaleMemory` is then empty.
+- Each variant that leaves something else in memory does so here. A crash forgets all of it.
+
+Source: `ZooKeeperServer.shutdown`, `ZKDatabase.fastForwardDataBase`, `Learner.shutdown`, `ZooKeeperServer.loadData`,
+`LearnerZooKeeperServer.shutdownComponents`.
+"""
+
+from msgspec.structs import replace
+
+from spec.durable import Durable, Snapshot
+from spec.variants import Variant
+from spec.zab import disk
+from spec.zab.leader_sync import history_of
+from spec.zab.state import Append, Leader, Learner, LearnerPhase, StaleMemory, SyncMode, ZabRules, merged
+
+
+def shut_down(
+    durable: Durable, part: Leader | Learner, remains: StaleMemory, rules: ZabRules
+) -> tuple[Durable, StaleMemory]:
+    """The disk and the memory after an orderly end of this part; `remains` is the memory before it."""
+    variants = rules.variants
+    if isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in variants:
+        left = tuple(each.txn for each in part.queue if isinstance(each, Append))
+        return durable, replace(remains, queue=(*remains.queue, *left))
+    flushed = disk.flushed(durable, part.queue)
+    if Variant.FUZZY_SNAPSHOT in variants and part.serves:
+        applied = _applied(durable, part)
+        if applied < flushed.last_zxid:
+            flushed = replace(flushed, dirty=Snapshot(applied, tuple(flushed.txns)))
+    if isinstance(part, Learner) and Variant.TREE_AHEAD_OF_LOG in variants and part.mode is SyncMode.TRUNC:
+        remains = replace(remains, unlogged=tuple(txn for txn in part.tree or () if txn not in flushed.txns))
+    if isinstance(part, Learner) and part.unlisted:
+        remains = replace(remains, unlisted=tuple(sorted({*remains.unlisted, *part.unlisted})))
+    if Variant.TREE_BEHIND_LOG in variants:
+        tree = _applied(durable, part) if part.serves else remains.tree
+        remains = replace(remains, tree=None if tree is None or tree >= flushed.last_zxid else tree)
+    return flushed, remains
+
+
+def _applied(durable: Durable, part: Leader | Learner) -> int:
+    """The last zxid that a serving part has applied: that of a transaction, or of the snapshot."""
+    if isinstance(part, Learner):
+        return part.delivered
+    applied = history_of(durable, part).applied
+    return applied[-1].zxid if applied else durable.snapshot
+
+
+def after_disk_error(part: Leader | Learner, remains: StaleMemory) -> StaleMemory:
+    """ZOOKEEPER-4882: the memory after a write failed, with the transactions that are applied and not written.
+
+    A learner applies the committed transactions of its synchronisation while NEWLEADER writes them.
+    """
+    queued = tuple(each.txn for each in part.queue if isinstance(each, Append))
+    if isinstance(part, Learner) and part.phase is LearnerPhase.SYNCHRONIZATION:
+        applied = queued
+    else:
+        last = part.applied if isinstance(part, Leader) else part.delivered
+        applied = tuple(txn for txn in queued if part.serves and txn.zxid <= last)
+    return replace(remains, unlogged=merged(remains.unlogged, applied))
+
+
+def saved(durable: Durable, remains: StaleMemory) -> tuple[Durable, StaleMemory]:
+    """The disk and the memory of a new leader: it takes a snapshot of its tree, which may be ahead of its log.
+
+    Its `committedLog` has these transactions, so they count as logged.
+    """
+    return replace(durable, log=merged(durable.log, remains.unlogged)), replace(remains, unlogged=())
+
+
+def after_step(remains: StaleMemory, part: Leader | Learner | None) -> StaleMemory:
+    """The memory after a step: a tree that is behind its log catches up, and TRUNC and SNAP replace the tree."""
+    synced = isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED
+    if remains.tree is not None and part is not None and (part.serves or synced):
+        remains = replace(remains, tree=None)
+    replaced = isinstance(part, Learner) and part.mode in (SyncMode.TRUNC, SyncMode.SNAP)
+    return (
+        replace(remains, unlogged=(), unlisted=()) if replaced and (remains.unlogged or remains.unlisted) else remains
+    )

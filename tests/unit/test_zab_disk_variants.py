@@ -1,0 +1,251 @@
+"""The variants of Zab in which log, snapshots and tree in memory differ, compared with the specification without them.
+
+The expected values are those of ZooKeeper 3.9.5 and of its history. `FileTxnLog.truncate` leaves the log [1:1, 1:2,
+1:3, 2:6] unchanged by truncate(2:5), measured on the class alone. `FileTxnSnapLog.truncateLog` and `.restore`,
+`Learner.shutdown`, `ZooKeeperServer.loadData` and `.shutdown` were read. The commit that fixed ZOOKEEPER-4925 describes
+it, and so does the commit that proposes a correction of ZOOKEEPER-4882.
+"""
+
+import pytest
+from msgspec.structs import replace
+
+from spec.durable import Durable, Snapshot
+from spec.election import Elected, LeaderLost, Vote
+from spec.server import Event, Server, crash, step
+from spec.txn import Txn, make_zxid
+from spec.variants import Variant
+from spec.zab import disk
+from spec.zab.events import LogFailed, Receive, Synced
+from spec.zab.packets import (
+    AckEpoch,
+    Commit,
+    Diff,
+    FollowerInfo,
+    LeaderInfo,
+    NewLeader,
+    Proposal,
+    QuorumPacket,
+    Snap,
+    Trunc,
+    UpToDate,
+)
+from spec.zab.state import TakeSnapshot, ZabRules
+from tests.support.zab_servers import (
+    DISK,
+    JOINED,
+    OLD,
+    A,
+    X,
+    Y,
+    follow,
+    rules,
+    run,
+    sent,
+)
+
+
+def log(*zxids: tuple[int, int]) -> tuple[Txn, ...]:
+    return tuple(Txn(make_zxid(*zxid)) for zxid in zxids)
+
+
+def after(done_by: Server, zab: ZabRules, *happens: QuorumPacket | Event) -> Server:
+    """Return a server after these events; packets arrive from server 3."""
+    server = done_by
+    for each in happens:
+        done = step(server, Receive(3, each) if isinstance(each, QuorumPacket) else each, zab=zab)
+        assert done is not None, f"impossible: {each}"
+        server = done.state
+    return server
+
+
+FOLLOWS_AGAIN = Elected(Vote(3, OLD.zxid, 2), 2)
+
+# The disk.
+
+
+def test_a_restart_reads_the_newest_snapshot_and_the_records_beyond_it() -> None:
+    """FileTxnSnapLog.restore: a snapshot may hold transactions beyond its zxid, and their records are applied once."""
+    records = log((1, 1), (1, 2), (1, 3), (2, 1))
+    clean, dirty = Durable(1, 1, log=records), Durable(1, 1, log=records, dirty=Snapshot(records[1].zxid, records[:3]))
+    missing = replace(dirty, log=records[:2])
+
+    assert clean.txns == dirty.txns == records
+    assert (missing.txns, missing.last_zxid) == (records[:3], records[1].zxid)
+
+
+def test_a_snapshot_beyond_the_log_is_the_last_zxid() -> None:
+    records = log((1, 1), (2, 1))
+    assert Durable(2, 2, log=records[:1], dirty=Snapshot(records[1].zxid, records)).last_zxid == records[1].zxid
+
+
+@pytest.mark.parametrize("name", [OLD.zxid, X.zxid])
+def test_a_truncation_without_a_variant_removes_a_snapshot_with_later_transactions(name: int) -> None:
+    dirty = Durable(2, 2, log=(OLD, X), dirty=Snapshot(name, (OLD, X)))
+    assert disk.truncated(dirty, OLD.zxid, rules()) == Durable(2, 2, log=(OLD,))
+
+
+def test_a_snapshot_without_later_transactions_survives_a_truncation() -> None:
+    snapshot = Snapshot(OLD.zxid, (OLD, A))
+    assert disk.truncated(Durable(2, 2, log=(OLD, X), dirty=snapshot), A.zxid, rules()).dirty == snapshot
+
+
+def test_the_snapshot_of_a_snap_replaces_an_older_one() -> None:
+    dirty = Durable(2, 2, log=(OLD,), dirty=Snapshot(A.zxid, (OLD, A)))
+
+    assert disk.done(dirty, TakeSnapshot((OLD, X), X.zxid)) == Durable(2, 2, X.zxid, (OLD, X))
+    assert disk.done(dirty, TakeSnapshot((OLD, A, X), 0)).dirty == Snapshot(X.zxid, (OLD, A, X))
+
+
+# The variants.
+
+
+@pytest.mark.parametrize(
+    ("records", "cut", "right", "wrong"),
+    [
+        pytest.param([(1, 1), (1, 2), (1, 3), (2, 6)], (2, 5), 3, 4, id="not in the log"),
+        pytest.param([(1, 1), (1, 2), (1, 3), (2, 6), (2, 7)], (2, 5), 3, 4, id="only the next one stays"),
+        pytest.param([(1, 1), (1, 2), (1, 3)], (1, 2), 2, 2, id="in the log"),
+        pytest.param([(1, 1), (1, 2)], (2, 5), 2, 2, id="beyond the log"),
+        pytest.param([(1, 1), (1, 2)], (0, 0), 0, 1, id="before the first transaction of an ensemble"),
+    ],
+)
+def test_variant_trunc_after_snap(records: list[tuple[int, int]], cut: tuple[int, int], right: int, wrong: int) -> None:
+    """FileTxnLog.truncate: it cuts behind the first record that is not before the zxid."""
+    whole = Durable(2, 2, log=log(*records))
+    variant = rules(Variant.TRUNC_AFTER_SNAP)
+
+    assert disk.truncated(whole, make_zxid(*cut), rules()).log == whole.log[:right]
+    assert disk.truncated(whole, make_zxid(*cut), variant).log == whole.log[:wrong]
+
+
+def test_a_transaction_that_came_by_snap_is_not_in_the_log() -> None:
+    variant = rules(Variant.TRUNC_AFTER_SNAP)
+    mine = Durable(2, 2, OLD.zxid, (OLD, X))
+
+    assert disk.truncated(mine, OLD.zxid, rules()).txns == (OLD,)
+    assert disk.truncated(mine, OLD.zxid, variant).txns == (OLD, X)
+
+
+def test_variant_snapshot_survives_trunc() -> None:
+    """ZOOKEEPER-4837: `truncateLog` leaves all snapshots, and `loadDataBase` reads the newest."""
+    synchronised = (LeaderInfo(2), Snap(X.zxid, (OLD, X)), NewLeader(2), Synced(), Synced())
+    happens = (*synchronised, LeaderLost(), FOLLOWS_AGAIN, LeaderInfo(3), Trunc(OLD.zxid))
+    right, wrong = (follow(rules(*v), *happens).state for v in ((), (Variant.SNAPSHOT_SURVIVES_TRUNC,)))
+
+    assert right.durable.txns == (OLD,)
+    assert wrong.durable.txns == (OLD, X)
+    assert wrong.durable.log == (OLD,)
+
+
+def test_variant_fuzzy_snapshot() -> None:
+    """`ZooKeeperServer.shutdown` applies logged transactions to the tree that a snapshot thread may still read."""
+    happens = (*JOINED, Proposal(X), LeaderLost())
+    right, wrong = (follow(rules(*v), *happens).state for v in ((), (Variant.FUZZY_SNAPSHOT,)))
+
+    assert right.durable == Durable(2, 2, log=(OLD, X))
+    assert wrong.durable == Durable(2, 2, log=(OLD, X), dirty=Snapshot(OLD.zxid, (OLD, X)))
+    assert disk.truncated(right.durable, OLD.zxid, rules()).txns == (OLD,)
+    assert disk.truncated(wrong.durable, OLD.zxid, rules(Variant.FUZZY_SNAPSHOT)).txns == (OLD, X)
+
+
+def test_a_snapshot_of_what_is_applied_is_not_fuzzy() -> None:
+    happens = (*JOINED, Proposal(X), Synced(), Commit(X.zxid), LeaderLost())
+    assert follow(rules(Variant.FUZZY_SNAPSHOT), *happens).state.durable.dirty is None
+
+
+def test_variant_snapshot_of_uncommitted() -> None:
+    """ZOOKEEPER-1549: `Leader.lead` begins with `loadData`, which takes a snapshot of the tree."""
+    mine = replace(DISK, log=(OLD, A))
+    right, wrong = (run(3, rules(*v), durable=mine).state for v in ((), (Variant.SNAPSHOT_OF_UNCOMMITTED,)))
+
+    assert right.durable.dirty is None
+    assert wrong.durable.dirty == Snapshot(A.zxid, (OLD, A))
+    assert disk.truncated(right.durable, OLD.zxid, rules()).txns == (OLD,)
+    assert disk.truncated(wrong.durable, OLD.zxid, rules(Variant.SNAPSHOT_OF_UNCOMMITTED)).txns == (OLD, A)
+
+
+def test_variant_tree_ahead_of_log() -> None:
+    """ZOOKEEPER-5094: `Learner.shutdown` clears the tree after an unfinished SNAP, and not after a TRUNC."""
+    interrupted = (LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), LeaderLost())
+    right, wrong = (follow(rules(*v), *interrupted).state for v in ((), (Variant.TREE_AHEAD_OF_LOG,)))
+
+    assert right.durable == wrong.durable == Durable(2, 1, log=(OLD,))
+    assert (right.peer.last_zxid, wrong.peer.last_zxid) == (OLD.zxid, A.zxid)
+    crashed = crash(wrong)
+    assert crashed is not None
+    assert crashed.peer.last_zxid == OLD.zxid
+
+
+def test_a_tree_ahead_of_the_log_ends_with_the_next_trunc_or_snap() -> None:
+    variant = rules(Variant.TREE_AHEAD_OF_LOG)
+    ahead = follow(variant, LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), LeaderLost()).state
+
+    for first in (Trunc(OLD.zxid), Snap(OLD.zxid, (OLD,))):
+        again = after(ahead, variant, FOLLOWS_AGAIN, LeaderInfo(3), first)
+        assert again.remains.unlogged == ()
+    assert after(ahead, variant, FOLLOWS_AGAIN, LeaderInfo(3), Diff(A.zxid)).remains.unlogged == (A,)
+
+
+def test_a_leader_writes_a_tree_ahead_of_the_log_to_a_snapshot() -> None:
+    """`loadData` takes a snapshot of the tree that the process has."""
+    variant = rules(Variant.TREE_AHEAD_OF_LOG)
+    ahead = follow(variant, LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), LeaderLost()).state
+    leads = after(ahead, variant, Elected(Vote(1, A.zxid, 2), 2))
+
+    assert (leads.durable.txns, leads.remains.unlogged) == ((OLD, A), ())
+
+
+def test_variant_disk_error_keeps_tree() -> None:
+    """ZOOKEEPER-4882: a quorum of others commits a transaction that the follower then cannot write."""
+    right, wrong = (applied_unwritten(rules(*v)) for v in ((), (Variant.DISK_ERROR_KEEPS_TREE,)))
+
+    assert right.durable.txns == wrong.durable.txns == (OLD,)
+    assert (right.disk_full, right.peer.last_zxid) == (True, OLD.zxid)
+    assert (wrong.disk_full, wrong.peer.last_zxid) == (False, X.zxid)
+
+
+def applied_unwritten(zab: ZabRules) -> Server:
+    """Return follower 1 after it has applied a transaction that its disk then cannot write."""
+    return follow(zab, *JOINED, Proposal(X), Commit(X.zxid), LogFailed()).state
+
+
+def test_an_unwritten_transaction_that_is_not_applied_is_forgotten() -> None:
+    failed = follow(rules(Variant.DISK_ERROR_KEEPS_TREE), *JOINED, Proposal(X), LogFailed()).state
+    assert failed.peer.last_zxid == OLD.zxid
+
+
+def test_variant_committed_log_with_gap() -> None:
+    """ZOOKEEPER-4925: 3.9.3 applies the transactions of a DIFF without adding them to committedLog."""
+    joined = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2), Synced(), Synced(), UpToDate())
+    lost = (*joined, Proposal(X), Synced(), Commit(X.zxid), LeaderLost())
+    behind = (Receive(2, FollowerInfo(1)), Receive(2, AckEpoch(OLD.zxid, 1)))
+    zab = {name: rules(*v) for name, v in (("right", ()), ("wrong", (Variant.COMMITTED_LOG_WITH_GAP,)))}
+    told = {}
+    for name, each in zab.items():
+        leads = after(follow(each, *lost).state, each, Elected(Vote(1, X.zxid, 2), 2), behind[0])
+        done = step(leads, behind[1], zab=each)
+        assert done is not None
+        told[name] = sent(done)
+
+    first, last = Diff(X.zxid), NewLeader(3)
+    assert told["right"] == [first, Proposal(A), Commit(A.zxid), Proposal(X), Commit(X.zxid), last]
+    assert told["wrong"] == [first, Proposal(X), Commit(X.zxid), last]
+
+
+def test_3_9_3_only_warns_of_a_gap_in_a_synchronisation() -> None:
+    """`enforceContinuousProposal` came with the correction of ZOOKEEPER-4925."""
+    gap = (LeaderInfo(2), Diff(Y.zxid), Proposal(OLD), Proposal(Txn(make_zxid(1, 3))))
+
+    assert follow(rules(), *gap).state.zab is None
+    assert follow(rules(Variant.COMMITTED_LOG_WITH_GAP), *gap).state.zab is not None
+
+
+def test_a_crash_reads_the_committed_log_from_the_disk() -> None:
+    variant = rules(Variant.COMMITTED_LOG_WITH_GAP)
+    joined = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2), Synced(), Synced(), LeaderLost())
+    synchronised = follow(variant, *joined).state
+    crashed = crash(synchronised, variant)
+
+    assert synchronised.peer.unlisted == (A.zxid,)
+    assert crashed is not None
+    assert crashed.peer.unlisted == ()
