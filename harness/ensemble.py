@@ -4,6 +4,7 @@ Rules of this module:
 
 - Server ids are 1, 2, ... in the order of `kinds`. A server keeps its ports and its data directory for its whole life,
   also when its kind changes.
+- The release of a real server is 3.8.0 unless the caller chooses another; it says nothing about a node.
 - The directory of server N is `server-N`: `zoo.cfg`, `data/` with `myid`, `log.txt`, and a node's `journal.jsonl`.
 - Leaving the context kills the running processes. The caller deletes the directories.
 
@@ -19,10 +20,27 @@ from typing import Self
 
 from harness import node, real
 from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until, word
+from harness.releases import DEBIAN
 from harness.zoo_cfg import Member, View, members, write_zoo_cfg
 
 KINDS = {"real": real.available, "node": node.available}
 """The kinds of server; calling a value returns None, or the reason why that kind cannot be started here."""
+
+
+def releases_of(sids: Sequence[int], release: str | Mapping[int, str] | Sequence[str]) -> dict[int, str]:
+    """The release of each server; a server that a mapping does not name has Debian's.
+
+    Raises ServerError if a mapping names other servers, or if a sequence has another length.
+    """
+    if isinstance(release, str):
+        return dict.fromkeys(sids, release)
+    if not isinstance(release, Mapping):
+        if len(release) != len(sids):
+            raise ServerError(f"{len(sids)} servers need as many releases, and {len(release)} were given: {release}")
+        return dict(zip(sids, release, strict=True))
+    if others := sorted(set(release) - set(sids)):
+        raise ServerError(f"a release was given for server {others[0]}; the servers are {', '.join(map(str, sids))}")
+    return {sid: release.get(sid, DEBIAN) for sid in sids}
 
 
 class Ensemble:
@@ -30,7 +48,8 @@ class Ensemble:
 
     `observers` are the ids that do not vote; `tick_time` is in milliseconds; `extra` are further keys of every
     `zoo.cfg`; with `standalone` the only server runs without Zab; with `journal` our nodes write their facts to
-    `journal.jsonl`; `heap` and `java_options` (`-Dname=value`) are those of a real server.
+    `journal.jsonl`; `heap` and `java_options` (`-Dname=value`) are those of a real server; `release` is the release of
+    all real servers, or a mapping by id, or a sequence with one release for each server.
     """
 
     def __init__(
@@ -45,6 +64,7 @@ class Ensemble:
         journal: bool = False,
         heap: str = "128m",
         java_options: Sequence[str] = (),
+        release: str | Mapping[int, str] | Sequence[str] = DEBIAN,
     ) -> None:
         sids = tuple(range(1, len(kinds) + 1))
         if standalone and len(kinds) != 1:
@@ -58,6 +78,7 @@ class Ensemble:
         self._members: dict[int, Member] = {member.sid: member for member in listed}
         self._views: dict[int, View] = dict.fromkeys(sids, view)
         self._kinds: dict[int, str] = dict(zip(sids, kinds, strict=True))
+        self._releases = releases_of(sids, release)
         self._processes: dict[int, Process] = {}
         for sid, kind in self._kinds.items():
             self._set_up(sid, kind)
@@ -69,7 +90,7 @@ class Ensemble:
         home = self.directory / f"server-{sid}"
         zoo_cfg = write_zoo_cfg(self._views[sid], self._members[sid], home)
         if kind == "real":
-            command, environment = real.command(zoo_cfg, self._java), {}
+            command, environment = real.command(zoo_cfg, self._java, self._releases[sid]), {}
         else:
             command = node.command(zoo_cfg, self.journal(sid) if self._journal else None)
             environment = node.environment()
@@ -98,6 +119,10 @@ class Ensemble:
     def kind(self, sid: int) -> str:
         """The kind of a server: `real` or `node`."""
         return self._kinds[sid]
+
+    def release(self, sid: int) -> str:
+        """The release of a server while it is a real one."""
+        return self._releases[sid]
 
     def data(self, sid: int) -> Path:
         """The dataDir of a server."""
@@ -145,17 +170,26 @@ class Ensemble:
         """Send SIGCONT."""
         self._processes[sid].resume()
 
-    def replace(self, sid: int, kind: str) -> None:
-        """Stop a server and start it as another kind, over the same data."""
+    def replace(self, sid: int, kind: str, release: str | None = None) -> None:
+        """Stop a server and start it as another kind or another release, over the same data."""
         self.stop(sid)
+        if release is not None:
+            self._releases[sid] = release
         self._set_up(sid, kind)
         self.start(sid)
 
     def tell(self, sid: int, known: Iterable[int]) -> None:
         """Write a `zoo.cfg` that lists only these members; the server reads it at its next start."""
         listed = tuple(self._members[other] for other in known)
-        self._views[sid] = replaced(self._views[sid], members=listed)
-        write_zoo_cfg(self._views[sid], self._members[sid], self.directory / f"server-{sid}")
+        self._write(sid, replaced(self._views[sid], members=listed, standalone=False))
+
+    def tell_alone(self, sid: int) -> None:
+        """Write a `zoo.cfg` that lists no member: from its next start on the server runs standalone."""
+        self._write(sid, replaced(self._views[sid], standalone=True))
+
+    def _write(self, sid: int, view: View) -> None:
+        self._views[sid] = view
+        write_zoo_cfg(view, self._members[sid], self.directory / f"server-{sid}")
 
     # --- state
 

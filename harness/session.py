@@ -119,6 +119,10 @@ class Session:
             # The reply to a failed multi has a body; an error of any other request has none.
             return Answer(err, zxid, read_answer(opcode, body) if body or not err else ())
 
+    def readable(self) -> bool:
+        """Whether a frame, or the end of the connection, has arrived."""
+        return self._socket is not None and bool(select.select([self._socket], [], [], 0)[0])
+
     def receive_raw(self) -> tuple[int, int]:
         """Read the next reply, without a layout: return its error and the length of its body."""
         frame = self._receive()

@@ -1,24 +1,36 @@
 """Ensembles of live servers; tests are skipped or fail where a kind of server cannot be started."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from harness import KINDS, Ensemble
+from harness import KINDS, Ensemble, real
+from harness.ensemble import releases_of
+from harness.releases import DEBIAN, MAVEN
+
+NEWEST = MAVEN[-1]
+QUICK_WITH_DEBIANS = pytest.mark.parametrize("release", [DEBIAN, pytest.param(NEWEST, marks=pytest.mark.slow)])
+"""The mark of a test that takes long at the newest release: it is slow there."""
 
 
-def need(kind: str) -> None:
-    """Skip the test if this kind of server cannot be started; on CI, where it is required, fail."""
-    if reason := KINDS[kind]():
+def need(kind: str, release: str = DEBIAN) -> None:
+    """Skip the test if this kind of server, or release of a real one, cannot be started; on CI fail instead."""
+    if reason := real.available(release) if kind == "real" else KINDS[kind]():
         if os.environ.get("CI") == "true":
             pytest.fail(f"kind {kind!r}: {reason}", pytrace=False)
         pytest.skip(f"kind {kind!r}: {reason}")
 
 
 Launch = Callable[..., Ensemble]
+
+
+@pytest.fixture(scope="module", params=[DEBIAN, NEWEST])
+def release(request: pytest.FixtureRequest) -> str:
+    """The release of the real servers: Debian's, and the newest one that the harness knows."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +51,13 @@ def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
     """
     launched: list[Ensemble] = []
 
-    def start(kinds: list[str], first: int | None = None, **options: object) -> Ensemble:
-        for kind in kinds:
-            need(kind)
+    def start(
+        kinds: list[str], first: int | None = None, release: str | Mapping[int, str] = DEBIAN, **options: object
+    ) -> Ensemble:
+        for kind, each in zip(kinds, releases_of(range(1, len(kinds) + 1), release).values(), strict=True):
+            need(kind, each)
         directory: Path = tmp_path_factory.mktemp("ensemble")
-        ensemble = Ensemble(kinds, directory, **options)  # type: ignore[arg-type]
+        ensemble = Ensemble(kinds, directory, release=release, **options)  # type: ignore[arg-type]
         launched.append(ensemble)
         if first is not None:
             for sid in (first, ensemble.sids[0]):

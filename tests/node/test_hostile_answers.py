@@ -258,13 +258,16 @@ def test_bursts_of_connections_leave_descriptors_for_the_disk(tmp_path: Path, po
 
 
 BURST = """
-import socket, sys
+import select, socket, sys
 before = []
 while True:
     begun = [socket.socket() for _ in range(150)]
+    refused = select.poll()
     for each in begun:
         each.setblocking(False)
         each.connect_ex(("127.0.0.1", int(sys.argv[1])))
+        refused.register(each, select.POLLIN)
+    refused.poll(2000)
     for each in before:
         each.close()
     before = begun
@@ -273,7 +276,7 @@ while True:
 
 @contextmanager
 def bursts(port: int) -> Iterator[None]:
-    """Two processes open 150 connections at a time; they close them when the next ones are open."""
+    """Two processes open 150 connections at a time, and close them once the server has refused one of the next 150."""
     strangers = [subprocess.Popen([sys.executable, "-c", BURST, str(port)]) for _ in range(2)]
     try:
         yield

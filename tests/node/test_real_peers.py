@@ -1,4 +1,4 @@
-"""Our node among real ZooKeeper 3.8 servers: as follower, observer and leader, by DIFF, TRUNC and SNAP.
+"""Our node among real ZooKeeper servers, 3.8.0 and 3.9.5: as follower, observer and leader, by DIFF, TRUNC and SNAP.
 
 It also replaces a real server, with that server's own data directory.
 """
@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,17 +22,17 @@ from kazoo.protocol.states import ZnodeStat
 from harness import Ensemble
 from harness.processes import wait_until
 from refimpl.disk.logreader import read
-from tests.node.conftest import launching
+from tests.node.conftest import QUICK_WITH_DEBIANS, launching
 
 Launch = Callable[..., Ensemble]
 WAIT = 60.0
 
 
 @pytest.fixture
-def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
+def launch(tmp_path_factory: pytest.TempPathFactory, release: str) -> Iterator[Launch]:
     """A launcher whose servers end with their test: 47 servers at the end of the module took memory and time."""
     with launching(tmp_path_factory) as start:
-        yield start
+        yield partial(start, release=release)
 
 
 @contextmanager
@@ -109,6 +110,7 @@ def test_writes_through_every_server_are_seen_at_every_server(
         assert f"/of-{sid}/gone" not in tree
 
 
+@QUICK_WITH_DEBIANS
 @pytest.mark.parametrize("kinds", [["real", "node", "node"], ["node", "real", "node"], ["node", "node", "real"]])
 def test_the_rest_go_on_when_the_leader_is_killed_and_it_comes_back(launch: Launch, kinds: list[str]) -> None:
     ensemble = launch(kinds)
@@ -208,6 +210,7 @@ def test_a_node_takes_the_place_of_a_real_server_and_gives_it_back(launch: Launc
     assert same_everywhere(ensemble)["/by-real-servers"][1].version == 20
 
 
+@QUICK_WITH_DEBIANS
 def test_every_server_in_turn_changes_its_kind_while_clients_go_on(launch: Launch) -> None:
     ensemble = launch(["real", "real", "real"])
     with client(ensemble, *ensemble.sids) as writing:
@@ -225,6 +228,7 @@ def test_the_package_of_the_real_server_is_there_in_the_gate() -> None:
         assert Path("/usr/share/java/zookeeper.jar").exists(), "apt-get install zookeeper libzookeeper-java"
 
 
+@QUICK_WITH_DEBIANS
 def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch: Launch) -> None:
     """ZOOKEEPER-4394: a 3.8.0 follower throws a NullPointerException at a COMMIT between NEWLEADER and UPTODATE.
 

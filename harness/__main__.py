@@ -1,0 +1,57 @@
+"""`python -m harness`: `fetch` downloads released servers, `releases` lists them, `reproduce` runs counterexamples,
+`record` records an ensemble, `follow` follows the plan for a roll-out."""
+
+import argparse
+import sys
+
+from harness import real, releases
+from harness.processes import ServerError
+
+REPRODUCE = "execute a counterexample of the checker on real servers"
+RECORD = "record the packets and the disks of real servers under load, for checker validate"
+FOLLOW = "follow the plan for a roll-out on real servers, under writes and kills"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out one command. Returns 0, or 1 after an error, which is one line on standard error."""
+    parser = argparse.ArgumentParser(prog="python -m harness", description="Released ZooKeeper servers to test with.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    fetch = commands.add_parser("fetch", help="download the jars of releases from Maven Central, by mvn")
+    fetch.add_argument("release", nargs="+", help=f"one of {', '.join(releases.MAVEN)}")
+    commands.add_parser("releases", help="list the known releases, and whether each can be started here")
+    reproduce = commands.add_parser("reproduce", help=REPRODUCE, description=REPRODUCE)
+    record = commands.add_parser("record", help=RECORD, description=RECORD)
+    follow = commands.add_parser("follow", help=FOLLOW, description=FOLLOW)
+    given = sys.argv[1:] if arguments is None else arguments
+    # Imported here: they need the dependencies of the project, and the gate fetches before they are installed.
+    if given[:1] == ["reproduce"]:
+        from harness.reproduce import command  # noqa: PLC0415
+
+        command.add_options(reproduce)
+        return command.run(parser.parse_args(given))
+    if given[:1] == ["record"]:
+        from harness.record import command as record_command  # noqa: PLC0415
+
+        record_command.add_options(record)
+        return record_command.run(parser.parse_args(given))
+    if given[:1] == ["follow"]:
+        from harness.follow import command as follow_command  # noqa: PLC0415
+
+        follow_command.add_options(follow)
+        return follow_command.run(parser.parse_args(given))
+    chosen = parser.parse_args(given)
+    if chosen.command == "releases":
+        for release in releases.RELEASES:
+            print(f"{release}  {real.available(release) or 'can be started'}")
+        return 0
+    try:
+        for release in chosen.release:
+            print(releases.fetch(release))
+    except ServerError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""`python -m harness follow`: follows the plan for a roll-out on real servers, under writes, with random kills.
+
+Exit codes: 0 every acknowledged write kept in every run, 1 not so, 2 a wrong command line or an input that cannot be
+followed, 3 a run in which the harness failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
+from checker.rollout.inputs.sources import read_input
+from checker.symbolic.disjoint import UndecidedError
+from harness import real
+from harness.follow.loopback import Loopback, MappingError
+from harness.follow.result import Ending, FollowedRun
+from harness.follow.run import FollowOptions, PlanFollower
+from harness.processes import ServerError
+from harness.releases import MAVEN
+from spec.config import ConfigError
+
+DESCRIPTION = "Follows the plan for a roll-out on real servers, under writes, with random kills."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--from", required=True, dest="old", metavar="INPUT", help="the present state, as for rollout")
+    parser.add_argument("--to", required=True, dest="new", metavar="INPUT", help="the new state")
+    parser.add_argument("--release", default=MAVEN[-1], help=f"the release of the servers (default: {MAVEN[-1]})")
+    parser.add_argument("--runs", type=_number, default=1, metavar="N", help="how often (default: once)")
+    parser.add_argument("--kills", type=_number, default=1, metavar="K", help="SIGKILLs in each run (default: 1)")
+    parser.add_argument("--seed", type=_number, default=1, metavar="S", help="of the first run; each run adds 1")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if reason := real.available(options.release):
+        return _refused(reason)
+    if options.runs == 0:
+        return _refused("--runs 0: nothing to do; write a number from 1")
+    if options.keep is not None and options.keep.exists():
+        return _refused(f"--keep {options.keep}: the folder exists; name a new one")
+    try:
+        made = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
+        _check(made)
+    except ConfigError as error:
+        return _refused("; ".join(map(str, error.problems)))
+    except (OrderError, UndecidedError, MappingError) as error:
+        return _refused(str(error))
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
+    results: list[FollowedRun] = []
+    try:
+        for number in range(1, options.runs + 1):
+            results.append(_follow(made, options, number, folder))
+    except (ServerError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    finally:
+        if options.keep is None and all(each.ending is Ending.KEPT for each in results):
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            print(f"the servers' directories: {folder}")
+    print(f"\n{total(results)}")
+    return exit_code(results)
+
+
+def _check(made: Plan) -> None:
+    """Raises MappingError if the plan is not safe, has no steps, or has a file that cannot be followed here."""
+    if made.outcome is not SafetyVerdict.SAFE:
+        raise MappingError(f"the planner does not call this change safe ({made.outcome.value}); ask checker rollout")
+    if not any(part.stage.remaining for part in made.advised):
+        raise MappingError("there is nothing to do: every server has its new file")
+    ports = iter(range(1, 1000))
+    trial = Loopback(lambda count: tuple(next(ports) for _ in range(count)))
+    for part in made.advised:
+        for state in (part.stage.old, part.stage.new):
+            for sid in state.members:
+                trial.text(state, sid, Path("data"))
+
+
+def _follow(made: Plan, options: argparse.Namespace, number: int, folder: Path) -> FollowedRun:
+    chosen = FollowOptions(options.release, kills=options.kills, seed=options.seed + number - 1)
+    directory = folder / f"run-{number}"
+    print(f"run {number} of {options.runs}, ZooKeeper {options.release}, seed {chosen.seed}", flush=True)
+    result = PlanFollower(made, chosen, directory, lambda text: print(f"  {text}", flush=True)).follow()
+    print(f"  {result.ending.value}{f': {result.reason}' if result.reason else ''}")
+    print(
+        f"  {result.acknowledged} acknowledged, {result.lost} lost, longest pause {result.pause:.1f} s, "
+        f"waits in vain {result.vain}",
+        flush=True,
+    )
+    return result
+
+
+def total(results: list[FollowedRun]) -> str:
+    """The sum of all runs, in one line."""
+    kept = sum(each.ending is Ending.KEPT for each in results)
+    acknowledged, lost = sum(each.acknowledged for each in results), sum(each.lost for each in results)
+    pause = max((each.pause for each in results), default=0.0)
+    led = max((step.pause for each in results for step in each.steps if step.led), default=0.0)
+    vain = sum(each.vain for each in results)
+    return (
+        f"every write kept {kept} of {len(results)}; {acknowledged} acknowledged, {lost} lost; longest pause "
+        f"{pause:.1f} s, in a step on the leader {led:.1f} s; waits in vain {vain}"
+    )
+
+
+def exit_code(results: list[FollowedRun]) -> int:
+    """0 if every run kept every write, 3 if the harness failed in one, else 1."""
+    if any(each.ending in (Ending.LOST, Ending.DIFFERS) for each in results):
+        return 1
+    if any(each.ending is Ending.FAILED for each in results):
+        return 3
+    return int(any(each.ending is not Ending.KEPT for each in results))
+
+
+def _refused(reason: str) -> int:
+    print(f"error: {reason}", file=sys.stderr)
+    return 2
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
+    return int(text)

@@ -1,0 +1,92 @@
+"""Maps the files of a roll-out to servers on this machine.
+
+Rules of this module:
+
+- Ids, roles, groups, weights and times are kept. Hosts become the loopback address, and ports become free ones.
+- A server keeps its client port and its directory for its whole life. Each peer address of a server has its own two
+  ports, so that a server with a new address in a file is reached by the new files only.
+- A wildcard in a file means the server's own address in the other files.
+- What a mapping would change in meaning is refused: dynamic files, and servers with several addresses.
+
+Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from checker.rollout.stages import ConfigState
+from harness.processes import LOOPBACK
+from spec.config import ServerAddress
+from spec.config.problems import Findings
+from spec.config.properties import read_properties
+from spec.quorum import Sid
+from spec.quorum.addresses import WILDCARDS
+
+REPLACED = ("dataDir", "dataLogDir", "clientPort", "clientPortAddress", "4lw.commands.whitelist")
+"""The keys that a file gets for this machine."""
+
+
+class MappingError(Exception):
+    """A file that cannot be followed on this machine; the message says why, and what would be right."""
+
+
+@dataclass
+class Loopback:
+    """The ports of each server; `free_ports(n)` returns n free ports."""
+
+    free_ports: Callable[[int], tuple[int, ...]]
+    _clients: dict[Sid, int] = field(default_factory=dict)
+    _peers: dict[tuple[Sid, ServerAddress], tuple[int, int]] = field(default_factory=dict)
+
+    def client_port(self, sid: Sid) -> int:
+        """The port for the clients of a server."""
+        if sid not in self._clients:
+            (self._clients[sid],) = self.free_ports(1)
+        return self._clients[sid]
+
+    def text(self, state: ConfigState, sid: Sid, data: Path) -> str:
+        """The file of a server in a state, with this `dataDir`. Raises MappingError."""
+        given = state.servers[sid]
+        if given.dynamic is not None:
+            raise MappingError(f"{given.origin}: it names a dynamic file; name files with `server.N` lines")
+        lines = []
+        for each in read_properties(given.text, given.origin, Findings()):
+            if each.key.startswith("server."):
+                lines.append(self._line(state, sid, int(each.key.removeprefix("server."))))
+            elif each.key not in REPLACED:
+                lines.append(f"{each.key}={_escaped(each.value)}")
+        ours = {
+            "dataDir": data,
+            "clientPort": self.client_port(sid),
+            "clientPortAddress": LOOPBACK,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+        }
+        return "\n".join([*lines, *(f"{key}={value}" for key, value in ours.items())]) + "\n"
+
+    def _line(self, state: ConfigState, reader: Sid, sid: Sid) -> str:
+        """The line of a server in the file of another one, or in its own."""
+        line = state.servers[reader].config.server(sid)
+        assert line is not None
+        if len(line.addresses) != 1:
+            raise MappingError(f"{state.servers[reader].origin}: server {sid} has several addresses; give it one")
+        address = line.addresses[0]
+        if address.host in WILDCARDS:
+            address = min(state.addresses(sid))
+        if (sid, address) not in self._peers:
+            quorum, election = self.free_ports(2)
+            self._peers[sid, address] = (quorum, election)
+        quorum, election = self._peers[sid, address]
+        return f"server.{sid}={LOOPBACK}:{quorum}:{election}:{line.learner_type.value}"
+
+
+def ids(states: Iterable[ConfigState]) -> tuple[Sid, ...]:
+    """All servers of some states, ascending."""
+    return tuple(sorted({sid for state in states for sid in state.members}))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\")

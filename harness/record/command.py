@@ -1,0 +1,103 @@
+"""`python -m harness record FILE`: records an ensemble of real servers under load, kills and restarts.
+
+Exit codes: 0 recorded, 1 an error of the servers, 2 a wrong command line.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import real
+from harness.processes import ServerError
+from harness.record.ensemble import Plan, record
+from harness.record.writer import Recorder
+from harness.releases import DEBIAN
+
+MOST_SERVERS = 9
+MOST_CLIENTS = 50
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the recording, a new file")
+    parser.add_argument("--release", default=DEBIAN, help=f"the release of the servers (default: {DEBIAN})")
+    parser.add_argument("--servers", type=_from_one, default=3, metavar="N", help="voters (default: 3)")
+    parser.add_argument("--observers", type=_from_zero, default=0, metavar="N", help="observers (default: 0)")
+    parser.add_argument("--kills", type=_from_zero, default=3, metavar="N", help="SIGKILLs, at random (default: 3)")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=10.0, metavar="S", help="duration of the load (default: 10)"
+    )
+    parser.add_argument("--clients", type=_from_one, default=3, metavar="N", help="concurrent writers (default: 3)")
+    parser.add_argument("--pause", type=_seconds, default=0.01, metavar="S", help="after each write (default: 0.01)")
+    parser.add_argument("--seed", type=_from_zero, default=1, metavar="K", help="of the kills and the clients")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if reason := real.available(options.release) or _mistake(options):
+        print(f"error: {reason}", file=sys.stderr)
+        return 2
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = Plan(
+            servers=options.servers,
+            observers=options.observers,
+            kills=options.kills,
+            seconds=options.seconds,
+            seed=options.seed,
+            clients=options.clients,
+            pause=options.pause,
+        )
+        recorder = Recorder(options.release, f"{options.kills} kills in {options.seconds:g} s, seed {options.seed}")
+        try:
+            writes = record(plan, folder, options.release, recorder, lambda text: print(text, flush=True))
+        finally:
+            recorder.save(options.file)
+    except (ServerError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{options.file}: {recorder.packets} packets, {writes} acknowledged writes")
+    return 0
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    if options.file.exists():
+        return f"{options.file}: the file exists; name a new one"
+    if not options.file.parent.is_dir():
+        return f"{options.file}: its folder does not exist; name one that exists"
+    if options.keep is not None and options.keep.exists():
+        return f"--keep {options.keep}: the folder exists; name a new one"
+    if options.servers + options.observers > MOST_SERVERS:
+        return f"{options.servers + options.observers} servers were asked for; {MOST_SERVERS} are the most"
+    if options.clients > MOST_CLIENTS:
+        return f"--clients {options.clients}: {MOST_CLIENTS} are the most"
+    return None
+
+
+def _from_one(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _from_zero(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 3600")
+    return seconds

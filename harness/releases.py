@@ -1,0 +1,143 @@
+"""The releases of Apache ZooKeeper that the harness can start, and the download of their jars from Maven Central.
+
+Rules of this module:
+
+- 3.8.0 is Debian's package. Every other release is downloaded by `fetch` alone; nothing else here opens a connection.
+- The jars of a release are in `zookeeper-RELEASE` below `cache_folder()`. They are downloaded into a temporary folder
+  beside it, which is renamed at the end: a folder with that name is complete.
+- Maven does the download, with the artifacts of `harness/pom.xml`.
+
+Source: the tags `release-*` of ZooKeeper, and its `pom.xml` for the optional jars that a server needs.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness.processes import ServerError
+
+DEBIAN = "3.8.0"
+"""The release of Debian's package."""
+MAVEN = tuple(f"3.8.{patch}" for patch in range(1, 7)) + tuple(f"3.9.{patch}" for patch in range(6))
+"""The releases that `fetch` downloads, oldest first."""
+RELEASES = (DEBIAN, *MAVEN)
+FOLDER = "QUORATE_ZOOKEEPER"
+"""The environment variable that names another folder for the jars."""
+POM = Path(__file__).parent / "pom.xml"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+INSTALL_MAVEN = "apt-get install -y --no-install-recommends maven"
+SECONDS = 600.0
+"""The bound of a download. Maven without a local repository needs about 10 s."""
+UNREACHABLE = ("Could not transfer", "Cannot access", "Unknown host", "Connection refused", "timed out")
+"""What Maven writes when a repository did not answer."""
+
+
+def cache_folder() -> Path:
+    """The folder with the jars: `QUORATE_ZOOKEEPER`, or `quorate` in the user's cache."""
+    if folder := os.environ.get(FOLDER):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quorate"
+
+
+def folder_of(release: str) -> Path:
+    """The folder with the jars of a release, whether it exists or not."""
+    return cache_folder() / f"zookeeper-{release}"
+
+
+def nearest(release: str) -> str | None:
+    """The known release with the nearest number; None if the text is not a version."""
+    number = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-.].*)?", release)
+    if number is None:
+        return None
+
+    def place(parts: tuple[str | None, ...]) -> int:
+        major, minor, patch = (int(part or 0) for part in parts)
+        return (major * 1000 + minor) * 1000 + patch
+
+    wanted = place(number.groups())
+    return min(RELEASES, key=lambda known: abs(place(tuple(known.split("."))) - wanted))
+
+
+def unknown(release: str) -> str | None:
+    """None if this is a known release, else the error, with the nearest one that is known."""
+    if release in RELEASES:
+        return None
+    near = nearest(release)
+    hint = f"the nearest known one is {near}; " if near else ""
+    return (
+        f"no known release of ZooKeeper is called {release!r}; {hint}known are {DEBIAN} (Debian) and {', '.join(MAVEN)}"
+    )
+
+
+def missing(release: str) -> str | None:
+    """None if the jars of this release of `MAVEN` are there, else the reason and the command that downloads them."""
+    if folder_of(release).is_dir():
+        return None
+    return f"ZooKeeper {release} is not in {cache_folder()}; python -m harness fetch {release}"
+
+
+def fetch(release: str) -> Path:
+    """Download the jars of a release, unless they are there; return their folder.
+
+    Raises ServerError if the release is unknown or Debian's, if Maven is missing, or if the download fails.
+    """
+    if reason := unknown(release):
+        raise ServerError(reason)
+    if release == DEBIAN:
+        raise ServerError(f"ZooKeeper {DEBIAN} is Debian's package; apt-get install zookeeper libzookeeper-java")
+    folder = folder_of(release)
+    if folder.is_dir():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ServerError(f"ZooKeeper {release} is downloaded by Maven, and mvn is not on the PATH; {INSTALL_MAVEN}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+            _download(maven, release, Path(temporary))
+            _publish(Path(temporary) / "jars", folder)
+    except OSError as error:
+        raise ServerError(f"{folder} cannot be written: {error}; {FOLDER} names another folder") from error
+    return folder
+
+
+def _download(maven: str, release: str, temporary: Path) -> None:
+    """Let Maven copy the jars of a release into `jars` of this folder."""
+    # A copy of the file: Maven looks for more projects and settings around the file that it is given.
+    pom = shutil.copy(POM, temporary)
+    options = ["--batch-mode", "--quiet", "--no-transfer-progress", "-Dstyle.color=never", "--file", str(pom)]
+    values = [f"-Drelease={release}", f"-DoutputDirectory={temporary / 'jars'}"]
+    try:
+        ended = subprocess.run(
+            [maven, *options, *values, COPY],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ServerError(f"Maven did not download ZooKeeper {release} within {SECONDS:g} s") from None
+    if ended.returncode == 0 and (temporary / "jars" / f"zookeeper-{release}.jar").is_file():
+        return
+    said = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout + ended.stderr)
+    errors = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if line.startswith("[ERROR]")]
+    reason = next(iter(errors), said.strip()[-500:] or "no message")
+    if any(sign in reason for sign in UNREACHABLE):
+        raise ServerError(
+            f"ZooKeeper {release} was not downloaded, Maven Central cannot be reached from here: {reason}"
+        )
+    raise ServerError(f"ZooKeeper {release} was not downloaded, Maven ended with {ended.returncode}: {reason}")
+
+
+def _publish(jars: Path, folder: Path) -> None:
+    """Give a complete folder its name; a copy that another process has published meanwhile stays."""
+    try:
+        jars.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise

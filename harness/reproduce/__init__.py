@@ -1,0 +1,1 @@
+"""Executes counterexamples of the checker on real servers, step by step beside the model."""

@@ -1,0 +1,154 @@
+"""`python -m harness reproduce FILE`: executes a counterexample on real servers and reports each step.
+
+Exit codes: 0 confirmed in every run (with --without: nothing lost in any run), 1 not so, 2 a wrong command line or
+file, 3 a run in which the harness failed.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness import real
+from harness.processes import ServerError
+from harness.record.writer import Recorder
+from harness.releases import DEBIAN
+from harness.reproduce.driver import reproduce
+from harness.reproduce.gates import compile_shim
+from harness.reproduce.losses import with_losses
+from harness.reproduce.result import Outcome, Reproduction, StepReport
+from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, without
+
+WIDTH = 110
+DESCRIPTION = "Executes a counterexample of the checker on real servers."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a saved trace, or a scenario that is violated")
+    parser.add_argument("--release", default=DEBIAN, help=f"the release of the servers (default: {DEBIAN})")
+    parser.add_argument("--runs", type=_positive, default=1, metavar="N", help="how often (default: once)")
+    parser.add_argument(
+        "--without", type=_positive, metavar="STEP", help="a control: leave out this step, and what it makes impossible"
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write a recording for checker validate (with --runs N: FILE-1, ...)",
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if reason := real.available(options.release):
+        return _refused(reason)
+    if options.keep is not None and options.keep.exists():
+        return _refused(f"--keep {options.keep}: the folder exists; name a new one")
+    if options.record is not None:
+        if not options.record.parent.is_dir():
+            return _refused(f"--record {options.record}: its folder does not exist; name one that exists")
+        taken = [file for number in range(1, options.runs + 1) if (file := _recording(options, number)).exists()]
+        if taken:
+            return _refused(f"--record: {taken[0]} exists; name a new file")
+    try:
+        schedule = load_schedule(options.file)
+        if options.without is not None:
+            schedule = without(schedule, options.without)
+        schedule = with_losses(schedule)
+        folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
+        try:
+            return _carry_out(schedule, options, folder)
+        finally:
+            if options.keep is None:
+                shutil.rmtree(folder, ignore_errors=True)
+    except (ScheduleError, ServerError, OSError) as error:
+        return _refused(str(error))
+
+
+def _carry_out(schedule: Schedule, options: argparse.Namespace, folder: Path) -> int:
+    shim = compile_shim(folder)
+    print(f"{schedule.name}, on {len(schedule.setup.sids)} servers of ZooKeeper {options.release}")
+    if schedule.claim:
+        print(_wrapped(f"the model: {schedule.claim}", ""))
+    for number, caption in schedule.omitted:
+        print(_wrapped(f"left out: step {number}, {caption}", ""))
+    results = []
+    for number in range(1, options.runs + 1):
+        if options.runs > 1:
+            print(f"\nrun {number} of {options.runs}")
+        directory = folder / f"run-{number}"
+        directory.mkdir(parents=True)
+        recorder = None if options.record is None else Recorder(options.release, schedule.name)
+        try:
+            results.append(reproduce(schedule, directory, options.release, shim, _print_step, recorder))
+        finally:
+            if recorder is not None:
+                recorder.save(_recording(options, number))
+        print("\n".join(_summary(results[-1])), flush=True)
+    if options.runs > 1:
+        print("\n" + _total(results))
+    return _exit_code(results, control=options.without is not None)
+
+
+def _recording(options: argparse.Namespace, number: int) -> Path:
+    """The file for the recording of a run."""
+    file: Path = options.record
+    return file if options.runs == 1 else file.with_name(f"{file.stem}-{number}{file.suffix}")
+
+
+def _print_step(report: StepReport) -> None:
+    print(_wrapped(f"{report.number:3}  {report.caption}", " " * 5))
+    for line in report.seen:
+        print(_wrapped(f"       {line}", " " * 9))
+    for line in report.differences:
+        print(_wrapped(f"    !! {line}", " " * 7))
+    sys.stdout.flush()
+
+
+def _summary(result: Reproduction) -> Iterable[str]:
+    yield result.outcome.value + (f": {result.reason}" if result.reason else "")
+    for path, sid in result.acknowledged.items():
+        yield f"  {path} was acknowledged by server {sid}"
+    for path, sids in result.present.items():
+        where = f"at {', '.join(f'server {sid}' for sid in sids)}" if sids else "LOST: at no server"
+        yield f"  {path} after all servers have recovered: {where}"
+
+
+def _total(results: list[Reproduction]) -> str:
+    count = len(results)
+    confirmed = sum(each.outcome is Outcome.CONFIRMED for each in results)
+    failed = sum(each.outcome is Outcome.HARNESS_FAILED for each in results)
+    lost = sum(bool(each.lost) for each in results)
+    split = sum(bool(each.diverged) for each in results)
+    return (
+        f"confirmed {confirmed} of {count}, a write lost {lost} of {count}, "
+        f"servers differ {split} of {count}, harness failed {failed} of {count}"
+    )
+
+
+def _exit_code(results: list[Reproduction], *, control: bool) -> int:
+    if any(each.outcome is Outcome.HARNESS_FAILED for each in results):
+        return 3
+    if control:
+        return int(any(each.lost or each.diverged for each in results))
+    return int(any(each.outcome is not Outcome.CONFIRMED for each in results))
+
+
+def _wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, drop_whitespace=True)
+
+
+def _refused(reason: str) -> int:
+    print(f"error: {reason}", file=sys.stderr)
+    return 2
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)

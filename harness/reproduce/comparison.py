@@ -1,0 +1,151 @@
+"""The comparison of real servers with a state of the model: everything that can be observed from outside.
+
+Rules of this module:
+
+- Observed are roles (`srvr`), zxids in the log files and at the gates, connections and packets in flight at the
+  proxies, replies, and the last applied zxid (`srvr`) of a server that applies a commit late.
+- Servers may be ahead of the model where the model lets a step be late: packets in flight have the model's packets as
+  a prefix, and a reply may be early.
+- A leader that has lost its quorum may notice earlier than in the model.
+- A client has no reply if its server has stopped serving since the write.
+"""
+
+from collections.abc import Iterator
+
+from checker.engine.model import Row
+from checker.models.ensemble.connection import Connection
+from harness.reproduce.gates import ServerThread
+from harness.reproduce.lab import Lab
+from harness.reproduce.proxies import Way, WirePacket
+from harness.reproduce.schedule import Schedule, applied_zxid, pending_appends, wire_form
+from refimpl.wire.packet import PacketType
+from spec.quorum import Sid
+from spec.server import Server
+from spec.txn import format_zxid
+from spec.zab.packets import QuorumPacket
+from spec.zab.state import Leader
+
+
+class Comparison:
+    """Compares the servers of a lab with states of a schedule."""
+
+    def __init__(self, schedule: Schedule, lab: Lab) -> None:
+        self._schedule, self._lab = schedule, lab
+        self._unanswered: set[int] = set()  # the writes whose session has ended
+
+    def differences(self, row: Row) -> list[str]:
+        """The observable differences between the servers and a state of the model, which follows the last one."""
+        compared = (self.roles, self.logs, self._late_commits, self._connections, self._in_flight, self._replies)
+        return [difference for find in compared for difference in find(row)]
+
+    def roles(self, row: Row) -> list[str]:
+        """The servers whose role is not that of the model."""
+        found = []
+        for sid in self._lab.sids:
+            expected = _role(self._schedule.server(row, sid), sid)
+            seen = self._lab.role(sid)
+            early = seen is None and self._schedule.leads_without_quorum(row, sid)
+            if seen != expected and not early:
+                found.append(f"server {sid} is {seen or 'not serving'}, and the model has {expected or 'not serving'}")
+        return found
+
+    def logs(self, row: Row) -> list[str]:
+        """The servers whose log files, or whose next write, are not those of the model."""
+        found = []
+        for sid in self._lab.sids:
+            server = self._schedule.server(row, sid)
+            expected = tuple(txn.zxid for txn in server.durable.records)
+            seen = tuple(zxid for zxid in self._lab.logged(sid) if zxid > server.durable.snapshot)
+            if seen != expected:
+                found.append(
+                    f"the log of server {sid} has {list_zxids(seen)}, and the model has {list_zxids(expected)}"
+                )
+            awaited = pending_appends(server)[:1]
+            if awaited and self._lab.runs(sid) and not self._is_about_to_write(sid, awaited[0]):
+                found.append(f"server {sid} does not write {list_zxids(awaited)}")
+        return found
+
+    def _is_about_to_write(self, sid: Sid, zxid: int) -> bool:
+        """Whether the write waits at the gate, or the thread that would write rests."""
+        threads = self._lab.threads[sid]
+        return zxid in self._lab.gates[sid].waiting() or (
+            threads.is_closed(ServerThread.SYNC) and threads.is_held(ServerThread.SYNC)
+        )
+
+    def _late_commits(self, row: Row) -> Iterator[str]:
+        for sid in self._lab.sids:
+            server = self._schedule.server(row, sid)
+            if server.zab is not None and server.zab.commits:
+                expected, seen = applied_zxid(server), self._lab.applied(sid)
+                if seen != expected:
+                    what = "nothing" if seen is None else format_zxid(seen)
+                    yield f"server {sid} has applied {what}, and the model has {format_zxid(expected)}"
+
+    def _connections(self, row: Row) -> Iterator[str]:
+        """The sides that hold a connection which they have closed in the model."""
+        for connection in self._schedule.connections(row):
+            learner, leader = connection.learner, connection.leader
+            link = self._lab.network.link(learner, leader)
+            held = {learner: connection.learner_holds, leader: connection.leader_holds}
+            for sid, way in ((learner, Way.UP), (leader, Way.DOWN)):
+                if link is not None and not held[sid] and way not in link.ended:
+                    yield f"server {sid} has not closed its connection with server {leader + learner - sid}"
+
+    def _in_flight(self, row: Row) -> list[str]:
+        return [text for each in self._schedule.connections(row) for text in self._in_flight_of(each)]
+
+    def _in_flight_of(self, connection: Connection) -> Iterator[str]:
+        learner, leader = connection.learner, connection.leader
+        link = self._lab.network.link(learner, leader)
+        for way, packets in ((Way.UP, connection.up), (Way.DOWN, connection.down)):
+            seen = () if link is None else link.waiting(way)
+            same = [agree(packet, wire) for packet, wire in zip(packets, seen, strict=False)]
+            if len(seen) < len(packets) or not all(same):
+                ends = (learner, leader) if way is Way.UP else (leader, learner)
+                wire = ", ".join(f"{each.name}{zxid_of(each)}" for each in seen) or "nothing"
+                model = ", ".join(map(text_of, packets))
+                yield f"from {ends[0]} to {ends[1]} is in flight: {wire}; and the model has: {model}"
+
+    def _replies(self, row: Row) -> list[str]:
+        found = []
+        for number, write in self._lab.writes.items():
+            server = self._schedule.server(row, write.sid)
+            if not self._schedule.serves(row, write.sid):
+                self._unanswered.add(number)
+            zxid = self._schedule.zxids.get(number)
+            awaited = zxid is not None and applied_zxid(server) >= zxid and number not in self._unanswered
+            if awaited and write.error is None:
+                found.append(f"the client of server {write.sid} has no reply to its write of {write.path}")
+        return found
+
+
+def _role(server: Server, sid: Sid) -> str | None:
+    part = server.zab
+    if part is None or not part.serves:
+        return None
+    if isinstance(part, Leader):
+        return "leader"
+    return "observer" if sid in server.view.observers else "follower"
+
+
+def agree(packet: QuorumPacket, wire: WirePacket) -> bool:
+    """Whether a packet on the wire is the packet of the model."""
+    name, zxid = wire_form(packet)
+    return name == wire.name and (zxid is None or zxid == wire.zxid)
+
+
+def text_of(packet: QuorumPacket) -> str:
+    """The type and the zxid of a packet of the model."""
+    name, zxid = wire_form(packet)
+    return name if zxid is None else f"{name} {format_zxid(zxid)}"
+
+
+def zxid_of(packet: WirePacket) -> str:
+    """The zxid of a packet on the wire, after a space; empty for a type that the model has without a zxid."""
+    named = (PacketType.PROPOSAL, PacketType.COMMIT, PacketType.ACK, PacketType.TRUNC, PacketType.NEWLEADER)
+    return f" {format_zxid(packet.zxid)}" if packet.type in named else ""
+
+
+def list_zxids(zxids: tuple[int, ...]) -> str:
+    """Zxids in brackets."""
+    return "[" + ", ".join(map(format_zxid, zxids)) + "]"

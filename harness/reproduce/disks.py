@@ -1,0 +1,86 @@
+"""The disks of real servers: the initial content, and the records in the files.
+
+Rule of this module: initial disks are written by the coders of `refimpl`; a separate reader reads the records back.
+"""
+
+import struct
+from functools import cache
+from pathlib import Path
+
+from refimpl.disk import epochs, snapshot
+from refimpl.disk.txnlog import TxnLog
+from refimpl.tree import Tree
+from refimpl.wire.txn import encode_txn
+from spec.durable import Durable
+from spec.tree.apply import apply
+from spec.tree.data import OPEN_ACL_UNSAFE
+from spec.tree.store import Operation
+from spec.tree.txns import Change, CreateTxn
+from spec.txn import Txn, counter_of, epoch_of
+
+FILE_HEADER_BYTES = 16
+RECORD = struct.Struct(">qi")  # checksum and length
+NO_CVERSION = -1
+TXN_HEADER = struct.Struct(">qiqqi")  # session, cxid, zxid, time, type
+
+
+def write_disk(data: Path, durable: Durable, znodes: int = 0) -> None:
+    """Write the content of a model's disk into an empty `dataDir`; the tree has `znodes` further znodes below /base."""
+    directory = data / "version-2"
+    directory.mkdir(parents=True)
+    tree = Tree()
+    tree.carry_out(_base_operations(znodes))
+    for txn in durable.log:
+        if txn.zxid <= durable.snapshot:
+            tree.carry_out(apply(tree, txn.zxid, _change(txn)).operations)
+    snapshot.save(directory, tree, durable.snapshot)
+    log = TxnLog(directory)
+    for txn in durable.records:
+        log.append(txn.zxid, encode_txn(txn.zxid, _change(txn)))
+    log.close()
+    epochs.save_accepted(directory, durable.accepted_epoch)
+    epochs.save_current(directory, durable.current_epoch)
+
+
+@cache
+def _base_operations(znodes: int) -> tuple[Operation, ...]:
+    """The operations that make a tree with this number of znodes below /base: a larger tree makes slower reads."""
+    tree = Tree()
+    operations: list[Operation] = []
+    for path in ("/base", *(f"/base/{number:06d}" for number in range(znodes))) if znodes else ():
+        made = apply(tree, 0, _creation(path, "")).operations
+        tree.carry_out(made)
+        operations += made
+    return tuple(operations)
+
+
+def path_of(zxid: int, value: object) -> str:
+    """The znode that a transaction of the model creates: by the number of a client's write, or by the zxid."""
+    return f"/write-{value}" if isinstance(value, int) else f"/zxid-{epoch_of(zxid)}-{counter_of(zxid)}"
+
+
+def _change(txn: Txn) -> Change:
+    return _creation(path_of(txn.zxid, txn.value), txn.value)
+
+
+def _creation(path: str, value: object) -> Change:
+    return Change(0, 0, 0, CreateTxn(path, str(value).encode(), OPEN_ACL_UNSAFE, False, NO_CVERSION))
+
+
+def logged_zxids(data: Path) -> tuple[int, ...]:
+    """The zxids of all records in the log files of a `dataDir`, in the order of the files."""
+    files = sorted((data / "version-2").glob("log.*"), key=lambda file: int(file.suffix[1:], 16))
+    return tuple(zxid for file in files for zxid in zxids_in(file.read_bytes()[FILE_HEADER_BYTES:]))
+
+
+def zxids_in(records: bytes) -> tuple[int, ...]:
+    """The zxids of consecutive records, up to the padding or an incomplete record."""
+    found, at = [], 0
+    while at + RECORD.size + TXN_HEADER.size <= len(records):
+        _, length = RECORD.unpack_from(records, at)
+        end = at + RECORD.size + length + 1  # and the end mark
+        if length < TXN_HEADER.size or end > len(records):
+            break
+        found.append(TXN_HEADER.unpack_from(records, at + RECORD.size)[2])
+        at = end
+    return tuple(found)

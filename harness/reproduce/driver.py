@@ -1,0 +1,276 @@
+"""The execution of a schedule on real servers, step by step beside the model.
+
+Rules of this module:
+
+- A step controls what the model calls an event of the network, a disk, a process or a client; the servers do the rest.
+  After each step the driver waits until the observation agrees with the state of the model (`Comparison`).
+- A disagreement that lasts ends the run as "not confirmed", with the step and the difference. A failure of the driver
+  itself, such as a server that does not start, is a `HarnessError`, never a verdict.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from checker.engine.model import Row
+from checker.models.ensemble.actions import Action
+from harness.processes import ServerError
+from harness.record.writer import Recorder
+from harness.reproduce.beginning import UNMODELLED, begin
+from harness.reproduce.comparison import Comparison, agree, list_zxids, text_of, zxid_of
+from harness.reproduce.elections import ElectionControl
+from harness.reproduce.gates import ServerThread
+from harness.reproduce.lab import Lab
+from harness.reproduce.proxies import Fate, Way, WirePacket
+from harness.reproduce.recovery import recover
+from harness.reproduce.result import Outcome, Reproduction, StepReport
+from harness.reproduce.schedule import Schedule, ScheduledStep, wire_form
+from harness.reproduce.waiting import POLL_SECONDS, HarnessError
+from harness.session import Session
+from spec.quorum import Sid
+from spec.txn import format_zxid
+from spec.zab.packets import QuorumPacket
+from spec.zab.state import Append, Learner
+
+SECONDS_TO_AGREE = 40.0
+STALL_REQUESTS = 1_500  # on each of two connections, 7 ms each on a machine with two cores
+
+
+class ScheduleDriver:
+    """Executes one schedule in a lab; `report` receives each step as it ends."""
+
+    def __init__(self, schedule: Schedule, lab: Lab, report: Callable[[StepReport], None]) -> None:
+        self.schedule, self.lab, self._report = schedule, lab, report
+        self.seen: list[str] = []
+        self._compare = Comparison(schedule, lab)
+        self._elections = ElectionControl(schedule, lab)
+        self._sessions: dict[Sid, Session] = {}
+
+    def record(self, source: Sid, destination: Sid, packet: WirePacket, fate: Fate) -> None:
+        """Note a packet for the report of the present step."""
+        if packet.type not in UNMODELLED and fate is not Fate.ARRIVED:
+            verb = "lost" if fate is Fate.LOST else "delivered"
+            self.seen.append(f"{packet.name}{zxid_of(packet)} {source} to {destination} {verb}")
+
+    def run(self) -> Reproduction:
+        """Execute all steps, let everything recover, and look for the writes."""
+        result = Reproduction(Outcome.CONFIRMED, servers=len(self.schedule.setup.sids))
+        try:
+            self._sessions = begin(self.schedule, self.lab, self._elections)
+            self.seen.clear()
+            for step in self.schedule.steps:
+                report = self._take(step)
+                result.steps.append(report)
+                self._report(report)
+                if report.differences:
+                    result.outcome = Outcome.NOT_CONFIRMED
+                    result.reason = f"the servers and the model part in step {step.number}: {report.differences[0]}"
+                    break
+            self._poll_writes()
+            recover(self.schedule, self.lab, result)
+        except (HarnessError, ServerError, OSError) as error:
+            result.outcome, result.reason = Outcome.HARNESS_FAILED, str(error)
+        return result
+
+    def _take(self, step: ScheduledStep) -> StepReport:
+        started = time.monotonic()
+        deadline = started + SECONDS_TO_AGREE
+        leaving = self._leaving(step)
+        for sid in (*leaving, *self._deposed(step)):
+            self._elections.isolate(sid)
+        self._delay_where_late(step)
+        problem = self._act(step, deadline)
+        for sid, leader in leaving.items():
+            self._notice(step, sid, leader)
+        differences = [problem] if problem else self._differences(step.after)
+        while differences and not problem and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+            self._let_queues_flush(step.after)
+            differences = self._differences(step.after)
+        seen, self.seen = tuple(self.seen), []
+        return StepReport(step.number, step.caption, seen, time.monotonic() - started, tuple(differences))
+
+    def _leaving(self, step: ScheduledStep) -> dict[Sid, Sid]:
+        """The learners that give up their leaders in a step, and the leaders."""
+        found = {}
+        for sid in self.schedule.running(step.after):
+            before, after = self.schedule.server(step.before, sid).zab, self.schedule.server(step.after, sid).zab
+            if isinstance(before, Learner) and after is None:
+                found[sid] = before.leader
+        return found
+
+    def _deposed(self, step: ScheduledStep) -> list[Sid]:
+        """The leaders that lose their quorums in a step, which they notice at their next tick."""
+        before, after = (
+            {sid for sid in self.lab.sids if self.schedule.leads_without_quorum(row, sid)}
+            for row in (step.before, step.after)
+        )
+        return sorted(after - before)
+
+    def _notice(self, step: ScheduledStep, sid: Sid, leader: Sid) -> None:
+        """End a learner's connection if its leader has ended it: otherwise the learner gives up by itself, or not."""
+        connection = self.schedule.connection(step.after, sid, leader)
+        if connection is None or not connection.leader_holds:
+            self._elections.leave(sid, leader)
+
+    def _differences(self, row: Row) -> list[str]:
+        self._poll_writes()
+        return self._compare.differences(row)
+
+    def _let_queues_flush(self, row: Row) -> None:
+        """Permit the writes that the model has completed within a step: an orderly shutdown flushes the queue."""
+        for sid in self.lab.sids:
+            written = {txn.zxid for txn in self.schedule.server(row, sid).durable.records}
+            waiting = self.lab.gates[sid].waiting()
+            if waiting and written.issuperset(waiting):
+                self.lab.gates[sid].permit()
+                self.seen.append(f"server {sid} flushes {list_zxids(waiting)} to its log")
+
+    def _poll_writes(self) -> None:
+        for write in self.lab.writes.values():
+            known = write.error
+            write.poll()
+            if known is None and write.error is not None:
+                if write.error == 0 and self.lab.recorder is not None:
+                    self.lab.recorder.acknowledged(write.sid, write.path, write.zxid)
+                verb = "is acknowledged" if write.error == 0 else f"fails with {write.error}"
+                self.seen.append(f"the write of {write.path} {verb} by server {write.sid}")
+
+    def _act(self, step: ScheduledStep, deadline: float) -> str | None:
+        """Cause the event of a step; the difference that prevents it, if there is one."""
+        arguments = step.move.arguments
+        match step.move.action:
+            case Action.CLIENT_WRITE:
+                sid, number = arguments
+                self.lab.write(sid, number, self._session_at(sid, step))
+            case Action.RECEIVE:
+                source, reader, packet = arguments
+                return self._deliver(source, reader, packet, deadline)
+            case Action.SYNC:
+                sid, operation = arguments
+                if isinstance(operation, Append):
+                    return self._write_record(sid, operation.txn.zxid, deadline)
+            case Action.SYNC_LATE:
+                sid, txn = arguments
+                self.lab.threads[sid].release(ServerThread.SYNC)
+                return self._write_record(sid, txn.zxid, deadline)
+            case Action.APPLY:
+                self.lab.stop_stall(arguments[0])
+                self.lab.threads[arguments[0]].release(ServerThread.COMMIT)
+            case Action.RESUME:
+                self.lab.threads[arguments[0]].release(ServerThread.PEER)
+            case Action.ELECT:
+                leader, members = arguments
+                return self._elections.elect(step, leader, frozenset(members), deadline)
+            case Action.LOSE_LEADER:
+                self._elections.leave(*arguments)
+            case Action.LOSE_QUORUM | Action.GIVE_UP:
+                self._elections.isolate(arguments[0])
+                for other in self.lab.sids:
+                    self._elections.leave(arguments[0], other)
+            case Action.DISCONNECT:
+                self._elections.leave(*arguments)
+            case Action.CRASH:
+                self.lab.kill(arguments[0])
+            case Action.RESTART | Action.START:
+                self._start(arguments[0], step)
+            case Action.CUT:
+                self.lab.network.cut(*arguments[:2])
+            case Action.PARTITION:
+                for one, other in self.schedule.crossing(arguments[0]):
+                    self.lab.network.cut(one, other)
+            case Action.HEAL:
+                self.lab.network.heal()
+            case action if action in self.schedule.setup.planned:
+                planned = self.schedule.setup.planned[action]
+                if planned.action == "stop":
+                    self.lab.kill(planned.sid)
+                else:
+                    self._start(planned.sid, step)
+            case action:
+                raise HarnessError(f"the driver has no event for the action {action!r}")
+        return None
+
+    def _session_at(self, sid: Sid, step: ScheduledStep) -> Session:
+        """The first session at a server, or a new one if the server has ended its connections in an earlier step."""
+        rows = (self.schedule.initial, *(each.after for each in self.schedule.steps if each.number < step.number))
+        parts = [self.schedule.server(row, sid).zab for row in rows]
+        if not all(part is not None and part.serves for part in parts):
+            self._sessions[sid] = self.lab.connect(sid)
+        return self._sessions[sid]
+
+    def _deliver(self, source: Sid, reader: Sid, packet: QuorumPacket, deadline: float) -> str | None:
+        link = self.lab.network.link(source, reader)
+        if link is None:
+            return f"server {source} and server {reader} have no quorum connection"
+        way = Way.UP if source == link.learner else Way.DOWN
+        while not link.waiting(way):
+            if time.monotonic() > deadline:
+                return f"server {source} has sent server {reader} nothing, and the model has {wire_form(packet)[0]}"
+            time.sleep(POLL_SECONDS)
+        if not agree(packet, link.waiting(way)[0]):
+            first = link.waiting(way)[0]
+            return f"server {source} has sent {first.name}{zxid_of(first)}, and the model has {text_of(packet)}"
+        link.release(way)
+        return None
+
+    def _write_record(self, sid: Sid, zxid: int, deadline: float) -> str | None:
+        gate = self.lab.gates[sid]
+        while not gate.waiting():
+            if time.monotonic() > deadline:
+                return f"server {sid} does not write {format_zxid(zxid)}"
+            time.sleep(POLL_SECONDS)
+        if gate.waiting() != (zxid,):
+            return f"server {sid} writes {list_zxids(gate.waiting())}, and the model writes {format_zxid(zxid)}"
+        gate.permit()
+        self.seen.append(f"server {sid} writes {format_zxid(zxid)} to its log")
+        return None
+
+    def _delay_where_late(self, step: ScheduledStep) -> None:
+        """Before a step, delay the threads whose work the model completes in a later one.
+
+        These are the commit processor (by slow reads where the server serves), a sync thread that outlives its server,
+        and the thread that reads packets, between the log and the ACK of NEWLEADER.
+        """
+        for sid in self.schedule.commits_late(step):
+            if self.schedule.serves(step.before, sid):
+                self.lab.stall(sid, STALL_REQUESTS)
+            else:
+                self.lab.threads[sid].hold(ServerThread.COMMIT)
+        for sid in self.lab.sids:
+            part = self.schedule.server(step.after, sid).zab
+            if part is None:
+                continue
+            queued = {(sid, each.txn.zxid) for each in part.queue if isinstance(each, Append)}
+            if queued & self.schedule.written_late:
+                self.lab.threads[sid].hold(ServerThread.SYNC)
+            if isinstance(part, Learner) and part.owes_ack:
+                self.lab.threads[sid].linger(ServerThread.PEER)
+
+    def _start(self, sid: Sid, step: ScheduledStep) -> None:
+        self._elections.isolate(sid)
+        self.lab.configure(sid, self.schedule.server(step.after, sid).view)
+        self.lab.start(sid)
+
+
+def reproduce(
+    schedule: Schedule,
+    directory: Path,
+    release: str,
+    shim: Path,
+    report: Callable[[StepReport], None],
+    recorder: Recorder | None = None,
+) -> Reproduction:
+    """Execute a schedule on real servers of a release, below an empty directory."""
+    drivers: list[ScheduleDriver] = []
+
+    def record(source: Sid, destination: Sid, packet: WirePacket, fate: Fate) -> None:
+        if drivers:
+            drivers[0].record(source, destination, packet, fate)
+
+    lab = Lab(schedule.setup.sids, directory, release, shim, record, recorder)
+    try:
+        drivers.append(ScheduleDriver(schedule, lab, report))
+        return drivers[0].run()
+    finally:
+        lab.shut_down()

@@ -1,0 +1,243 @@
+"""An ensemble of real servers whose packets, disks and elections a schedule controls.
+
+Rules of this module:
+
+- Each server is in a separate directory and reaches the others only through the proxies of `Network`.
+- Sessions are local (`localSessionsEnabled`), so the n-th write of an epoch has the counter n, as in the model.
+- Time-outs are long: only a schedule, and no slow machine, ends a connection.
+- Everything is observed from outside: packets at the proxies, log files, the answers to `srvr`, replies to clients.
+
+Source: ZooKeeper Administrator's Guide; `SyncRequestProcessor`, `FastLeaderElection`.
+"""
+
+import socket
+import struct
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness import real
+from harness.processes import LOOPBACK, Process, ServerError, free_ports, srvr, wait_until
+from harness.record.writer import Recorder
+from harness.reproduce.disks import logged_zxids, path_of, write_disk
+from harness.reproduce.gates import DiskGate, ThreadGate
+from harness.reproduce.proxies import Network, Record
+from harness.session import Session
+from harness.zoo_cfg import Member, write_zoo_cfg
+from harness.zoo_cfg import View as Written
+from spec.durable import Durable
+from spec.quorum import Sid
+from spec.quorum.view import View
+
+TICK_MILLISECONDS = 2000
+LIMIT_TICKS = 60
+SESSION_MILLISECONDS = 600_000
+STALL_SECONDS = 20.0
+OPTIONS = (
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # servers start faster on a busy machine
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:GuaranteedSafepointInterval=0",  # a safepoint would wait for a thread that rests, and stop the others
+    "-Dzookeeper.snapshotSizeFactor=0",  # a leader sends its log, however long: no limit (values above 1 are invalid)
+    "-Dzookeeper.globalOutstandingLimit=100000",  # slow reads must not close the client port for writes
+    "-Dzookeeper.maxBatchSize=1",  # each transaction is a separate write, as in the model
+    "-Dzookeeper.fastleader.maxNotificationInterval=500",
+)
+KEYS = {"localSessionsEnabled": "true", "maxSessionTimeout": str(SESSION_MILLISECONDS)}
+CREATE, EXISTS, SYNC, CHILDREN_COUNT = 1, 3, 9, 104
+WORLD = [(31, "world", "anyone")]
+NO_NODE = -101
+
+
+@dataclass
+class ClientWrite:
+    """A write of a client: the session's server, the path, and the reply: None, or its error code (0: no error)."""
+
+    sid: Sid
+    path: str
+    session: Session
+    error: int | None = None
+    zxid: int = 0  # of the reply
+    failed: bool = False  # the connection ended without a reply
+
+    def poll(self) -> None:
+        """Read the reply if it has arrived."""
+        if self.error is not None or self.failed or not self.session.connected:
+            return
+        try:
+            if self.session.readable():
+                answer = self.session.receive(CREATE)
+                self.error, self.zxid = answer.err, answer.zxid
+        except (ServerError, OSError):
+            self.failed = True
+
+
+class Lab:
+    """The servers `sids` of a release below `directory`; no server runs before `start`.
+
+    A `recorder` writes down packets, processes and disks, for `python -m checker validate`.
+    """
+
+    def __init__(
+        self,
+        sids: tuple[Sid, ...],
+        directory: Path,
+        release: str,
+        shim: Path,
+        record: Record,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.sids, self.directory, self.release = sids, directory, release
+        ports = iter(free_ports(3 * len(sids)))
+        self._members = {sid: Member(sid, next(ports), next(ports), next(ports)) for sid in sids}
+        quorum = {sid: member.quorum_port for sid, member in self._members.items()}
+        election = {sid: member.election_port for sid, member in self._members.items()}
+        self.network = Network(quorum, election, record)
+        self.network.tap = self.recorder = recorder
+        self._views: dict[Sid, View] = {}
+        self.gates = {sid: DiskGate(directory / f"server-{sid}" / "gate") for sid in sids}
+        self.threads = {sid: ThreadGate(directory / f"server-{sid}" / "threads") for sid in sids}
+        self._processes: dict[Sid, Process] = {}
+        self._shim = shim
+        self._stalls: dict[Sid, list[socket.socket]] = {}
+        self.writes: dict[int, ClientWrite] = {}
+        for gate in self.gates.values():
+            gate.open()
+
+    # --- servers
+
+    def home(self, sid: Sid) -> Path:
+        """The directory of a server: `zoo.cfg`, `data/`, `gate/`, `log.txt`."""
+        return self.directory / f"server-{sid}"
+
+    def write_disk(self, sid: Sid, durable: Durable, znodes: int = 0) -> None:
+        """Write the initial content of a server's disk. Raises ServerError where that is not possible."""
+        write_disk(self.home(sid) / "data", durable, znodes)
+
+    def configure(self, sid: Sid, view: View) -> None:
+        """Write the `zoo.cfg` of a server for a view; the other members are its proxies."""
+        listed = []
+        for other in sorted(view.members):
+            member = replace(self._members[other], observer=other in view.observers)
+            if other != sid:
+                pair = (sid, other)
+                quorum, election = self.network.quorum_proxies[pair], self.network.election_proxies[pair]
+                member = replace(member, quorum_port=quorum, election_port=election)
+            listed.append(member)
+        written = Written(
+            tuple(listed), tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS
+        )
+        self._views[sid] = view
+        own = replace(self._members[sid], observer=sid in view.observers)
+        zoo_cfg = write_zoo_cfg(written, own, self.home(sid))
+        command = real.command(zoo_cfg, OPTIONS, self.release)
+        gates = {"DISK_GATE": self.gates[sid].directory, "THREAD_GATE": self.threads[sid].directory}
+        environment = {"LD_PRELOAD": str(self._shim)} | {name: str(gate) for name, gate in gates.items()}
+        self._processes[sid] = Process(command, self.home(sid), self.home(sid) / "log.txt", environment)
+
+    def start(self, sid: Sid) -> None:
+        """Start a server with its present `zoo.cfg`."""
+        self.gates[sid].reset()
+        self.threads[sid].reset()
+        if self.recorder is not None:
+            self.recorder.started(sid, self._views[sid], self.home(sid) / "data")
+        self._processes[sid].start()
+
+    def kill(self, sid: Sid) -> None:
+        """Kill a server; records that its gate holds are lost."""
+        self.stop_stall(sid)
+        was_running = self.runs(sid)
+        self._processes[sid].kill()
+        if self.recorder is not None and was_running:
+            self.recorder.killed(sid, self.home(sid) / "data")
+
+    def runs(self, sid: Sid) -> bool:
+        """Whether the process of a server runs."""
+        return sid in self._processes and self._processes[sid].alive
+
+    def role(self, sid: Sid) -> str | None:
+        """`leader`, `follower` or `observer`; None while the server does not serve."""
+        return srvr(self._members[sid].client_port).get("Mode") if self.runs(sid) else None
+
+    def applied(self, sid: Sid) -> int | None:
+        """The last zxid that a server has applied; None while it does not serve."""
+        zxid = srvr(self._members[sid].client_port).get("Zxid") if self.runs(sid) else None
+        return None if zxid is None else int(zxid, 16)
+
+    def logged(self, sid: Sid) -> tuple[int, ...]:
+        """The zxids of the records in a server's log files."""
+        return logged_zxids(self.home(sid) / "data")
+
+    def shut_down(self) -> None:
+        """Kill all servers and close all proxies."""
+        for sid in self._processes:
+            self.kill(sid)
+        for sid in list(self._stalls):
+            self.stop_stall(sid)
+        for write in self.writes.values():
+            write.session.drop()
+        self.network.shut_down()
+
+    # --- clients
+
+    def connect(self, sid: Sid) -> Session:
+        """A session at a server that serves."""
+        session = Session(SESSION_MILLISECONDS)
+        session.connect(self._members[sid].client_port)
+        return session
+
+    def create(self, session: Session, path: str) -> None:
+        """Create a znode. Raises ServerError if the server refuses."""
+        answer = session.ask(CREATE, path, b"history", WORLD, 0)
+        if answer.err:
+            raise ServerError(f"the creation of {path} fails with error {answer.err}")
+
+    def write(self, sid: Sid, number: int, session: Session) -> None:
+        """Send the write of this number; `writes` has its reply later."""
+        path = path_of(0, number)
+        session.send(CREATE, path, b"acknowledged", WORLD, 0)
+        self.writes[number] = ClientWrite(sid, path, session)
+
+    def has_path(self, sid: Sid, path: str) -> bool:
+        """Whether a server has a znode, after a sync with its leader."""
+        session = self.connect(sid)
+        try:
+            session.ask(SYNC, "/")
+            return session.ask(EXISTS, path, False).err != NO_NODE
+        finally:
+            session.drop()
+
+    def stall(self, sid: Sid, requests: int) -> None:
+        """Delay the application of commits at a server: two connections each send slow reads (`CommitProcessor`)."""
+        self._stalls[sid] = [self._read_slowly(sid, requests) for _ in range(2)]
+        port = self._members[sid].client_port
+        enough = f"server {sid} has {requests} slow reads to answer"
+        wait_until(lambda: int(srvr(port).get("Outstanding", 0)) >= requests, STALL_SECONDS, enough)
+
+    def stop_stall(self, sid: Sid) -> None:
+        """Close the connections of the slow reads."""
+        for each in self._stalls.pop(sid, ()):
+            each.close()
+
+    def _read_slowly(self, sid: Sid, requests: int) -> socket.socket:
+        connection = socket.create_connection((LOOPBACK, self._members[sid].client_port), 5.0)
+        opening = struct.pack("!iqiqi", 0, 0, SESSION_MILLISECONDS, 0, 16) + bytes(16) + b"\0"
+        connection.sendall(struct.pack("!i", len(opening)) + opening)
+        (length,) = struct.unpack("!i", connection.recv(4))
+        connection.recv(length)
+        path = b"/base"
+        body = [struct.pack("!iiii", 12 + len(path), number, CHILDREN_COUNT, len(path)) + path
+                for number in range(1, requests + 1)]  # fmt: skip
+        connection.sendall(b"".join(body))
+        threading.Thread(target=_discard, args=(connection,), daemon=True).start()
+        return connection
+
+
+def _discard(connection: socket.socket) -> None:
+    """Read and ignore everything."""
+    try:
+        while connection.recv(1 << 16):
+            pass
+    except OSError:
+        pass

@@ -1,0 +1,229 @@
+"""A schedule for real servers: a run of the ensemble model, with the observable state after each step.
+
+Rules of this module:
+
+- The run is executed on the model before any server starts, so each step has the model's values.
+- The schedule without a step is computed on the model too: later steps that are then impossible are left out, and an
+  election takes the same members.
+- The driver supports elections as one step (`grain: oracle`), because a real election cannot be stopped between two
+  notifications; a trace of another grain is refused.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+
+from checker.cli.sources import SourceError, job_of
+from checker.engine import Limits, Model, Move
+from checker.engine.model import Row
+from checker.engine.result import Discovery, Step
+from checker.engine.semantics import successors
+from checker.execution import run_uninterrupted
+from checker.job import Job
+from checker.models.ensemble.actions import Action
+from checker.models.ensemble.connection import Connection
+from checker.models.ensemble.setup import Setup, connection_name, server_name
+from checker.scenario import ScenarioError, load
+from checker.scenario.ensemble import OracleRefinement
+from checker.traces import ReplayError, TraceFileError, read_trace, replay
+from spec.config import ConfigError
+from spec.quorum import Sid
+from spec.server import Server
+from spec.zab.packets import Commit, Inform, NewLeader, Proposal, QuorumPacket, Trunc, name_of
+from spec.zab.state import Append, Leader, logged_and_queued
+
+
+class ScheduleError(Exception):
+    """A file is not a run that the driver can execute; the message has the file, the mistake and the remedy."""
+
+
+@dataclass(frozen=True)
+class ScheduledStep:
+    """A step of the model: its number in the trace, its move, the states around it, and its caption."""
+
+    number: int
+    move: Move
+    before: Row
+    after: Row
+    caption: str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps to be executed, from the state `initial`; `omitted` are the captions of steps that are left out."""
+
+    name: str
+    claim: str
+    setup: Setup
+    model: Model
+    initial: Row
+    steps: tuple[ScheduledStep, ...]
+    caption: Callable[[Move], str]
+    omitted: tuple[tuple[int, str], ...] = ()
+
+    def server(self, row: Row, sid: Sid) -> Server:
+        """The state of a server."""
+        server: Server = row[self.model.index[server_name(sid)]]
+        return server
+
+    def connection(self, row: Row, one: Sid, other: Sid) -> Connection | None:
+        """The quorum connection of two servers."""
+        place = self.model.index.get(connection_name(min(one, other), max(one, other)))
+        connection: Connection | None = None if place is None else row[place]
+        return connection
+
+    def connections(self, row: Row) -> list[Connection]:
+        """All quorum connections."""
+        found = (self.connection(row, one, other) for one, other in self.setup.quorum_pairs)
+        return [each for each in found if each is not None]
+
+    def running(self, row: Row) -> tuple[Sid, ...]:
+        """The servers that run."""
+        return tuple(sid for sid in self.setup.sids if self.server(row, sid).election is not None)
+
+    @cached_property
+    def zxids(self) -> dict[int, int]:
+        """The zxid of each client's write, by its number, from the first state that contains it."""
+        found: dict[int, int] = {}
+        for step in self.steps:
+            for sid in self.setup.sids:
+                server = self.server(step.after, sid)
+                for txn in logged_and_queued(server.durable, () if server.zab is None else server.zab.queue):
+                    if type(txn.value) is int:
+                        found.setdefault(txn.value, txn.zxid)
+        return found
+
+    def crossing(self, side: tuple[Sid, ...]) -> list[tuple[Sid, Sid]]:
+        """The pairs of servers of which one is on this side of a partition, and the other is not."""
+        pairs = combinations(self.setup.sids, 2)
+        return [(one, other) for one, other in pairs if (one in side) is not (other in side)]
+
+    def commits_late(self, step: ScheduledStep) -> tuple[Sid, ...]:
+        """The servers that commit in a step what they apply in a later one."""
+        parts = {sid: (self.server(step.before, sid).zab, self.server(step.after, sid).zab) for sid in self.setup.sids}
+        return tuple(
+            sid for sid, (before, after) in parts.items()
+            if after is not None and after.commits and not (before is not None and before.commits)
+        )  # fmt: skip
+
+    def serves(self, row: Row, sid: Sid) -> bool:
+        """Whether a server has reached BROADCAST."""
+        part = self.server(row, sid).zab
+        return part is not None and part.serves
+
+    def leads_without_quorum(self, row: Row, sid: Sid) -> bool:
+        """Whether a server leads, and is connected with less than a quorum: it will notice some time later."""
+        server = self.server(row, sid)
+        return isinstance(server.zab, Leader) and not server.view.contains_quorum(self.group(row, sid))
+
+    @cached_property
+    def written_late(self) -> frozenset[tuple[Sid, int]]:
+        """The transactions that a sync thread writes after its server has left its leader: the server, and the zxid."""
+        return frozenset(
+            (sid, txn.zxid)
+            for step in self.steps
+            for sid in self.setup.sids
+            for txn in self.server(step.after, sid).remains.queue
+        )
+
+    def group(self, row: Row, leader: Sid) -> frozenset[Sid]:
+        """The leader and the servers that are connected with it."""
+        learners = {each.learner for each in self.connections(row) if each.leader == leader and each.is_whole}
+        return frozenset({leader, *learners})
+
+
+def load_schedule(file: Path) -> Schedule:
+    """The schedule of a saved trace, or of the shortest violation of a scenario. Raises ScheduleError."""
+    try:
+        if file.suffix in (".yaml", ".yml"):
+            job, found = _explored(file)
+            return schedule_of(job, found.path, f"{found.prop.name}: {found.finding.clause}")
+        trace = read_trace(file.read_text(encoding="utf-8"), str(file))
+        job = job_of(trace.source)
+        return schedule_of(job, replay(trace, job).path, f"{trace.prop}: {trace.clause}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScheduleError(f"{file}: it cannot be read ({error}); name a saved trace or a scenario") from None
+    except (TraceFileError, SourceError, ReplayError, ScenarioError, ConfigError) as error:
+        raise ScheduleError(str(error)) from None
+
+
+def _explored(file: Path) -> tuple[Job, Discovery]:
+    job = load(file)
+    found = run_uninterrupted(job, Limits())
+    discoveries = [each for each in found.violations if each.loop is None]
+    if not discoveries:
+        raise ScheduleError(f"{file}: the exploration finds nothing to reproduce; name a scenario that is violated")
+    return job, min(discoveries, key=lambda each: len(each.path))
+
+
+def schedule_of(job: Job, path: Iterable[Step], claim: str = "") -> Schedule:
+    """The schedule of a run of a job. Raises ScheduleError for a model that the driver cannot follow."""
+    refinement = job.refinement
+    if not isinstance(refinement, OracleRefinement) or refinement.setup.zab is None:
+        raise ScheduleError(
+            f"{job.name}: the driver needs servers that lead and follow and elections in one step; "
+            "write protocol: zab and grain: oracle"
+        )
+    first, *rest = path
+    steps, before = [], first.row
+    for number, step in enumerate(rest, start=1):
+        assert step.move is not None
+        steps.append(ScheduledStep(number, step.move, before, step.row, job.presenter.caption(step.move)))
+        before = step.row
+    return Schedule(job.name, claim, refinement.setup, job.model, first.row, tuple(steps), job.presenter.caption)
+
+
+def without(schedule: Schedule, number: int) -> Schedule:
+    """The schedule without one step, and without the later steps that it makes impossible. Raises ScheduleError."""
+    if not 1 <= number <= len(schedule.steps):
+        raise ScheduleError(f"the run has no step {number}; write one of 1 to {len(schedule.steps)}")
+    row = schedule.initial
+    steps: list[ScheduledStep] = []
+    omitted: list[tuple[int, str]] = []
+    for step in schedule.steps:
+        found = None if step.number == number else _possible(schedule.model, row, step.move)
+        if found is None:
+            omitted.append((step.number, step.caption))
+            continue
+        move, after = found
+        steps.append(ScheduledStep(step.number, move, row, after, schedule.caption(move)))
+        row = after
+    return replace(schedule, steps=tuple(steps), omitted=tuple(omitted))
+
+
+def _possible(model: Model, row: Row, wanted: Move) -> tuple[Move, Row] | None:
+    """The wanted move, or an election of the same members, if it is possible."""
+    moves = [(move, after) for move, after in successors(model, row) if move.action == wanted.action]
+    same = [(move, after) for move, after in moves if move.arguments == wanted.arguments]
+    if not same and wanted.action == Action.ELECT:
+        same = [(move, after) for move, after in moves if move.arguments[1] == wanted.arguments[1]]
+    return same[0] if same else None
+
+
+def pending_appends(server: Server) -> tuple[int, ...]:
+    """The zxids of the transactions that wait for the disk."""
+    queue = () if server.zab is None else server.zab.queue
+    return tuple(each.txn.zxid for each in queue if isinstance(each, Append))
+
+
+def applied_zxid(server: Server) -> int:
+    """The last zxid that a serving server has applied; 0 if it does not serve."""
+    part = server.zab
+    if part is None or not part.serves:
+        return 0
+    return part.applied if isinstance(part, Leader) else part.delivered
+
+
+def wire_form(packet: QuorumPacket) -> tuple[str, int | None]:
+    """The type of a packet on the wire, and its zxid where both sides of the comparison have one."""
+    name = name_of(packet).partition(" ")[0]
+    match packet:
+        case Proposal(txn=txn) | Inform(txn=txn):
+            return name, txn.zxid
+        case Commit(zxid=zxid) | Trunc(zxid=zxid):
+            return name, zxid
+        case NewLeader(epoch=epoch):
+            return name, epoch << 32
+    return name, getattr(packet, "zxid", None) if name == "ACK" else None

@@ -1,0 +1,120 @@
+"""Counterexamples of the checker on real servers: `python -m harness reproduce`.
+
+The defect acks-survive-truncation loses an acknowledged write on every released server; without the disconnection of
+the follower, the same schedule loses nothing. The other schedules, and roll-outs that go wrong, are slow tests. Six
+older defects are shown by 3.8.0: their claims are those of the scenarios, and their issues say what the servers do.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from harness.releases import DEBIAN
+from harness.reproduce.driver import reproduce
+from harness.reproduce.gates import compile_shim
+from harness.reproduce.losses import with_losses
+from harness.reproduce.result import Outcome, Reproduction
+from harness.reproduce.schedule import load_schedule, without
+
+SCENARIOS = Path(__file__).parents[2] / "spec" / "scenarios"
+DEFECTS = SCENARIOS / "known-defects"
+TRUNCATION = DEFECTS / "acks-survive-truncation.yaml"
+APPLIED = DEFECTS / "sync-from-applied.yaml"
+LEADER_LAST = SCENARIOS / "r10-whole-protocol" / "r10-zab-leader-last-loses-a-write.yaml"
+HEALING = SCENARIOS / "r10-whole-protocol" / "r10-zab-healing.yaml"
+PROMOTED = SCENARIOS / "r4-observers" / "r4-observer-promoted-loses-a-write.yaml"
+EPOCH_FIRST = DEFECTS / "zookeeper-4643.yaml"
+ACK_FIRST = DEFECTS / "zookeeper-4646.yaml"
+DECISIVE = {TRUNCATION: 5, APPLIED: 6, EPOCH_FIRST: 15, ACK_FIRST: 13}
+"""The step of each schedule without which nothing is lost: a lost connection, or a crash before a write to the log."""
+OTHERS = ("zookeeper-3023", "zookeeper-4394", "zookeeper-4685", "zookeeper-4712")
+
+
+def execute(file: Path, directory: Path, release: str, *, control: bool = False) -> Reproduction:
+    schedule = load_schedule(file)
+    if control:
+        schedule = without(schedule, DECISIVE[file])
+    schedule = with_losses(schedule)
+    servers = directory / "servers"
+    servers.mkdir()
+    return reproduce(schedule, servers, release, compile_shim(directory), lambda _: None)
+
+
+def test_an_acknowledged_write_is_lost_as_the_model_predicts(tmp_path: Path) -> None:
+    result = execute(TRUNCATION, tmp_path, DEBIAN)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert len(result.steps) == 12
+    assert result.acknowledged == {"/write-1": 3}
+    assert result.present == {"/write-1": ()}
+    assert result.lost == ("/write-1",)
+
+
+def test_without_the_disconnection_the_write_stays(tmp_path: Path) -> None:
+    result = execute(TRUNCATION, tmp_path, DEBIAN, control=True)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert result.acknowledged == {"/write-1": 3}
+    assert result.present == {"/write-1": (1, 2, 3)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [DEBIAN, "3.9.5"])
+@pytest.mark.parametrize("file", [TRUNCATION, APPLIED], ids=lambda file: file.stem)
+def test_a_committed_write_is_lost_in_both_lines(file: Path, release: str, tmp_path: Path) -> None:
+    result = execute(file, tmp_path, release)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert result.lost == ("/write-1",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [DEBIAN, "3.9.5"])
+@pytest.mark.parametrize("file", [TRUNCATION, APPLIED], ids=lambda file: file.stem)
+def test_the_controls_lose_nothing_in_both_lines(file: Path, release: str, tmp_path: Path) -> None:
+    result = execute(file, tmp_path, release, control=True)
+    assert not result.lost
+    assert result.present == {"/write-1": (1, 2, 3)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_defect_without_a_lost_write_is_reached_step_by_step(name: str, tmp_path: Path) -> None:
+    result = execute(DEFECTS / f"{name}.yaml", tmp_path, DEBIAN)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "acknowledged"), [(EPOCH_FIRST, {"/write-1": 3}), (ACK_FIRST, {})])
+def test_a_crash_before_the_write_to_the_log_loses_a_write(
+    file: Path, acknowledged: dict[str, int], tmp_path: Path
+) -> None:
+    result = execute(file, tmp_path, DEBIAN)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert result.acknowledged == acknowledged
+    assert result.lost == ("/write-1",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [EPOCH_FIRST, ACK_FIRST], ids=lambda file: file.stem)
+def test_without_the_crash_before_the_write_to_the_log_nothing_is_lost(file: Path, tmp_path: Path) -> None:
+    result = execute(file, tmp_path, DEBIAN, control=True)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert result.present == {"/write-1": (1, 2, 3)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [DEBIAN, "3.9.5"])
+@pytest.mark.parametrize(
+    ("file", "present"),
+    [
+        (LEADER_LAST, {"/write-1": ()}),
+        (HEALING, {"/write-1": (1, 3), "/write-2": (2, 4, 5)}),
+        (PROMOTED, {"/write-1": (2,)}),
+    ],
+    ids=["leader-last", "healing", "promoted"],
+)
+def test_a_roll_out_goes_wrong_as_the_model_predicts(
+    file: Path, present: dict[str, tuple[int, ...]], release: str, tmp_path: Path
+) -> None:
+    result = execute(file, tmp_path, release)
+    assert result.outcome is Outcome.CONFIRMED, result.reason
+    assert set(result.acknowledged) == set(present)
+    assert result.present == present
