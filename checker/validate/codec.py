@@ -68,7 +68,9 @@ def event_of(plain: Json) -> Event:
 def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
     if not isinstance(plain, list) or not plain or plain[0] not in known:
         shown = plain[0] if isinstance(plain, list) and plain else plain
-        raise CodecError(f"{str(shown)[:60]!r} is no {what}; write one of {', '.join(known)}, and its fields behind it")
+        raise CodecError(
+            f"unknown {what} {str(shown)[:60]!r}; write one of {', '.join(known)}, and its fields behind it"
+        )
     cls = known[plain[0]]
     hints = _HINTS.get(cls)
     if hints is None:
@@ -147,7 +149,7 @@ def view_of(plain: Json) -> View:
         return View(Hierarchical(groups, weights, frozenset(plain["silent"])), observers, version)
     except (KeyError, TypeError, ValueError) as error:
         right = "it has voters, or groups, weights and silent; and observers and version"
-        raise CodecError(f"{str(plain)[:80]!r} is no view ({type(error).__name__} {error}); {right}") from None
+        raise CodecError(f"{str(plain)[:80]!r} is not a view ({type(error).__name__} {error}); {right}") from None
 
 
 def durable_of(plain: Json) -> Durable:
@@ -159,7 +161,7 @@ def durable_of(plain: Json) -> Durable:
             raise CodecError(f"the epochs and the snapshot on disk are {numbers}; they must be whole numbers")
         return Durable(*numbers, _field("durable.txns", ROWS[0], plain["txns"]))
     except (KeyError, TypeError) as error:
-        raise CodecError(f"{str(plain)[:80]!r} is not what is on a disk ({error}); {right}") from None
+        raise CodecError(f"{str(plain)[:80]!r} is not the content of a disk ({error}); {right}") from None
     except ValueError as error:
         raise CodecError(str(error)) from None
 
@@ -182,7 +184,7 @@ def zab_rules_of(plain: Json) -> tuple[ZabRules | None, tuple[str, ...]]:
 
 def _bare(plain: Json) -> tuple[dict[str, Any], tuple[str, ...]]:
     if not isinstance(plain, dict):
-        raise CodecError(f"{str(plain)[:60]!r} are no rules; they are a map, with variants")
+        raise CodecError(f"{str(plain)[:60]!r} are not rules; rules are a map, with variants")
     return {name: value for name, value in plain.items() if name != "variants"}, tuple(plain.get("variants", ()))
 
 
@@ -190,7 +192,7 @@ def _converted(plain: dict[str, Any], cls: type[Any]) -> Any:
     try:
         return msgspec.convert(plain, cls)
     except msgspec.ValidationError as error:
-        raise CodecError(f"{str(plain)[:80]!r} are no rules: {error}") from None
+        raise CodecError(f"{str(plain)[:80]!r} are not rules: {error}") from None
 
 
 # -- From records to plain data ------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Invariants:
     def __init__(self, past: GlobalHistory, servers: Mapping[Sid, Server], zab: ZabRules | None) -> None:
         self._past = past
         members = tuple(
-            Member(sid, File(server_name(sid), server.view), replace(server.durable, txns=past.given[sid]))
+            Member(sid, File(server_name(sid), server.view), replace(server.durable, log=past.given[sid]))
             for sid, server in servers.items()
         )
         setup = Setup(members=members, zab=zab)
@@ -124,7 +124,7 @@ def _queued(server: Server) -> Txns:
 
 def _server(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
     """A server with this log, without the inside of runs."""
-    shown = replace(server, durable=replace(server.durable, txns=_without(log, inside)))
+    shown = replace(server, durable=replace(server.durable, log=_without(log, inside)))
     if not inside or shown.zab is None or not shown.zab.queue:
         return shown
     queue = tuple(each for each in shown.zab.queue if not (isinstance(each, Append) and each.txn in inside))

@@ -142,7 +142,7 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             begun = _begun(path, number, line)
             if sid is not None and begun.sid != sid:
                 raise JournalError(path, number, f"server {begun.sid} starts in the journal of server {sid}; "
-                                   "give each server a file of its own")  # fmt: skip
+                                   "give each server its own file")  # fmt: skip
             sid, count = begun.sid, 0
             yield begun
         elif sid is None:

@@ -143,12 +143,12 @@ class Replay:
     def _shorten(self, handled: StepRecord) -> Mismatch | None:
         """Removes the beginning of the log, as the node has done."""
         durable = self.server.durable
-        place = next((n for n, txn in enumerate(durable.txns) if txn.zxid == handled.oldest), None)
+        place = next((n for n, txn in enumerate(durable.log) if txn.zxid == handled.oldest), None)
         if place is None:
             values = (("oldest in memory", format_zxid(handled.oldest or 0)),)
             return self._mismatch(handled, "the node remembers its log from a transaction on that is not in it", values)
         if place:
-            self.server = replace(self.server, durable=replace(durable, txns=durable.txns[place:]))
+            self.server = replace(self.server, durable=replace(durable, log=durable.log[place:]))
         return None
 
     # After a restart.

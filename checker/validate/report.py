@@ -2,6 +2,7 @@
 
 Rules this module keeps:
 
+- The files are the journals of nodes, or one recording of real servers (`checker.validate.recording`).
 - The report opens with the verdict. Facts that were taken as given or tolerated are always reported, whatever the
   verdict is.
 - Exit codes: 0 if everything fits, 12 if something does not, 21 if every evaluation of an invariant was trivial, 150
@@ -29,6 +30,9 @@ from checker.report.verdict import ExitCode
 from checker.traces.values import show
 from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
+from checker.validate.recording import validate_recording
+from checker.validate.recording.reader import is_recording
+from checker.validate.recording.summary import recording_data, recording_lines
 from checker.validate.replay import Mismatch
 
 
@@ -36,15 +40,28 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
     """Validate journals and print the report; return the exit code."""
     progress = _Progress()
     try:
-        found = validate(paths, progress)
+        if any(map(is_recording, paths)):
+            recorded = validate_recording(_one_recording(paths), progress)
+            report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
+        else:
+            found = validate(paths, progress)
+            report, code = (data if as_json else lines)(found), found.exit_code
     except JournalError as error:
         progress.close()
         return refused(str(error), ExitCode.SCENARIO)
     finally:
         progress.close()
     with unread_output_discarded():
-        print(json.dumps(data(found)) if as_json else "\n".join(lines(found)))
-    return int(found.exit_code)
+        print("\n".join(report) if isinstance(report, list) else json.dumps(report))
+    return int(code)
+
+
+def _one_recording(paths: Sequence[Path]) -> Path:
+    """The only file; a recording is about a whole ensemble. Raises JournalError if there are more."""
+    if len(paths) > 1:
+        first = next(path for path in paths if is_recording(path))
+        raise JournalError(first, 0, f"it is a recording, and {len(paths)} files were named; validate it alone")
+    return paths[0]
 
 
 class _Progress:

@@ -112,7 +112,7 @@ def test_a_line_damaged_in_the_middle_is_named(path: Path) -> None:
 def test_two_servers_in_one_file_are_refused(path: Path) -> None:
     written(path)
     Live(path, sid=2)
-    assert error_of(path) == f"{path}:7: server 2 starts in the journal of server 1; give each server a file of its own"
+    assert error_of(path) == f"{path}:7: server 2 starts in the journal of server 1; give each server its own file"
 
 
 def test_two_journals_of_one_server_are_refused(path: Path, tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_two_journals_of_one_server_are_refused(path: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda record: record.update(e=["Sleep"]), "'Sleep' is no event; write one of"),
+        (lambda record: record.update(e=["Sleep"]), "unknown event 'Sleep'; write one of"),
         (lambda record: record.update(e=["ClientWrite"]), "ClientWrite has 0 fields; it must have 1: value"),
         (lambda record: record.update(e=["ClientWrite", "text"]), "it must be the digest of a value, 16 hexadecimal"),
         (lambda record: record.update(e=["LearnerGone", "2"]), "LearnerGone.learner is '2'; it must be of type int"),
-        (lambda record: record.update(e={}), "{}' is no event"),
-        (lambda record: record.update(e=["Receive", 2, ["Nack", 1]]), "'Nack' is no Receive.packet; write one of"),
+        (lambda record: record.update(e={}), "unknown event '{}'"),
+        (lambda record: record.update(e=["Receive", 2, ["Nack", 1]]), "unknown Receive.packet 'Nack'; write one of"),
         (lambda record: record.update(n="4"), "it is damaged (Expected `int`"),
     ],
 )
@@ -146,11 +146,11 @@ def test_a_word_that_is_none_is_named_with_what_would_be_right(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda record: record["view"].pop("version"), "is no view (KeyError 'version')"),
+        (lambda record: record["view"].pop("version"), "is not a view (KeyError 'version')"),
         (lambda record: record["view"].update(observers=[1]), "are both voters and observers"),
-        (lambda record: record["durable"].pop("txns"), "is not what is on a disk"),
+        (lambda record: record["durable"].pop("txns"), "is not the content of a disk"),
         (lambda record: record["durable"].update(accepted=-1), "acceptedEpoch -1 is less than currentEpoch 0"),
-        (lambda record: record.update(rules=None), "are no rules"),
+        (lambda record: record.update(rules=None), "are not rules"),
         (lambda record: record.update(sid=None), "names no server"),
     ],
 )

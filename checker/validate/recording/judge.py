@@ -1,0 +1,327 @@
+"""All servers of a recording, in the order of its lines: each observation is compared with the specification.
+
+Rules of this module:
+
+- A server rests, follows or leads. It begins to follow when it sends FOLLOWERINFO, and to lead an epoch with its first
+  LEADERINFO of it; the role before ends in order, unless the process was killed.
+- A packet is sent when its line is read. Its causes were delivered in earlier lines.
+- The first observation that no possible state explains is the mismatch; nothing behind it is judged.
+- A judge with variants looks for their consequences. A leader without committed transactions, and a server without an
+  acknowledged write, are then `losses`, and not the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from checker.validate.recording.events import (
+    DiskRecord,
+    FateRecord,
+    LinkRecord,
+    PacketRecord,
+    ProcessRecord,
+    RecordedEvent,
+    ReplyRecord,
+    TreeRecord,
+)
+from checker.validate.recording.followers import FollowerTrack
+from checker.validate.recording.leaders import LeaderTrack
+from checker.validate.recording.streams import LearnerStream, Unfit
+from checker.validate.recording.tracks import Counts, RecordedMisfit, ServerTrack
+from checker.validate.recording.worlds import Rest, distinct, on_disk, same
+from spec.durable import Durable
+from spec.quorum import Sid
+from spec.txn import format_zxid
+from spec.variants import Variant
+from spec.zab.packets import (
+    Ack,
+    AckEpoch,
+    Commit,
+    Diff,
+    FollowerInfo,
+    Inform,
+    LeaderInfo,
+    NewLeader,
+    Proposal,
+    QuorumPacket,
+    Snap,
+    Trunc,
+    UpToDate,
+    described,
+)
+from spec.zab.state import ZabRules
+
+
+class Judge:
+    """The ensemble of a recording; `take` judges one line."""
+
+    def __init__(self, variants: frozenset[Variant] = frozenset()) -> None:
+        self.losses: list[RecordedMisfit] = []
+        self._rules = ZabRules(asynchronous_disk=True, variants=variants)
+        self._servers: dict[Sid, ServerTrack] = {}
+        self._streams: dict[int, LearnerStream] = {}
+        self._held: dict[tuple[int, bool], deque[QuorumPacket | None]] = {}
+        self.committed: dict[int, object] = {}
+        self._replies: dict[str, int] = {}  # zxids of acknowledged writes, by path
+        self._lack = ""  # the missing history of a leader that has just begun an epoch
+        self.counts = Counts()
+
+    def take(self, event: RecordedEvent) -> RecordedMisfit | None:
+        """Judge one line; return the finding if it does not fit."""
+        self.counts.lines += 1
+        match event:
+            case ProcessRecord():
+                return self._process(event)
+            case LinkRecord(opens=True):
+                self.counts.connections += 1
+                self._streams[event.connection] = LearnerStream(event.connection, event.learner, event.leader)
+            case LinkRecord():
+                self._stream(event.connection).closed = True
+            case PacketRecord():
+                return self._packet(event)
+            case FateRecord():
+                packet = self._held_of(event).popleft()
+                if event.delivered and packet is not None:
+                    self._deliver(self._stream(event.connection), event, packet)
+            case ReplyRecord():
+                return self._reply(event)
+            case TreeRecord() if event.absent:
+                return self._lost(self._absent(event))
+        return None
+
+    def _lost(self, finding: RecordedMisfit) -> RecordedMisfit | None:
+        """A violated invariant: the finding, or with variants one of their consequences."""
+        if not self._rules.variants:
+            return finding
+        self.losses.append(finding)
+        return None
+
+    # --- look-ups; each raises ValueError for a number that no line has introduced
+
+    def _track(self, sid: Sid) -> ServerTrack:
+        if sid not in self._servers:
+            raise ValueError(f"server {sid} has not started; its start line is missing")
+        return self._servers[sid]
+
+    def _stream(self, connection: int) -> LearnerStream:
+        if connection not in self._streams:
+            raise ValueError(f"connection {connection} has not begun; its open line is missing")
+        return self._streams[connection]
+
+    def _held_of(self, event: FateRecord) -> deque[QuorumPacket | None]:
+        held = self._held.get((event.connection, event.up))
+        if not held:
+            raise ValueError(f"no packet of connection {event.connection} is held in this direction")
+        return held
+
+    # --- processes and disks
+
+    def _process(self, event: ProcessRecord) -> RecordedMisfit | None:
+        self.counts.disks += 1
+        if event.view is not None:
+            self.counts.lives += 1
+            if event.sid not in self._servers:
+                self._servers[event.sid] = ServerTrack(event.sid, event.view, [_first_rest(event.disk)])
+                return None
+            track = self._track(event.sid)
+            track.view, track.runs = event.view, True
+            what = "starts"
+        else:
+            track = self._track(event.sid)
+            track.give_up(self._rules, crash=True)
+            track.runs, what = False, "is killed"
+        return self._compare(event, track, what)
+
+    def _compare(self, event: ProcessRecord, track: ServerTrack, what: str) -> RecordedMisfit | None:
+        results = [on_disk(rest, event.disk) for rest in track.rests]
+        fitting = distinct(each for each in results if isinstance(each, Rest))
+        if fitting:
+            track.rests = fitting
+            return None
+        reasons = tuple(dict.fromkeys(each for each in results if isinstance(each, str)))
+        log = event.disk.log
+        seen = f"{len(log)} records" + (f", the last {format_zxid(log[-1].zxid)}" if log else "")
+        allowed = " or ".join(sorted({format_zxid(rest.durable.last_zxid) for rest in track.rests}))
+        values = [("the log has", seen), ("the specification's ends with", allowed)]
+        if track.cut:
+            values.append(("before", track.cut))
+        clause = f"its disk does not fit: {reasons[-1]}"
+        return RecordedMisfit(event.line, event.time, event.sid, f"server {event.sid} {what}", clause, tuple(values))
+
+    # --- packets
+
+    def _packet(self, event: PacketRecord) -> RecordedMisfit | None:
+        self.counts.packets += 1
+        self.counts.kinds[event.kind] = self.counts.kinds.get(event.kind, 0) + 1
+        stream = self._stream(event.connection)
+        if event.packet is not None:
+            sender = stream.learner if event.up else stream.leader
+            allowed = self._sent_up(stream, event.packet) if event.up else self._sent_down(stream, event.packet)
+            lack, self._lack = self._lack, ""
+            if lack and allowed is None:
+                lost = self._lost(self._incomplete(event, stream, lack))
+                if lost is not None:
+                    return lost
+            if allowed is not None:
+                where = f"connection {stream.number} from learner {stream.learner} to leader {stream.leader}"
+                other = stream.leader if event.up else stream.learner
+                text = f"{described(event.packet)} to server {other}, on {where}"
+                values = (("seen", described(event.packet)), ("the specification allows", allowed))
+                return RecordedMisfit(
+                    event.line, event.time, sender, text, f"it cannot send {described(event.packet)}", values
+                )
+        if event.held:
+            self._held.setdefault((event.connection, event.up), deque()).append(event.packet)
+        elif event.packet is not None:
+            self._deliver(stream, event, event.packet)
+        return None
+
+    def _incomplete(self, event: PacketRecord, stream: LearnerStream, lack: str) -> RecordedMisfit:
+        assert event.packet is not None
+        leads = self._track(stream.leader).leads
+        epoch = 0 if leads is None else leads.epoch
+        text = f"{described(event.packet)} to server {stream.learner}, on connection {stream.number}"
+        clause = f"it cannot begin to lead epoch {epoch}: {lack}"
+        return RecordedMisfit(event.line, event.time, stream.leader, text, clause)
+
+    def _deliver(self, stream: LearnerStream, event: PacketRecord | FateRecord, packet: QuorumPacket) -> None:
+        if event.up:
+            leader = self._track(stream.leader)
+            stream.delivered.append(packet)
+            if isinstance(packet, FollowerInfo):
+                leader.registered.append(stream)
+            if isinstance(packet, AckEpoch) and leader.leads is not None:
+                stream.floor = leader.leads.floor
+            return
+        learner = self._track(stream.learner)
+        if learner.followed is stream and learner.follows is not None:
+            if isinstance(packet, Trunc):
+                learner.cut = f"{described(packet)} in line {event.line}"
+            if isinstance(packet, Snap):
+                packet = Snap(packet.zxid, self._content(stream, packet.zxid))
+            learner.follows.delivered.append(packet)
+
+    def _content(self, stream: LearnerStream, zxid: int) -> tuple:  # type: ignore[type-arg]
+        """The transactions of a snapshot that a leader sends."""
+        leads = self._track(stream.leader).leads
+        return () if leads is None else tuple(txn for txn in leads.history() if txn.zxid <= zxid)
+
+    def _sent_up(self, stream: LearnerStream, packet: QuorumPacket) -> str | None:
+        """Judge a packet of a learner; return None, or the allowed one."""
+        track = self._track(stream.learner)
+        if isinstance(packet, FollowerInfo) and track.followed is not stream:
+            track.give_up(self._rules, crash=False)
+            track.follows = FollowerTrack(track.sid, track.view, stream.leader, self._rules, track.rests)
+            track.followed = stream
+        if track.followed is not stream or track.follows is None:
+            return None if not track.runs else "nothing: it follows on another connection, or leads"
+        if not isinstance(packet, FollowerInfo | AckEpoch | Ack):
+            return "no packet of a leader"
+        return track.follows.sent(packet)
+
+    def _sent_down(self, stream: LearnerStream, packet: QuorumPacket) -> str | None:
+        """Judge a packet of a leader; return None, or the allowed one."""
+        track = self._track(stream.leader)
+        try:
+            if isinstance(packet, LeaderInfo):
+                self._lead(track, packet.epoch).leader_info(stream, packet.epoch)
+                return None
+            leads = track.leads
+            if leads is None or stream not in leads.streams or not stream.delivered:
+                return None if not track.runs else "nothing: it does not lead"
+            self._judge(leads, stream, packet)
+        except Unfit as unfit:
+            return str(unfit)
+        return self._note_committed(track.leads)
+
+    def _judge(self, leads: LeaderTrack, stream: LearnerStream, packet: QuorumPacket) -> None:
+        match packet:
+            case Diff() | Trunc() | Snap():
+                if not stream.has_accepted:
+                    raise Unfit("nothing before ACKEPOCH")
+                self._lack = leads.begins(stream, packet, self.committed)
+            case Proposal(txn=txn):
+                leads.proposal(stream, txn)
+            case Commit(zxid=zxid):
+                leads.commit(stream, zxid)
+            case Inform(txn=txn):
+                leads.proposal(stream, txn)
+                leads.commit(stream, txn.zxid)
+            case NewLeader(epoch=epoch):
+                if epoch != leads.epoch:
+                    raise Unfit(described(NewLeader(leads.epoch)))
+                leads.new_leader(stream)
+            case UpToDate():
+                leads.up_to_date(stream)
+            case _:
+                raise Unfit("no packet of a learner")
+
+    def _lead(self, track: ServerTrack, epoch: int) -> LeaderTrack:
+        """The leadership of an epoch, which may begin now."""
+        leads = track.leads
+        if leads is None or leads.epoch != epoch:
+            track.rest(crash=False)
+            track.rests = distinct(
+                [*track.rests, *track.unseen(self._rules, [each for each in track.registered if each.closed])]
+            )
+            leads = track.leads = LeaderTrack(track.sid, track.view, epoch, self._rules, track.rests)
+            self.counts.epochs += 1
+        leads.streams += track.registered
+        track.registered.clear()
+        return leads
+
+    def _note_committed(self, leads: LeaderTrack | None) -> str | None:
+        """Note new commits; return a reason if another transaction of that zxid was committed before."""
+        if leads is None:
+            return None
+        last = leads.last_committed
+        while last and last not in self.committed and last in leads.committed:
+            last -= 1
+        for zxid in range(last + 1, leads.last_committed + 1):
+            self.committed[zxid] = leads.committed[zxid]
+        if last in leads.committed and not same(self.committed[last], leads.committed[last]):
+            return f"no other transaction {format_zxid(last)} than the one that was committed before"
+        return None
+
+    # --- clients
+
+    def _reply(self, event: ReplyRecord) -> RecordedMisfit | None:
+        self.counts.replies += 1
+        self._replies[event.path] = event.zxid
+        track = self._track(event.sid)
+        allowed = None
+        if event.zxid not in self.committed:
+            allowed = "no reply: the transaction was not committed"
+            if track.leads is not None:
+                try:
+                    track.leads.commit_to(event.zxid)
+                    allowed = self._note_committed(track.leads)
+                except Unfit as unfit:
+                    allowed = str(unfit)
+        if allowed is None:
+            return None
+        text = f"reply to the write of {event.path} as {format_zxid(event.zxid)}"
+        return RecordedMisfit(event.line, event.time, event.sid, text, "it cannot acknowledge this write",
+                       (("the specification allows", allowed),))  # fmt: skip
+
+    def _absent(self, event: TreeRecord) -> RecordedMisfit:
+        path = min(event.absent, key=lambda each: self._replies.get(each, 0))
+        zxid = self._replies.get(path)
+        named = f"{path}" + (f", {format_zxid(zxid)}" if zxid else "")
+        values = (("absent", len(event.absent)), ("the first", named))
+        text = f"server {event.sid} is asked for all acknowledged writes"
+        return RecordedMisfit(
+            event.line, event.time, event.sid, text, f"it lacks {named}, which was acknowledged", values
+        )
+
+    def lives(self) -> Iterable[Sid]:
+        """The servers of the recording."""
+        return self._servers.keys()
+
+
+def _first_rest(disk: DiskRecord) -> Rest:
+    """The state of a server with this disk, the first one that is known. Its log may continue a snapshot."""
+    snapshot = max(disk.snapshots, default=0)
+    whole = bool(disk.log) and disk.log[0].zxid <= snapshot
+    return Rest(Durable(disk.accepted, disk.current, 0 if whole else snapshot, disk.log))

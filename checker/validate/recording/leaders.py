@@ -1,0 +1,262 @@
+"""One leader in one epoch: the specification must be able to send its packets.
+
+Rules of this module:
+
+- A leader reads delivered packets as late as possible: only so far as an observed packet needs it. The
+  order between connections does not matter then, except where a learner returns: see `LeaderSteps._returned`.
+- The leader commits when a COMMIT is first seen on any connection, or needed by another packet. At that moment a
+  quorum must have acknowledged: by ACKs that were delivered before, or the leader itself, whose log then must have the
+  record. An ACK is void once its learner has been sent a history that ends before it.
+- Proposals and commits of one connection follow each other without a gap, from the end of the history that the
+  learner has after DIFF, TRUNC or SNAP. The choice between these must be that of the specification for one of the
+  zxids that the leader may have committed at that time. A SNAP is always allowed.
+- The threads of a real leader queue NEWLEADER and forwarded packets in any order, so NEWLEADER may come after more
+  packets than in the specification, but not before the history that the learner lacks.
+
+Source: `spec.zab.leader.step`, `spec.zab.leader_sync.plan_for`; `LearnerHandler.run`, `Leader.startForwarding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from checker.validate.recording.leading import LeaderSteps, Leading
+from checker.validate.recording.streams import LearnerStream, Unfit
+from checker.validate.recording.worlds import UNSEEN, Rest, distinct, same, with_last
+from spec.quorum import Sid, View
+from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
+from spec.variants import Variant
+from spec.zab import leader as zab_leader
+from spec.zab import memory
+from spec.zab.events import ClientWrite
+from spec.zab.leader_sync import History, history_of, plan_for
+from spec.zab.packets import AckEpoch, Diff, FollowerInfo, QuorumPacket, Snap, Trunc, described
+from spec.zab.state import Leader, LeaderPhase, StaleMemory, ZabRules, logged
+
+
+class LeaderTrack(LeaderSteps):
+    """The possible states of the leader `sid` in `epoch`; `streams` are its connections."""
+
+    def __init__(self, sid: Sid, view: View, epoch: int, rules: ZabRules, rests: Sequence[Rest]) -> None:
+        super().__init__(sid, view, epoch, rules)
+        self.committed: dict[int, object] = {}  # its own transactions
+        self.last_committed = 0  # the last of them
+        self.established = False
+        begun = ((rest, zab_leader.begin(self._peer(rest.durable), rules)) for rest in rests)
+        self.worlds = [
+            Leading(replace(rest, durable=done.durable), done.state)
+            for rest, done in begun
+            if isinstance(done.state, Leader)
+        ]
+
+    # --- packets of the leader; each method raises Unfit
+
+    def leader_info(self, stream: LearnerStream, epoch: int) -> None:
+        """LEADERINFO: a quorum has told its accepted epochs, and the epoch is above all of them."""
+        self._keep(self._with_epoch(world, stream, epoch) for world in self.worlds)
+
+    def begins(self, stream: LearnerStream, packet: QuorumPacket, everything: dict[int, object]) -> str:
+        """DIFF, TRUNC or SNAP: a quorum has accepted the epoch, and the choice is right.
+
+        `everything` are the known commits of all leaders. The result names those that the history of a new leader
+        lacks (LeaderLogCompleteness); it is empty if nothing is missing.
+        """
+        begins, self.established = not self.established, True
+        if begins:
+            self.worlds = [self._revealed(world, packet) for world in self.worlds]
+        self._keep(self._established(world, stream) for world in self.worlds)
+        self._keep(self._chosen(world, stream, packet) for world in self.worlds)
+        stream.begin(packet)
+        self._note_commits()
+        return self._incomplete(everything) if begins else ""
+
+    def _incomplete(self, everything: dict[int, object]) -> str:
+        """Keep the states that have everything; without such a state, name the commits that the first one lacks."""
+        lacking = [_lacking(world, everything) for world in self.worlds]
+        complete = [world for world, lack in zip(self.worlds, lacking, strict=True) if not lack]
+        self.worlds = complete or self.worlds
+        return "" if complete else lacking[0]
+
+    def proposal(self, stream: LearnerStream, txn: Txn) -> None:
+        """PROPOSAL, or the first half of INFORM: the next transaction of the history, or a new one."""
+        self._keep(self._proposed(world, stream, txn) for world in self.worlds)
+        stream.proposed(txn.zxid)
+
+    def commit(self, stream: LearnerStream, zxid: int) -> None:
+        """COMMIT: the oldest proposal on this connection that is not committed there, and a quorum has it."""
+        stream.committed(zxid)
+        self.commit_to(zxid)
+
+    def commit_to(self, zxid: int) -> None:
+        """The leader has committed this zxid, unless it belongs to an earlier epoch."""
+        if epoch_of(zxid) != self.epoch or zxid <= self.last_committed:
+            return
+        self._keep(self._with_commit(world, zxid) for world in self.worlds)
+        self._note_commits()
+
+    def _note_commits(self) -> None:
+        """Note what every possible state has committed."""
+        world = self.worlds[0]
+        last = min(each.leader.committed for each in self.worlds)
+        for zxid in range(max(self.last_committed, make_zxid(self.epoch)) + 1, last + 1):
+            txn = logged(world.rest.durable, world.leader.queue, zxid)
+            self.committed[zxid] = UNSEEN if txn is None else txn.value
+            self.last_committed = zxid
+
+    def new_leader(self, stream: LearnerStream) -> None:
+        """NEWLEADER: the learner has been sent all of the history that it lacked."""
+        own = stream.floor if counter_of(stream.floor) else 0
+        stream.new_leader(max(own, min(map(self._last_initial, self.worlds))))
+
+    def _last_initial(self, world: Leading) -> int:
+        """The zxid of the last transaction that the leader began with."""
+        log = world.rest.durable.log
+        return next((txn.zxid for txn in reversed(log) if epoch_of(txn.zxid) < self.epoch), 0)
+
+    def up_to_date(self, stream: LearnerStream) -> None:
+        """UPTODATE: this learner and a quorum have acknowledged NEWLEADER."""
+        stream.up_to_date()
+        self._keep(self._serving(world, stream) for world in self.worlds)
+
+    @property
+    def floor(self) -> int:
+        """A zxid that the leader has certainly committed; 0 if it may not serve yet."""
+        serves = all(each.leader.serves for each in self.worlds)
+        return max(self.last_committed, make_zxid(self.epoch)) if serves else 0
+
+    def history(self) -> tuple[Txn, ...]:
+        """The known log of the leader, with its own proposals."""
+        return self.worlds[0].known()
+
+    def ends(self, *, crash: bool) -> list[Rest]:
+        """The possible states after the end of the role. Its log may have more than the connections show."""
+        found = []
+        for world in self._possible_ends():
+            serves = world.leader.phase is LeaderPhase.BROADCAST
+            led, began = (self.epoch, self.epoch) if serves else (world.rest.led, world.rest.began)
+            if not crash:
+                durable, _ = memory.shut_down(world.rest.durable, world.leader, StaleMemory(), self.rules)
+                found.append(replace(world.rest, durable=durable, led=led, began=began))
+                continue
+            at: Leading | None = world
+            while at is not None:
+                found.append(replace(at.rest, led=0 if at.leader.queue else led))
+                at = self._written(at)
+        return distinct(found)
+
+    def _possible_ends(self) -> list[Leading]:
+        """The possible states, with more of the delivered packets of the handshake read."""
+        found = list(self.worlds)
+        for world in self.worlds:
+            if world.leader.phase is LeaderPhase.BROADCAST:
+                continue
+            for streams in (self.streams, self.streams[::-1]):
+                at = world
+                for stream in (*streams, *streams):
+                    at = self._fed_while(at, stream, (FollowerInfo, AckEpoch))
+                    found.append(at)
+        return found
+
+    # --- possible states
+
+    def _keep(self, worlds: Iterable[Leading | str]) -> None:
+        """Keep the states that fit. Raises Unfit if no state fits."""
+        found = list(worlds)
+        kept = [each for each in found if isinstance(each, Leading)]
+        if not kept:
+            raise Unfit("; or ".join(dict.fromkeys(each for each in found if isinstance(each, str))))
+        self.worlds = kept
+
+    # --- DIFF, TRUNC and SNAP
+
+    def _revealed(self, world: Leading, packet: QuorumPacket) -> Leading:
+        """The state with the transactions of its earlier epoch that the zxid of its first packet shows."""
+        rest = with_last(world.rest, packet.zxid) if isinstance(packet, Diff | Trunc | Snap) else None
+        return world if rest is None else replace(world, rest=rest)
+
+    def _chosen(self, world: Leading, stream: LearnerStream, packet: QuorumPacket) -> Leading | str:
+        """The state if the choice is that of the specification, with its consequences: commits, and void ACKs."""
+        if isinstance(packet, Snap):
+            return self._voided(world, stream.learner, packet.zxid)
+        allowed = []
+        for committed in self._may_have_committed(world, stream):
+            for history in self._histories(world, committed, stream):
+                plan = plan_for(history, stream.last_zxid, self.rules.variants)
+                agree = type(plan.first) is type(packet)
+                if agree and not (isinstance(packet, Trunc) and packet != plan.first):
+                    at: Leading | str = world
+                    if world.leader.serves and committed > world.leader.committed:
+                        at = self._with_commit(world, committed)
+                    return at if isinstance(at, str) else self._voided(at, stream.learner, plan.seen)
+                allowed.append(described(plan.first))
+        return " or ".join(dict.fromkeys(allowed))
+
+    def _may_have_committed(self, world: Leading, stream: LearnerStream) -> Iterator[int]:
+        """The zxids that the leader may have committed last when it chose, the most likely first."""
+        leader = world.leader
+        yield leader.committed
+        if leader.serves:
+            yield from range(leader.committed + 1, leader.last_proposed + 1)
+            lowest = max(stream.floor, make_zxid(self.epoch))
+            yield from range(leader.committed - 1, lowest - 1, -1)
+
+    def _histories(self, world: Leading, committed: int, stream: LearnerStream) -> Iterator[History]:
+        """The history that the leader sends from: its records after the last snapshot, or all that it remembers."""
+        leader = replace(world.leader, committed=committed, commits=())
+        history = history_of(world.rest.durable, leader, None, self.rules.variants - {Variant.SYNC_FROM_APPLIED})
+        yield history
+        if leader.serves and not stream.floor:  # it may have chosen before it served
+            initial = replace(leader, phase=LeaderPhase.NEWLEADER_ACK, queue=())
+            log = tuple(txn for txn in world.rest.durable.log if epoch_of(txn.zxid) < self.epoch)
+            yield history_of(replace(world.rest.durable, log=log), initial, None, self.rules.variants)
+        if Variant.SYNC_FROM_APPLIED in self.rules.variants and leader.serves and committed > make_zxid(self.epoch):
+            lower = replace(leader, committed=committed - 1)
+            yield history_of(world.rest.durable, lower, None, self.rules.variants)
+        if history.snapshot:
+            yield replace(history, snapshot=0)
+
+    def _voided(self, world: Leading, learner: Sid, seen: int) -> Leading:
+        """The state without late ACKs of transactions that the learner is sent again."""
+        if Variant.ACKS_SURVIVE_TRUNCATION in self.rules.variants:
+            return world
+        return replace(world, late=tuple(each for each in world.late if each[0] != learner or each[1] <= seen))
+
+    # --- proposals and commits
+
+    def _proposed(self, world: Leading, stream: LearnerStream, txn: Txn) -> Leading | str:
+        known = world.known()
+        expected = stream.following(known)
+        if stream.may_repeat(txn.zxid):
+            expected = next((each for each in reversed(known) if each.zxid == txn.zxid), expected)
+        if expected is not None:
+            if txn.zxid != expected.zxid:
+                return f"PROPOSAL {format_zxid(expected.zxid)}"
+            if same(expected.value, txn.value):
+                return world if expected.value != UNSEEN else _seen(world, txn)
+            return f"PROPOSAL {format_zxid(txn.zxid)} with another transaction"
+        at = self._serving(world, None)
+        if isinstance(at, str):
+            return at
+        if txn.zxid != at.leader.last_proposed + 1:
+            return f"PROPOSAL {format_zxid(at.leader.last_proposed + 1)}"
+        after = self._step(at, ClientWrite(txn.value))
+        return after if isinstance(after, Leading) else "no PROPOSAL"
+
+
+def _lacking(world: Leading, everything: dict[int, object]) -> str:
+    """The commits that the history of a new leader lacks, in words."""
+    own = {txn.zxid: txn.value for txn in world.rest.durable.log}
+    lacking = [zxid for zxid, value in everything.items() if zxid not in own or not same(own[zxid], value)]
+    if not lacking:
+        return ""
+    more = f" and {len(lacking) - 1} more" if lacking[1:] else ""
+    return f"its history lacks {format_zxid(min(lacking))}{more}, which was committed"
+
+
+def _seen(world: Leading, txn: Txn) -> Leading:
+    """The state with the value of a transaction; before, only its zxid was known."""
+    durable = world.rest.durable
+    log = tuple(txn if each.zxid == txn.zxid else each for each in durable.log)
+    return replace(world, rest=replace(world.rest, durable=replace(durable, log=log)))

@@ -1,0 +1,152 @@
+"""The possible states of a server that does not lead or follow, and of its disk.
+
+A recording shows packets and, now and then, a disk. The time when a server reads a packet, or when its disk completes a
+write, is not in it, so a server has a set of possible states (`Rest`). Each observation removes the states that it
+contradicts. An observation that removes all of them does not fit the specification.
+
+Rules of this module:
+
+- A disk fits a state if the log has every record that the state has, and no other one, beyond the last snapshot that
+  came from a leader. Older records may stay: ZooKeeper does not delete them.
+- A snapshot that a server took on its own changes nothing, so its name is only compared after SNAP and TRUNC.
+- A leader may have proposed more than its connections show. Its log may therefore end with more transactions of that
+  epoch (`Rest.led`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import msgspec
+from msgspec.structs import replace
+
+from checker.validate.recording.events import DiskRecord
+from spec.durable import Durable
+from spec.txn import Txn, epoch_of, format_zxid, make_zxid
+
+UNSEEN = "unseen"
+"""The value of a transaction with a known zxid and unknown content."""
+MOST_UNSEEN = 100_000
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """A possible state between two roles, or while the process does not run.
+
+    - `covered`: the zxid up to which a snapshot may stand in for records; it was taken after SNAP or TRUNC.
+    - `led`: the epoch that the server has just led, if its log may have more transactions of it than are known.
+    - `began`: the epoch that this process has led last; without a transaction its zxid in memory is "epoch:0".
+    - `late`: transactions that a sync thread may still write (ZOOKEEPER-4712).
+    """
+
+    durable: Durable
+    covered: int = 0
+    led: int = 0
+    began: int = 0
+    late: tuple[Txn, ...] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal states, among the possible states of one server."""
+        durable = self.durable
+        return (durable.accepted_epoch, durable.current_epoch, durable.snapshot, durable.last_zxid, len(durable.log),
+                self.covered, self.led, self.began, len(self.late))  # fmt: skip
+
+
+def distinct(rests: Iterable[Rest]) -> list[Rest]:
+    """The states without repetitions."""
+    return list({rest.key: rest for rest in rests}.values())
+
+
+def same(one: object, other: object) -> bool:
+    """Whether the values of two transactions with one zxid agree, as far as they are known."""
+    return one == other or UNSEEN in (one, other)
+
+
+def with_last(rest: Rest, zxid: int) -> Rest | None:
+    """The state if its last zxid is this one, with further transactions of the epoch that it led; None if not.
+
+    From then on its log is known.
+    """
+    last = rest.durable.last_zxid
+    if zxid == last:
+        return replace(rest, led=0)
+    if rest.began and zxid == make_zxid(rest.began) and epoch_of(last) < rest.began:
+        # A leader without a transaction keeps "epoch:0" in memory (`Leader.startZkServer`).
+        return replace(rest, led=0)
+    first = max(last, make_zxid(rest.led)) + 1
+    if not rest.led or epoch_of(zxid) != rest.led or not 0 <= zxid - first < MOST_UNSEEN:
+        return None
+    unseen = tuple(Txn(each, UNSEEN) for each in range(first, zxid + 1))
+    return replace(rest, durable=replace(rest.durable, log=(*rest.durable.log, *unseen)), led=0)
+
+
+def on_disk(rest: Rest, disk: DiskRecord) -> Rest | str:
+    """The state as this disk completes it, or the reason why the disk does not fit."""
+    durable = rest.durable
+    epochs = (disk.accepted, disk.current)
+    expected = (durable.accepted_epoch, durable.current_epoch)
+    if epochs != expected:
+        return (
+            f"acceptedEpoch and currentEpoch are {epochs[0]} and {epochs[1]}, and not {expected[0]} and {expected[1]}"
+        )
+    records = without_late(disk.log, rest)
+    beyond = [txn for txn in records if txn.zxid > durable.snapshot]
+    known = {txn.zxid: txn.value for txn in durable.log}
+    wrong = _out_of_order(records)
+    if wrong is not None:
+        return f"the log has {format_zxid(wrong)} out of order"
+    for txn in beyond:
+        if txn.zxid in known and not same(known[txn.zxid], txn.value):
+            return f"the log has another transaction {format_zxid(txn.zxid)}"
+    last = durable.last_zxid
+    extra = [txn for txn in beyond if txn.zxid not in known]
+    tail = _unseen(extra, last, rest.led)
+    if len(tail) < len(extra):
+        first = next(txn for txn in extra if txn not in tail)
+        return (
+            f"the log has {format_zxid(first.zxid)}, which should not be there; it should end with {format_zxid(last)}"
+        )
+    written = {txn.zxid for txn in disk.log}
+    missing = [txn for txn in durable.log if txn.zxid not in written and txn.zxid > rest.covered]
+    if missing:
+        return f"the log lacks {format_zxid(missing[0].zxid)}" + (
+            f" and {len(missing) - 1} more" if missing[1:] else ""
+        )
+    if rest.covered and not any(zxid >= rest.covered for zxid in disk.snapshots) and not _holds(disk, durable, rest):
+        return f"no snapshot reaches {format_zxid(rest.covered)}"
+    values = {txn.zxid: txn.value for txn in beyond}
+    log = (
+        tuple(Txn(txn.zxid, values.get(txn.zxid, txn.value)) for txn in durable.log)
+        if UNSEEN in known.values()
+        else durable.log
+    )
+    return replace(rest, durable=replace(durable, log=(*log, *tail)), led=0, began=0)
+
+
+def _unseen(extra: list[Txn], last: int, led: int) -> list[Txn]:
+    """The transactions that a leader of the epoch `led` may have proposed after `last`: without a gap."""
+    following = max(last, make_zxid(led)) + 1
+    expected = (Txn(zxid, txn.value) for zxid, txn in enumerate(extra, following))
+    return [txn for txn, right in zip(extra, expected, strict=True) if led and txn == right]
+
+
+def without_late(log: tuple[Txn, ...], rest: Rest) -> tuple[Txn, ...]:
+    """The records of a log without those that a late sync thread has written."""
+    if not rest.late:
+        return log
+    late, own = set(rest.late), set(rest.durable.log)
+    last = {txn: place for place, txn in enumerate(log)}
+    return tuple(txn for place, txn in enumerate(log) if txn not in late or (txn in own and last[txn] == place))
+
+
+def _holds(disk: DiskRecord, durable: Durable, rest: Rest) -> bool:
+    """Whether the log has everything beyond the snapshot that came from a leader, so that no later one is needed."""
+    written = {txn.zxid for txn in disk.log}
+    covered = (txn for txn in durable.log if durable.snapshot < txn.zxid <= rest.covered)
+    received = not durable.snapshot or any(zxid >= durable.snapshot for zxid in disk.snapshots)
+    return received and all(txn.zxid in written for txn in covered)
+
+
+def _out_of_order(log: tuple[Txn, ...]) -> int | None:
+    return next((two.zxid for one, two in pairwise(log) if one.zxid >= two.zxid), None)
