@@ -47,7 +47,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     options = parser.parse_args(argv)
     if options.directory is not None and not options.directory.is_dir():
-        parser.error(f"--directory {options.directory}: there is no such directory; name one that exists")
+        parser.error(f"--directory {options.directory}: the directory does not exist; name one that exists")
     return options
 
 

@@ -1,9 +1,11 @@
 """Plans the roll-out of zoo.cfg files: judges an order, finds one, or cuts the change into safe stages.
 
-    folders      the files on disk, before and after
+    inputs       the files of an ensemble, before and after
     differences  the keys that differ between two files of a server; the files during an interrupted roll-out
     stages       one change, or several of one voter each, with the files between
     steps        orders of starts, stops and restarts
+    ways         ways of working: the order and the waits of a person or a platform
+    disks        disks that are not what they were
     scenarios    each question about a stage as a scenario
     runs         the exploration of a scenario, its outcome, and the budget
     openings     the first moves of runs that are too deep for a search from the beginning
@@ -11,6 +13,7 @@
     assessment   the answers, from the runs and from a proof about quorums
     failures     the state after a failed step, and the verdicts on it
     answer       the request and the result
+    way_search   the verdict for each way of working
     planner      the whole plan
     output       the document, the data and the files
 
@@ -18,7 +21,7 @@ Every run is a scenario that `checker.scenario` loads and that `replay` can repe
 """
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.folders import Folder, read_folder
+from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.planner import plan
 from checker.rollout.runs import Engine, SafetyVerdict, run
 from checker.rollout.steps import OrderError

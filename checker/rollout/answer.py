@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from math import factorial
 
 from checker.report.verdict import ExitCode
-from checker.rollout.assessment import StageAssessment
+from checker.rollout.assessment import QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption
-from checker.rollout.folders import Folder
+from checker.rollout.disks.hazards import DiskRemedy, Disks
+from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import left_out, steps_of
+from checker.rollout.ways import Way, way_of
 from spec.quorum import Sid
 
 
@@ -20,7 +22,11 @@ class PlanRequest:
     """The request: two folders, and optionally an order, a leader, faults, a budget in seconds, stopped servers.
 
     With `in_one_go` no stages are planned, so the verdict is the verdict on the direct change. With `explored` a change
-    is explored even if nothing that is modelled changes. `now` is the state of an interrupted roll-out.
+    is explored even if nothing that is modelled changes. `now` is the state of an interrupted roll-out. With
+    `leads_now` the leader is the one that a live ensemble has, and not one that the user asks about. `how` is the way
+    of working that is judged. Without it the way of the platform is judged, if an input states it, and every way is
+    compared, unless the roll-out was interrupted. `disks` are the disks with which some servers start, where these are
+    not their own.
     """
 
     old: Folder
@@ -33,11 +39,46 @@ class PlanRequest:
     in_one_go: bool = False
     explored: bool = False
     now: Interruption | None = None
+    leads_now: bool = False
+    how: Way | None = None
+    disks: Disks = field(default_factory=dict)
+
+    @property
+    def way(self) -> Way:
+        """The way of working that the plan follows. A given order is followed by a person, unless `how` says else."""
+        if self.how is None and self.order is None:
+            return way_of(self.new.working) or way_of(self.old.working) or Way.ONE_BY_ONE
+        return self.how or Way.ONE_BY_ONE
 
     @property
     def is_plain(self) -> bool:
-        """Whether the request names neither an order nor a leader, nor stopped servers, and no run is demanded."""
-        return self.order is None and self.leader is None and not self.down and not self.explored
+        """Whether the user names neither an order nor a leader, nor stopped servers, and demands no run."""
+        no_leader = self.leader is None or self.leads_now
+        return self.order is None and no_leader and not self.down and not self.explored
+
+
+@dataclass(frozen=True)
+class WayAnswer:
+    """The verdict on the change in one go in one way of working, about leaders and commits.
+
+    `plain` is the answer without faults, `faulty` the one under the faults of the assessment; None if no faults were
+    asked for. `assessment` has the steps for each leader, and the runs.
+    """
+
+    way: Way
+    assessment: StageAssessment
+    plain: QuestionAnswer
+    faulty: QuestionAnswer | None
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether both answers are known."""
+        return all(each.outcome is not SafetyVerdict.OPEN for each in (self.plain, self.faulty) if each is not None)
+
+    @property
+    def outcome(self) -> SafetyVerdict:
+        """The worse of the two."""
+        return _worst(each.outcome for each in (self.plain, self.faulty) if each is not None)
 
 
 @dataclass
@@ -46,7 +87,8 @@ class Plan:
 
     After an interruption `direct` is the rest of the change, and `back` the way back to the old files.
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
-    `orders` the number of all orders.
+    `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
+    the request names one, and `remedies` what is safe instead of a start with a given disk.
     """
 
     request: PlanRequest
@@ -56,11 +98,15 @@ class Plan:
     tried: int = 0
     unsafe: int = 0
     notes: list[str] = field(default_factory=list)
+    ways: tuple[WayAnswer, ...] = ()
+    remedies: tuple[DiskRemedy, ...] = ()
     seconds: float = 0.0
 
     @property
     def orders(self) -> int:
         """The number of orders of the change in one go."""
+        if self.request.way.has_one_order:
+            return 1
         return factorial(len(self.direct.stage.remaining))
 
     @property

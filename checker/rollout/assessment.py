@@ -14,6 +14,7 @@ Rules of this module:
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
   syncs late. An order in which such a server is counted is never SAFE for commits: the search for a loss does not cover
   every run.
+- It proves nothing about a standalone server either, which asks no quorum. Such a stage rests on exploration.
 - Where addresses change, servers with different files may not reach each other. The runs follow the addresses in the
   files. A network that loses messages is no danger to a proof about quorums, but a server may look for a leader for
   ever: the stage is then STALLS.
@@ -28,10 +29,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
 
+from checker.rollout.disks.hazards import Disks, harmless
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer
+from checker.rollout.ways import Way, proof_covers
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
 from spec.quorum import Sid, View
 
@@ -92,6 +95,8 @@ class Reason(Enum):
     OPEN_WITHOUT_FAULTS = "open without faults"
     NO_WORK_LEFT = "no work left"
     NO_FAULTS = "no faults"  # were asked for
+    UNSAFE_ALREADY = "unsafe already"  # by another question, so the search has ended
+    NOT_DEMANDED = "not demanded"  # the runs of a proved stage that cannot change its verdict
     NO_SUCH_ELECTION = "no such election"  # of the model ends in the first state
     VERSIONS = "versions"  # configurations have versions, which commits do not carry here
     TOO_LARGE = "too large"  # to be explored
@@ -117,13 +122,15 @@ class QuestionAnswer:
 
 @dataclass
 class StageAssessment:
-    """A stage with its orders and all that was run of it."""
+    """A stage with its orders and all that was run of it, in one way of working, with the disks of the request."""
 
     stage: Stage
     pairs: tuple[ViewPair, ...]
     faults: int
     orders: list[Order] = field(default_factory=list)
     runs: list[RunResult] = field(default_factory=list)
+    way: Way = Way.ONE_BY_ONE
+    disks: Disks = field(default_factory=dict)
 
     @property
     def quorums_meet(self) -> bool:
@@ -132,8 +139,27 @@ class StageAssessment:
 
     @property
     def proved(self) -> bool:
-        """Whether every two quorums meet, and all servers keep their roles: then leaders and commits are safe."""
-        return self.quorums_meet and not (self.stage.remaining and self.stage.changed_roles)
+        """Whether every two quorums meet, and no order counts an observer: then leaders and commits are safe.
+
+        Not so where a server runs standalone.
+        """
+        return self.quorums_meet and not self._may_count_an_observer and not (self.stage.remaining and self._alone)
+
+    @property
+    def _alone(self) -> bool:
+        return self.stage.standalone and not self.stage.unchanged
+
+    @property
+    def _may_count_an_observer(self) -> bool:
+        """Whether a running server may be an observer by its file and a voter by the file of a leader."""
+        if not self.stage.remaining or not self.stage.changed_roles:
+            return False
+        return not self.orders or not all(proof_covers(self.way, self.stage, order.steps) for order in self.orders)
+
+    @property
+    def blank(self) -> StageAssessment:
+        """The same stage in the same way, without orders and runs."""
+        return StageAssessment(self.stage, self.pairs, self.faults, way=self.way, disks=self.disks)
 
     @property
     def unchanged(self) -> bool:
@@ -143,7 +169,8 @@ class StageAssessment:
     @property
     def questions(self) -> tuple[Question, ...]:
         """The questions about this stage."""
-        return (*QUESTIONS, Question.EMPTY_DISK) if self.stage.moved else QUESTIONS
+        moved = (Question.EMPTY_DISK,) if self.stage.moved else ()
+        return (*QUESTIONS, *moved, *((Question.GIVEN_DISKS,) if self.disks else ()))
 
     @property
     def answers(self) -> tuple[tuple[Question, bool, QuestionAnswer], ...]:
@@ -190,11 +217,15 @@ class StageAssessment:
             return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.finding)
         if worst and worst.outcome is SafetyVerdict.STALLS:
             return QuestionAnswer(SafetyVerdict.STALLS, Reason.FOUND, worst)
-        if self.unchanged and not runs:
+        given_disks = question is Question.GIVEN_DISKS
+        if self.unchanged and not runs and not given_disks:
             return QuestionAnswer(
                 SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED
             )
-        proved = self.proved and not self.stage.gossips and question in (Question.ELECTION, Question.COMMITS)
+        covered = question in (Question.ELECTION, Question.COMMITS) or (
+            given_disks and harmless(self.stage, self.disks)
+        )
+        proved = self.proved and not self.stage.gossips and covered
         if proved:
             return QuestionAnswer(SafetyVerdict.SAFE, Reason.PROVED, runs=tuple(runs))
         if worst is None:
@@ -213,7 +244,8 @@ class StageAssessment:
         healing = question is Question.HEALING and not self.stage.readdressed
         if self.proved and not self.stage.gossips and healing:
             return None
-        if not all(order.decided for order in self.orders):
+        own_steps = question is Question.GIVEN_DISKS and self.unchanged
+        if not own_steps and not all(order.decided for order in self.orders):
             return Reason.STEPS_OPEN
         if faulty and self.answer(question, faulty=False).outcome is SafetyVerdict.OPEN:
             return Reason.OPEN_WITHOUT_FAULTS
@@ -231,7 +263,11 @@ class StageAssessment:
             return Reason.VERSIONS
         if too_large(self.stage):
             return Reason.TOO_LARGE
-        return Reason.NO_WORK_LEFT if self.faults else Reason.NO_FAULTS
+        if not self.faults:
+            return Reason.NO_FAULTS
+        if any(result.outcome is SafetyVerdict.UNSAFE for result in self.runs):
+            return Reason.UNSAFE_ALREADY
+        return Reason.NOT_DEMANDED if self.proved else Reason.NO_WORK_LEFT
 
     @property
     def outcome(self) -> SafetyVerdict:

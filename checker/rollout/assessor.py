@@ -21,6 +21,7 @@ from dataclasses import replace
 from itertools import product
 
 from checker.rollout.assessment import Order, StageAssessment, pairs_of, too_large
+from checker.rollout.disks.hazards import with_disks
 from checker.rollout.openings import after_split, before_restart, lonely_writes
 from checker.rollout.runs import (
     RunEnd,
@@ -32,9 +33,20 @@ from checker.rollout.runs import (
     leads_first,
     not_begun,
 )
-from checker.rollout.scenarios import CRASHES, DISCONNECTS, NO_LOSS, PARTITIONS, SAFE_DATA, Question, RunSpec
+from checker.rollout.scenarios import (
+    ALONE_COMPLETE,
+    CRASHES,
+    DISCONNECTS,
+    NO_LOSS,
+    PARTITIONS,
+    SAFE_DATA,
+    SERVED_ALONE,
+    Question,
+    RunSpec,
+)
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, Steps, counts_an_observer, left_out, may_lead
+from checker.rollout.ways import Way
 from checker.scenario import ScenarioError
 from spec.quorum import Sid
 
@@ -45,15 +57,27 @@ SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved a
 
 
 class Assessor:
-    """Runs the questions about stages, which share `budget`."""
+    """Runs the questions about stages in one way of working. The runs share `budget`."""
 
-    def __init__(self, budget: WorkBudget, run: Runner, faults: int, down: frozenset[Sid] = frozenset()) -> None:
-        self._budget, self._run, self._faults, self._down = budget, run, faults, down
+    def __init__(
+        self,
+        budget: WorkBudget,
+        run: Runner,
+        faults: int,
+        down: frozenset[Sid] = frozenset(),
+        way: Way = Way.ONE_BY_ONE,
+    ) -> None:
+        self._budget, self._run, self._faults, self._down, self._way = budget, run, faults, down, way
         self._leaders: dict[tuple[str, str], list[Sid]] = {}  # by the labels of a stage
+
+    @property
+    def has_work(self) -> bool:
+        """Whether some of the budget is left."""
+        return self._budget.left > 0
 
     def begin(self, stage: Stage) -> StageAssessment:
         """A stage without runs."""
-        return StageAssessment(stage, pairs_of(stage), self._faults)
+        return StageAssessment(stage, pairs_of(stage), self._faults, way=self._way)
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when the stage begins. The first one leads if all start together."""
@@ -62,7 +86,7 @@ class Assessor:
             return voters
         key = stage.old.label, stage.new.label
         if key not in self._leaders:
-            spec = RunSpec(stage, (), None, Question.ELECTION, zab=True, always=LEADERS, down=self._down)
+            spec = RunSpec(stage, (), None, Question.ELECTION, zab=True, always=_leaders(stage), down=self._down)
             self._leaders[key] = [sid for sid in voters if leads_first(replace(spec, leader=sid))]
         return self._leaders[key]
 
@@ -71,8 +95,9 @@ class Assessor:
         vain: list[RunResult] = []
         while True:
             spec = RunSpec(
-                assessment.stage, steps, leader, Question.ELECTION, always=LEADERS, recoverable=True, down=self._down
-            )
+                assessment.stage, steps, leader, Question.ELECTION, always=_leaders(assessment.stage), recoverable=True,
+                down=self._down,
+            )  # fmt: skip
             result = self.explore(spec, share)
             if result.outcome is not SafetyVerdict.STALLS or result.stuck is None:
                 break
@@ -118,7 +143,7 @@ class Assessor:
         """Check that committed writes survive."""
         spec = RunSpec(
             assessment.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
-            always=SAFE_DATA, down=self._down,
+            always=(*SAFE_DATA, ALONE_COMPLETE) if assessment.stage.standalone else SAFE_DATA, down=self._down,
         )  # fmt: skip
         result = self.explore(spec, share, beside_a_proof=assessment.proved)
         assessment.runs.append(result)
@@ -155,6 +180,7 @@ class Assessor:
 
     def _within(self, spec: RunSpec, seconds: float) -> RunResult:
         """Run a question, unless the budget is used up, or the model has no such first state."""
+        spec = replace(spec, way=self._way)
         if not self._budget.left:
             return not_begun(spec)
         try:
@@ -167,7 +193,7 @@ class Assessor:
         for faults in splits(self._faults, (PARTITIONS, CRASHES)):
             spec = RunSpec(
                 assessment.stage, order.steps, order.leader, Question.ELECTION, faults, zab=False,
-                always=("OneLeader", "LeaderIsAVoter"), down=self._down,
+                always=_leaders(assessment.stage)[1:], down=self._down,
             )  # fmt: skip
             assessment.runs.append(self.explore(spec, share, beside_a_proof=assessment.proved))
             if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
@@ -194,6 +220,17 @@ class Assessor:
             if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
                 return
 
+    def given_disks(
+        self, assessment: StageAssessment, leader: Sid, steps: Steps, share: int, *, faults: Mapping[str, int]
+    ) -> bool:
+        """Whether a committed write is lost because servers start with the given disks."""
+        spec = RunSpec(
+            assessment.stage, with_disks(assessment.stage, steps, assessment.disks), leader, Question.GIVEN_DISKS,
+            faults, writes=1, elections=2, always=NO_LOSS, down=self._down, disks=assessment.disks,
+        )  # fmt: skip
+        assessment.runs.append(self.explore(spec, share))
+        return assessment.runs[-1].outcome is SafetyVerdict.UNSAFE
+
     def heals(self, assessment: StageAssessment, order: Order) -> None:
         """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""
         assessment.runs.append(self._settles(assessment, order, {PARTITIONS: self._faults}))
@@ -201,6 +238,11 @@ class Assessor:
             return
         for faults in splits(self._faults, (PARTITIONS, CRASHES)):
             assessment.runs.append(self._settles(assessment, order, faults, done=True))
+
+
+def _leaders(stage: Stage) -> tuple[str, ...]:
+    """The invariants about leaders; the first one needs epochs."""
+    return (*LEADERS, SERVED_ALONE) if stage.standalone else LEADERS
 
 
 def splits(faults: int, kinds: Iterable[str]) -> Iterator[dict[str, int]]:

@@ -4,6 +4,7 @@
     Effect.HARMLESS    client ports, session limits, ticks, metrics: the model has the same runs for each value
     Effect.DISK        a server with another data directory may start with an empty disk
     Effect.UNKNOWN     a key without a counterpart in the specification: not modelled, so it withholds SAFE
+    Effect.NOT_STATED  such a key where one of the inputs does not state its value, as a live ensemble does not
 
 Rules of this module:
 
@@ -24,9 +25,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
+from pathlib import PurePosixPath
 
-from checker.rollout.folders import Folder, ServerFiles, read_mixed_folder
+from checker.rollout.inputs.folders import Folder, ServerFiles
 from spec.config import Config, ConfigError, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
@@ -41,6 +42,7 @@ class Effect(Enum):
     HARMLESS = "no effect on the model"
     DISK = "not modelled: the disk is empty, unless the data is moved first"
     UNKNOWN = "not modelled"
+    NOT_STATED = "one input does not state it: taken as unchanged"
 
 
 MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})
@@ -56,6 +58,7 @@ HARMLESS = frozenset(
 HARMLESS_PREFIXES = ("autopurge.", "admin.", "metricsProvider.", "jvm.pause.")
 SECRET = re.compile("passw|secret", re.IGNORECASE)
 HIDDEN = "(hidden)"
+NOT_STATED = "(not stated)"
 DISK = frozenset({"dataDir", "dataLogDir"})
 
 
@@ -110,10 +113,55 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
     before, after = settings(old), settings(new)
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            effect = _effect(key, old.config, new.config)
-            yield Difference(sid, key, shown(key, before.get(key)), shown(key, after.get(key)), effect)
+    for key in _differing(old, new):
+        effect = _effect(key, old.config, new.config)
+        values = [shown(key, each.get(key)) for each in (before, after)]
+        if not (_states(old, key) and _states(new, key)):
+            effect = Effect.NOT_STATED if effect is not Effect.HARMLESS else effect
+            values = [value if _states(it, key) else NOT_STATED for it, value in zip((old, new), values, strict=True)]
+        yield Difference(sid, key, values[0], values[1], effect)
+
+
+def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
+    """The keys with different values, in order.
+
+    Where an input does not state every key, its lines are not those of a file: then a key without an effect makes no
+    difference, nor does a value that is written in another way, or left out because it is the default.
+    """
+    before, after = settings(old), settings(new)
+    keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
+    if old.told is None and new.told is None:
+        return keys
+    return [key for key in keys if not _same_effect(key, old.config, new.config)]
+
+
+def _same_effect(key: str, old: Config, new: Config) -> bool:
+    """Whether two values of a key mean the same, or have no effect."""
+    if key == "reconfigEnabled":
+        return old.reconfig_enabled == new.reconfig_enabled
+    if key == "standaloneEnabled":
+        several = all(len(each.view.voters) > 1 for each in (old, new))  # then the key has no effect
+        return several or old.standalone_enabled == new.standalone_enabled
+    if key == "quorumListenOnAllIPs":
+        return old.listens_on_all_ips == new.listens_on_all_ips
+    if key == "version":
+        return old.version == new.version
+    if key in DISK:
+        one, other = (each.data_dir if key == "dataDir" else each.data_log_dir for each in (old, new))
+        return PurePosixPath(one or "") == PurePosixPath(other or "")
+    return _effect(key, old, new) is Effect.HARMLESS
+
+
+def _states(given: ServerFiles, key: str) -> bool:
+    """Whether the input of a file states the value of a key."""
+    return given.told is None or key in given.told or is_ensemble_key(key)
+
+
+def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
+    """Whether two files of a server are equal, key by key, as far as their inputs state the keys."""
+    if one is None or other is None:
+        return one is other
+    return not [key for key in _differing(one, other) if _states(one, key) and _states(other, key)]
 
 
 def shown(key: str, value: str | None) -> str | None:
@@ -122,6 +170,8 @@ def shown(key: str, value: str | None) -> str | None:
 
 
 def _effect(key: str, old: Config, new: Config) -> Effect:
+    if old.effective_view.standalone and new.effective_view.standalone and (key in MODELLED or is_ensemble_key(key)):
+        return Effect.HARMLESS  # a standalone server looks at no other server
     if key.startswith("server."):
         return Effect.HARMLESS if _same_peer(key, old, new) else Effect.MODELLED
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version
@@ -146,37 +196,32 @@ def _same_peer(key: str, old: Config, new: Config) -> bool:
 class Interruption:
     """The servers that have their new files, or are stopped because the new state does not have them.
 
-    `path` is the folder. `taken` states which file belongs to which server.
+    `path` is the input. `taken` states which file belongs to which server; `leader` leads now, if that is known.
     """
 
     path: str
     applied: frozenset[Sid]
     taken: tuple[str, ...]
+    leader: Sid | None = None
 
 
-def read_now(path: Path, old: Folder, new: Folder) -> Interruption:
+def read_now(now: Folder, old: Folder, new: Folder) -> Interruption:
     """Compare the files that the servers have now with their old and new files. Raises ConfigError."""
-    now = read_mixed_folder(path)
     problems = [problem for sid in sorted(_all(now, old, new)) for problem in _problems(sid, now, old, new)]
     if problems:
         raise ConfigError(tuple(problems))
-    applied = frozenset(sid for sid in _all(now, old, new) if _settings(now, sid) == _settings(new, sid))
-    return Interruption(now.path, applied, now.taken)
+    applied = frozenset(sid for sid in _all(now, old, new) if same_files(now.servers.get(sid), new.servers.get(sid)))
+    return Interruption(now.path, applied, now.taken, now.leader)
 
 
 def _all(now: Folder, old: Folder, new: Folder) -> frozenset[Sid]:
     return frozenset((*now.servers, *old.servers, *new.servers))
 
 
-def _settings(folder: Folder, sid: Sid) -> dict[str, str] | None:
-    """The keys of a server in a folder; None if the folder has no file for it."""
-    return settings(folder.servers[sid]) if sid in folder.servers else None
-
-
 def _problems(sid: Sid, now: Folder, old: Folder, new: Folder) -> Iterator[Problem]:
     """The reason why the file of a server is neither its old nor its new one, if it is neither."""
-    has = _settings(now, sid)
-    if has in (_settings(old, sid), _settings(new, sid)):
+    has = now.servers.get(sid)
+    if any(same_files(has, folder.servers.get(sid)) for folder in (old, new)):
         return
     if has is None:
         what = f"there is no file of server {sid}, which runs before and after the roll-out"
@@ -196,7 +241,7 @@ def _problems(sid: Sid, now: Folder, old: Folder, new: Folder) -> Iterator[Probl
 def _other_value(has: ServerFiles, wanted: ServerFiles) -> str:
     """The first key that differs between two files, with both values."""
     one, other = settings(has), settings(wanted)
-    key = next(key for key in sorted(one.keys() | other.keys()) if one.get(key) != other.get(key))
+    key = next(key for key in _differing(has, wanted) if _states(has, key) and _states(wanted, key))
     values = (shown(key, each.get(key)) for each in (one, other))
     here, there = ("not set" if value is None else repr(value) for value in values)
     return f"{key} is {here}, and {there} in {wanted.origin}"

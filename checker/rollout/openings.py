@@ -3,7 +3,9 @@
 Each function here lists moves, and `checker.rollout.assessor` explores everything behind them.
 
     after_split        two leaders are established. A client writes at each of them, and the plan continues: do both
-                       commit, and do replicas differ after the operator has healed them?
+                       commit, and do replicas differ after the operator has healed them? Where one of them is a
+                       standalone server, the client writes there alone, and the plan continues: is the write thrown
+                       away?
     lonely_writes      a transaction is on the disk of one server only. That server leads again, because an observer
                        that its file counts as a voter acknowledges NEWLEADER without a log. So the transaction is
                        committed, and can be lost.
@@ -21,12 +23,12 @@ the acknowledgement of any learner), `SyncedLearnerTracker.addAck` (counts by th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from checker.models.ensemble.actions import Action
 from checker.rollout.runs import RunResult
-from checker.rollout.scenarios import ELECTIONS, Opening, Question, RunSpec
+from checker.rollout.scenarios import ELECTIONS, SERVED_ALONE, THROWN_AWAY, Opening, Question, RunSpec
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, Steps
 from spec.quorum import Sid
@@ -41,6 +43,11 @@ def after_split(result: RunResult) -> tuple[RunSpec, ...]:
     sides = _sides(result)
     if len(sides) != 2:
         return ()
+    if result.prop == SERVED_ALONE:
+        alone = [sid for sid, status in result.last_statuses.items() if status.is_standalone]
+        opening = tuple(_split(result, sides, alone))
+        spec = replace(result.spec, recoverable=False, writes=1, elections=ELECTIONS, opening=opening)
+        return (replace(spec, question=Question.COMMITS, always=THROWN_AWAY),)
     opening = tuple(_split(result, sides))
     behind = replace(result.spec, recoverable=False, writes=2, elections=ELECTIONS, opening=opening)
     return (
@@ -58,8 +65,10 @@ def _sides(result: RunResult) -> dict[Sid, list[Sid]]:
     return {leader: side for leader, side in sorted(sides.items()) if leader in side}
 
 
-def _split(result: RunResult, sides: Mapping[Sid, list[Sid]]) -> Iterator[OperatorMove]:
-    """The operator's steps and the two elections in the order of the run, then a write on each side."""
+def _split(
+    result: RunResult, sides: Mapping[Sid, list[Sid]], writers: Collection[Sid] | None = None
+) -> Iterator[OperatorMove]:
+    """The operator's steps and the elections in the order of the run, then a write on each side, or by `writers`."""
     waits = _waits(result.spec)
     everybody = [sid for sid in result.spec.stage.sids if sid not in result.spec.down]
     for move in result.moves:
@@ -72,6 +81,8 @@ def _split(result: RunResult, sides: Mapping[Sid, list[Sid]]) -> Iterator[Operat
             if leader in sides and leader in members:
                 yield {"settle": sides[leader]}
     for leader, side in sides.items():
+        if writers is not None and leader not in writers:
+            continue
         yield {"write": leader}
         yield {"settle": side}
 

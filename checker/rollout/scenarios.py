@@ -1,10 +1,11 @@
 """Writes the questions about a stage as scenarios, so that users can keep and repeat each run.
 
-Four questions are asked, each in the model that answers it soonest:
+Five questions are asked, each in the model that answers it soonest:
 
     ELECTION   can two servers lead at the same time, each with a quorum of its view
     COMMITS    can a write that was committed get lost, or one zxid be two writes
     EMPTY_DISK the same, where servers that move to another host start with empty disks
+    GIVEN_DISKS the same, where servers start with the disks that the request names
     HEALING    can all running servers follow one leader again after every run, with equal data
 
 Rules of this module:
@@ -23,10 +24,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.stages import Stage
 from checker.rollout.steps import STOP, Steps
+from checker.rollout.ways import Way
 from spec.quorum import Sid
 
+FOREIGN_EPOCH = 9  # beyond every epoch of a run
 ELECTIONS = 4  # of a leader, where nothing is written: more than any roll-out needs that nothing disturbs
 SAFE_DATA = (
     "Leadership",
@@ -36,6 +40,9 @@ SAFE_DATA = (
     "ReplicasAgree",
     "HistoryConsistency",
 )
+ALONE_COMPLETE = "StandaloneLogCompleteness"
+SERVED_ALONE = "StandaloneServesAlone"
+THROWN_AWAY = ("CommittedLogDurability",)
 NO_LOSS = tuple(name for name in SAFE_DATA if name != "Leadership")
 CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
 
@@ -51,6 +58,7 @@ class Question(Enum):
     COMMITS = "no committed write is lost or doubled"
     HEALING = "in the end all follow one leader, and agree"
     EMPTY_DISK = "no committed write is lost or doubled if a new host starts with an empty disk"
+    GIVEN_DISKS = "no committed write is lost or doubled if servers start with the given disks"
 
 
 QUESTION_WORDS = {
@@ -58,6 +66,7 @@ QUESTION_WORDS = {
     Question.COMMITS: "commits",
     Question.HEALING: "healing",
     Question.EMPTY_DISK: "empty disks",
+    Question.GIVEN_DISKS: "given disks",
 }
 
 
@@ -79,12 +88,17 @@ class RunSpec:
     done: bool = False  # nothing is left to do: all have their new files
     down: frozenset[Sid] = frozenset()
     opening: Opening = ()
+    way: Way = Way.ONE_BY_ONE
+    disks: Mapping[Sid, DiskHazard] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The name of the run and of its files."""
         parts = [f"{self.stage.old.label} to {self.stage.new.label}", QUESTION_WORDS[self.question]]
-        if not self.done:
+        parts += [f"{sid} {hazard.value}" for sid, hazard in sorted(self.disks.items())]
+        if self.way is not Way.ONE_BY_ONE and not self.done:
+            parts.append(self.way.value)
+        if not self.done and not self.way.has_one_order:
             parts.append("order " + ",".join(str(step.sid) for step in self.steps))
         if self.leader is not None:
             parts.append(f"{self.leader} leads first")
@@ -128,16 +142,33 @@ def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
     stage = spec.stage
     new = spec.done or sid not in stage.old.members or sid in stage.applied
     yield f"file: {(stage.new if new else stage.old).files[sid]}"
-    if spec.faults.get(CRASHES) and not new and sid in stage.new.members:
+    lies_ready = spec.way is Way.CONTROLLER or not stage.changed_roles
+    if spec.faults.get(CRASHES) and not new and sid in stage.new.members and lies_ready:
         yield f"other_files: [{stage.new.files[sid]}]"
-    if sid == spec.leader and (spec.zab or _starts(spec) is None):
+    view = (stage.new if new else stage.old).view
+    if spec.disks:
+        yield from _disk(spec, sid, alone=view.standalone)
+    elif sid == spec.leader and (spec.zab or _starts(spec) is None) and not view.standalone:
         yield "epoch: 1"
+
+
+def _disk(spec: RunSpec, sid: Sid, *, alone: bool) -> Iterable[str]:
+    """The first disk of a server: all have one transaction, but new servers have an empty disk or the given one.
+
+    The transactions of a foreign disk are of a later epoch, and no server of this ensemble has proposed them. A server
+    that runs standalone has no epoch.
+    """
+    hazard = spec.disks.get(sid)
+    if hazard is DiskHazard.FOREIGN:
+        yield f"epoch: {FOREIGN_EPOCH}, log: [{{zxid: '{FOREIGN_EPOCH}:1', value: foreign}}]"
+    elif (sid in spec.stage.running and not alone) or hazard is DiskHazard.STALE:
+        yield f"epoch: {1 + (sid == spec.leader)}, zxid: '1:1'"
 
 
 def _history(spec: RunSpec) -> Iterable[list[Sid]]:
     """Who starts when, before anything is explored."""
     running = spec.stage.new.members if spec.done else spec.stage.running
-    everybody = sorted(running - spec.down)
+    everybody = sorted(running - spec.down - {sid for sid, hazard in spec.disks.items() if hazard.is_foreign})
     yield from [everybody] if spec.zab else (_starts(spec) or [everybody])
 
 
@@ -166,11 +197,19 @@ def _plan(spec: RunSpec) -> Iterable[str]:
         wait = ", wait: rejoined" if step.wait and spec.patient else ""
         again = step.sid in spec.stage.old.members & spec.stage.new.members
         file = f", file: {spec.stage.new.files[step.sid]}" if again else ""
-        disk = ", disk: empty" if spec.question is Question.EMPTY_DISK and step.sid in spec.stage.moved else ""
+        disk = _disk_of_step(spec, step.sid)
         if step.action == STOP:
             yield f"stop: {step.sid}"
         else:
             yield f"{step.action}: {step.sid}{file}{disk}{wait}"
+
+
+def _disk_of_step(spec: RunSpec, sid: Sid) -> str:
+    """The disk that the operator gives to a server that starts; nothing if it is its own, or its first one."""
+    if spec.question is Question.EMPTY_DISK and sid in spec.stage.moved:
+        return ", disk: empty"
+    hazard = spec.disks.get(sid) if sid in spec.stage.running else None
+    return {DiskHazard.EMPTY: ", disk: empty", DiskHazard.STALE: ", disk: earlier"}.get(hazard, "") if hazard else ""
 
 
 def _model(spec: RunSpec) -> Iterable[str]:

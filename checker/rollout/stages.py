@@ -23,7 +23,7 @@ from itertools import pairwise, zip_longest
 from msgspec.structs import replace
 
 from checker.rollout.differences import Difference, Effect, differences
-from checker.rollout.folders import Folder, ServerFiles
+from checker.rollout.inputs.folders import Folder, ServerFiles
 from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
@@ -191,6 +191,11 @@ class Stage:
         return self.old.members == self.new.members and self.old.agreed and not modelled
 
     @property
+    def standalone(self) -> bool:
+        """Whether a server runs standalone before or after."""
+        return self.old.view.standalone or self.new.view.standalone
+
+    @property
     def gossips(self) -> bool:
         """Whether configurations have versions, which servers then tell one another."""
         return self.old.view.version > 0 or self.new.view.version > 0
@@ -245,7 +250,12 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
         return ()
     arriving, leaving = sorted(new.view.voters - old.view.voters), sorted(old.view.voters - new.view.voters)
+    alone = old.view.standalone or new.view.standalone
+    if old.view.standalone and new.view.standalone:
+        return ()  # no file has the address of either server for its peers
     turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
+    if alone:  # no state between runs standalone
+        turns = [*arriving, *leaving]
     turns += [sid for sid in _readdressed(side_of(old, "before"), side_of(new, "after")) if sid not in turns]
     if len(turns) < 2:
         return ()
@@ -263,8 +273,8 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
     members = (old.servers.keys() - changed) | (new.servers.keys() & changed)
     servers = {}
     for sid in sorted(members):
-        own = old.servers.get(sid) or new.servers[sid]
-        lines = {each: _line(_file_with(new if each in changed else old, sid, each), each) for each in members}
+        own = _own(old, new, sid)
+        lines = {each: _line(_file_with(_with_address(old, new, changed, each), sid, each), each) for each in members}
         text, dynamic = own.text, own.dynamic
         if dynamic is None:
             text = _with_members(text, lines)
@@ -274,7 +284,24 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
             text, label, f"{sid}\n", {own.config.dynamic_config_file or "": dynamic or ""}.get, False
         )
         servers[sid] = ServerFiles(sid, label, text, dynamic, config)
-    return _side(label, servers, next(iter(servers.values())).config.view, given=False)
+    return _side(label, servers, next(iter(servers.values())).view, given=False)
+
+
+def _ensembles_first(one: Folder, other: Folder) -> tuple[Folder, Folder]:
+    """Both folders, and a standalone one last: its file lacks what a member of an ensemble needs."""
+    return (other, one) if one.view.standalone else (one, other)
+
+
+def _with_address(old: Folder, new: Folder, changed: set[Sid], sid: Sid) -> Folder:
+    """The folder with the address of a server for its peers: the new one if it has changed."""
+    first = _ensembles_first(*((new, old) if sid in changed else (old, new)))
+    return next(each for each in first if sid in each.servers)
+
+
+def _own(old: Folder, new: Folder, sid: Sid) -> ServerFiles:
+    """The file whose member lines are replaced: the old one, unless its input states a part of the keys only."""
+    files = [each.servers[sid] for each in _ensembles_first(old, new) if sid in each.servers]
+    return next((each for each in files if each.told is None), files[0])
 
 
 def _file_with(folder: Folder, reader: Sid, sid: Sid) -> ServerFiles:
@@ -326,7 +353,9 @@ def _side(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: 
 
 
 def _readdressed(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
-    """The servers with different addresses in the two states, ascending."""
+    """The servers with different addresses in the two states, ascending; a standalone server has none for peers."""
+    if old.view.standalone or new.view.standalone:
+        return ()
     return tuple(sid for sid in sorted(old.members & new.members) if old.addresses(sid) != new.addresses(sid))
 
 
@@ -341,6 +370,8 @@ def _title(old: ConfigState, new: ConfigState) -> str:
 
 
 def _members(view: View) -> str:
+    if view.standalone:
+        return f"standalone {_listed(view.voters)}"
     watching = f" and observers {{{_listed(view.observers)}}}" if view.observers else ""
     return f"{{{_listed(view.voters)}}}{watching}"
 

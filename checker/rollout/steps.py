@@ -4,6 +4,7 @@ Rules of this module:
 
 - A server that is new is started, one that goes is stopped, any other is restarted with its new file. After a start or
   a restart the next step waits until that server serves again, except where waiting was found to be in vain.
+- A server is not waited for if it can serve only when one that runs standalone has joined it.
 - Servers outside an order: new ones are started first; others stay as they are, and the roll-out is incomplete.
 - An order that cannot split the servers which run is preferred to all others, if there is one.
 - Orders are tried in the order of preference: the leader last, since each of its restarts is an election; new
@@ -15,7 +16,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
 from checker.rollout.stages import Stage
@@ -48,7 +49,7 @@ def steps_of(stage: Stage, order: Sequence[Sid]) -> Steps:
     for sid in order:
         if sid not in (*stage.sids, *stage.applied):
             listed = ", ".join(map(str, stage.sids))
-            raise OrderError(f"there is no server {sid} in either folder; they have {listed}")
+            raise OrderError(f"server {sid} is in neither folder; they have {listed}")
         if sid in stage.applied:
             raise OrderError(f"server {sid} has its new file already; leave it out of the order")
     twice = sorted({sid for sid in order if order.count(sid) > 1})
@@ -70,8 +71,9 @@ def unwaited(steps: Steps) -> tuple[Sid, ...]:
 
 
 def left_out(stage: Stage, steps: Steps) -> tuple[Sid, ...]:
-    """The servers that an order leaves as they are."""
-    return tuple(sid for sid in stage.remaining if sid not in {step.sid for step in steps})
+    """The servers that an order leaves as they are, or stopped although the new state has them."""
+    last = {step.sid: step.action for step in steps}
+    return tuple(sid for sid in stage.remaining if sid not in last or (last[sid] == STOP and sid in stage.new.members))
 
 
 def quorum_without(stage: Stage, steps: Steps, step: ServerStep, down: frozenset[Sid] = frozenset()) -> bool:
@@ -112,9 +114,14 @@ def _may_follow(sid: Sid, leader: Sid, told: Mapping[Sid, Addresses]) -> bool:
 
 def _after(stage: Stage, done: Steps, down: frozenset[Sid]) -> tuple[frozenset[Sid], frozenset[Sid]]:
     """The servers that run when these steps are done, and those that were started with their new file."""
-    new = stage.renewed | {step.sid for step in done if step.action != STOP}
-    stopped = {step.sid for step in done if step.action == STOP}
-    return (stage.running | new) - stopped - down, new
+    running, new = set(stage.running), set(stage.renewed)
+    for step in done:
+        if step.action == STOP:
+            running.discard(step.sid)
+        else:
+            running.add(step.sid)
+            new.add(step.sid)
+    return frozenset(running - down), frozenset(new)
 
 
 def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
@@ -159,7 +166,8 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
     """Orders along which the servers that run can never be two quorums, and always have one; the leader goes last.
 
     Two disjoint quorums, one by each file, are more servers than run, if enough of the new ones are started at the very
-    end, or enough of those that go are stopped first.
+    end, or enough of those that go are stopped first. Where a server runs standalone before or after, no order always
+    has a quorum.
     """
     added = [sid for sid in stage.added if sid not in down]
     removed = sorted((sid for sid in stage.removed if sid not in down), key=lambda sid: (sid != leader, sid))
@@ -168,8 +176,9 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
         begun, ended = added[: len(added) - late], added[len(added) - late :]
         for early in range(len(removed), -1, -1):
             order = (*begun, *removed[:early], *restarted, *removed[early:], *ended)
-            steps = tuple(_step(stage, sid) for sid in order)
-            if all(quorum_without(stage, steps, step, down) for step in steps) and not may_split(stage, steps, down):
+            steps = _steps(stage, order, down)
+            serves = stage.standalone or all(quorum_without(stage, steps, step, down) for step in steps)
+            if serves and not may_split(stage, steps, down):
                 yield steps
 
 
@@ -187,10 +196,10 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     last = [leader] if leader in (*stage.restarted, *stage.removed) else []
     for order in _mixed(others, last, goes=leader in (*stage.removed, *stage.readdressed)):
         seen.add((*stage.added, *order))
-        yield tuple(_step(stage, sid) for sid in (*stage.added, *order))
+        yield _steps(stage, (*stage.added, *order))
     for any_order in permutations(stage.remaining):
         if any_order not in seen:
-            yield tuple(_step(stage, sid) for sid in any_order)
+            yield _steps(stage, any_order)
 
 
 def _mixed(others: list[Sid], leader: list[Sid], *, goes: bool) -> Iterator[tuple[Sid, ...]]:
@@ -199,6 +208,23 @@ def _mixed(others: list[Sid], leader: list[Sid], *, goes: bool) -> Iterator[tupl
     for place in places if leader else [len(others)]:
         for order in permutations(others):
             yield (*order[:place], *leader, *order[place:])
+
+
+def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset()) -> Steps:
+    """An order written out, without a wait for a server that cannot serve yet because others run standalone."""
+    steps = tuple(_step(stage, sid) for sid in order)
+    if not stage.standalone:
+        return steps
+    return tuple(
+        replace(step, wait=step.wait and _may_serve(stage, step.sid, *_after(stage, steps[: number + 1], down)))
+        for number, step in enumerate(steps)
+    )
+
+
+def _may_serve(stage: Stage, sid: Sid, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
+    """Whether a server runs standalone, or a quorum runs that can elect a leader."""
+    alone = frozenset(each for each in running if stage.view_of(each, new).standalone)
+    return sid in alone or has_quorum(stage, running - alone, new)
 
 
 def _step(stage: Stage, sid: Sid) -> ServerStep:

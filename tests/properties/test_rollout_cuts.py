@@ -16,7 +16,7 @@ import pytest
 
 from checker.engine import Limits
 from checker.rollout import PlanRequest, plan, read_folder
-from checker.rollout.folders import Folder
+from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict, run_within
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.scenario import ScenarioError

@@ -74,8 +74,11 @@ def run_all(commands: Iterable[Sequence[object]], *, nonsense: bool, code: str =
 
 
 def shape_of(text: str) -> str:
-    """A text with its letters replaced, each by one of its case, and without the figures that differ by the run."""
-    text = MEASURED.sub("<measured>", text)
+    """A text with its letters replaced, each by one of its case, and without the figures that differ by the run.
+
+    Mermaid has a code in the place of a letter of the word "end".
+    """
+    text = re.sub(r"#(\d+);", lambda code: chr(int(code[1])), MEASURED.sub("<measured>", text))
     return re.sub(r"[A-Z]", "X", re.sub(r"[a-z]", "x", text))
 
 

@@ -16,7 +16,7 @@ from checker.engine import Limits, plain
 from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessment import QUESTIONS, Reason
-from checker.rollout.folders import Folder, read_folder
+from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import headline
 from checker.rollout.planner import plan
@@ -24,6 +24,7 @@ from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import one_at_a_time, whole
 from checker.rollout.steps import quorum_without, steps_of
+from checker.rollout.ways import Way
 from spec.quorum import Sid
 from tests.support.rollout_runs import made_up
 
@@ -55,7 +56,7 @@ def exhausted(spec: RunSpec, seconds: float) -> RunResult:
 
 
 def planned(old: Folder, new: Folder, *order: Sid, leader: Sid | None = None, in_one_go: bool = False) -> Plan:
-    return plan(PlanRequest(old, new, order or None, leader, in_one_go=in_one_go), small)
+    return plan(PlanRequest(old, new, order or None, leader, in_one_go=in_one_go, how=Way.ONE_BY_ONE), small)
 
 
 def vain(made: Plan) -> list[Sid | None]:
@@ -105,7 +106,7 @@ def test_new_ports_everywhere_are_planned_one_server_at_a_time(tmp_path: Path) -
 def test_a_leader_that_was_not_explored_leaves_the_question_open(tmp_path: Path) -> None:
     """A proof about quorums says nothing about addresses."""
     old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: PORTS[1]})
-    request = PlanRequest(old, new, None, in_one_go=True)
+    request = PlanRequest(old, new, None, in_one_go=True, how=Way.ONE_BY_ONE)
     made = plan(request, exhausted)
     assert [order.explored for order in made.direct.orders] == [True, False, False]
     assert made.direct.answer(Question.HEALING, faulty=False).outcome is SafetyVerdict.OPEN

@@ -9,7 +9,7 @@ import pytest
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.differences import Effect, differences
-from checker.rollout.folders import read_folder
+from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan

@@ -156,9 +156,7 @@ def test_every_form_of_the_answer_has_the_states() -> None:
     assert states == [(1, 4, [], [1, 2, 3]), (2, 2, [4], [1, 3]), (3, 1, [2, 4], [3]), (4, 3, [1, 2, 4], [])]
     assert {each["going_back"]["verdict"] for each in order["failures"]} == {"safe"}
     section = markdown(made).partition("## If a step fails")[2].partition("\n## ")[0]
-    assert (
-        "| 2\\. restart 2 | 4 | 1, 3 | yes | SAFE: proved by z3 | SAFE: proved by z3 | restart 2, stop 4 |" in section
-    )
+    assert "| 2\\. restart 2 | yes | restart 2, stop 4 |" in section and "safe at every step (proved)" in section
 
 
 @pytest.mark.parametrize("number", range(4))

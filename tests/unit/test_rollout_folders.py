@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout.folders import Folder, read_folder
+from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.stages import side_of
 from spec.config import ConfigError
 
@@ -83,7 +83,7 @@ def test_a_dynamic_file_lies_beside_and_brings_its_version(tmp_path: Path) -> No
 
 POD = {"zoo.cfg": cfg(1, 2), "myid": "1\n"}
 MISTAKES = {
-    "nothing there": ({}, "there is no zoo.cfg in it"),
+    "nothing there": ({}, "the folder has no zoo.cfg"),
     "two layouts": ({"zoo.cfg": cfg(1, 2), "1/zoo.cfg": cfg(1, 2)}, "there are zoo.cfg and folders with a zoo.cfg (1)"),
     "a name without a number": ({"zoo-1.cfg": cfg(1, 2), "old.cfg": cfg(1, 2)}, "old.cfg: there are several files"),
     "no myid": ({"a/zoo.cfg": cfg(1, 2), "2/zoo.cfg": cfg(1, 2)}, "a: nothing says for which server this folder is"),
@@ -131,7 +131,10 @@ MISTAKES = {
         {"zoo.cfg": HEAD + "server.1=zoo1:2888\nserver.2=b:1:2\n"},
         "zoo.cfg:6: server.1: ",
     ),
-    "no server": ({"zoo.cfg": HEAD}, "zoo.cfg: no set of its servers is a quorum"),
+    "no server": (
+        {"zoo.cfg": HEAD},
+        "zoo.cfg: it has no server.N line, so its server runs standalone, and nothing says which id",
+    ),
 }
 
 
@@ -162,7 +165,7 @@ def test_a_myid_decides_over_the_name_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_no_folder_is_a_mistake_too(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such folder"):
+    with pytest.raises(ConfigError, match="the folder does not exist"):
         read_folder(tmp_path / "nowhere")
 
 

@@ -13,6 +13,7 @@ from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assessment import Order
 from checker.rollout.assessor import Assessor
 from checker.rollout.differences import Interruption, read_now
+from checker.rollout.inputs.folders import read_mixed_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import headline
@@ -39,7 +40,7 @@ def put(folder: Path, **files: str) -> Path:
 
 def state(folder: Path, old: str, new: str) -> Interruption:
     """The state of a folder between two shipped folders."""
-    return read_now(folder, read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+    return read_now(read_mixed_folder(folder), read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
 def limited(spec: RunSpec, seconds: float) -> RunResult:
@@ -128,7 +129,7 @@ def test_both_directions_are_safe_where_all_quorums_meet(tmp_path: Path) -> None
     assert {frozenset(step.sid for step in order.steps) for order in made.direct.orders} == {frozenset({2, 3})}
     assert {frozenset(map(str, order.steps)) for order in made.back.orders} == {frozenset({"restart 1", "stop 4"})}
     text = markdown(made)
-    assert text.splitlines()[0].endswith(": SAFE to go on, SAFE to go back")
+    assert text.splitlines()[0] == "# Go on with the roll-out, or go back: both are safe"
     assert "## The way back: SAFE" in text and "**Stop server 4**" in text
     answer = data(made)
     assert answer["now"]["applied"] == [1, 4] and answer["back"]["verdict"] == "safe"

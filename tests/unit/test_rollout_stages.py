@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checker.rollout.assessment import pairs_of
-from checker.rollout.folders import Folder, read_folder
+from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, left_out, steps_of, unsplit
@@ -111,7 +111,9 @@ def test_an_order_starts_what_is_new_and_restarts_the_rest(growth: Stage) -> Non
     assert left_out(growth, steps_of(growth, (2,))) == (1, 3)
 
 
-@pytest.mark.parametrize(("order", "said"), [((6,), "there is no server 6"), ((1, 1), "server 1 is there twice")])
+@pytest.mark.parametrize(
+    ("order", "said"), [((6,), "server 6 is in neither folder"), ((1, 1), "server 1 is there twice")]
+)
 def test_an_order_that_cannot_be_followed_is_refused(growth: Stage, order: tuple[int, ...], said: str) -> None:
     with pytest.raises(OrderError, match=said):
         steps_of(growth, order)

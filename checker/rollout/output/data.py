@@ -1,21 +1,28 @@
 """The plan as data, for `--json`, and the files that a plan comes with: scenarios, traces, configuration files.
 
-Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, headline, seconds (of work), before and
-after (folder, voters, observers, taken), differences (server, key, before, after, effect; null is the value of a key
-that is not set), notes, left_out (servers that are missing from the given order), direct and stages. `verdict` is the
-verdict on `stages` if there are any, else on `direct`; `direct.verdict` is always the verdict on the change in one go,
-and exit_code is 22 where only the stages are safe. After an interruption `now` (folder, applied, taken) has the
-servers that need no step, `direct` is the rest of the change, and `back` is the stage that leads to the old files;
-else both are null. A stage has title, verdict, proved, pairs, answers (question, faults, verdict, reason, because),
-orders (leader, steps with action, server, wait; failures), files (name to text) and runs (scenario, question, faults,
-leader, outcome, property, end, sentence, states, depth, seconds of work, bounds). A failure is the state if a step
-fails: step (its number), server, new and old (the servers that run with such a file), service (whether they are a
-quorum), going_on and going_back (verdict, basis, because, steps).
+Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, recommendation, headline, seconds (of
+work), before and after (folder, voters, observers, taken, warnings, working, leader), differences (server, key, before,
+after, effect; null is the value of a key that is not set), notes, left_out (servers that are missing from the given
+order), direct, stages, how (the way of working that is judged), ways, disks and remedies. `working` is the way of
+working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble; each is null where the
+input does not state it. `verdict` is the verdict on `stages` if there are any, else on `direct`; `direct.verdict` is
+always the verdict on the change in one go, and exit_code is 22 where only the stages are safe. After an interruption
+`now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
+stage that leads to the old files; else both are null. A stage has title, verdict, proved, pairs, answers (question,
+faults, verdict, reason, because), orders (leader, steps with action, server, wait; failures), files (name to text) and
+runs (scenario, question, faults, leader, outcome, property, end, sentence, states, depth, seconds of work, bounds). A
+failure is the state if a step fails: step (its number), server, new and old (the servers that run with such a file),
+service (whether they are a quorum), going_on and going_back (verdict, basis, because, steps).
+
+`ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
+without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
+null if no faults were asked for). `disks` are the disks with which servers start (server, disk: empty | stale |
+foreign), and `remedies` what is safe instead (kind, servers, proved).
 
 Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
 
-`reason`, `end` and `basis` are codes (`Reason`, `RunEnd`, `Basis`). `because`, `sentence`, `headline` and `notes` are
-for people.
+`reason`, `end` and `basis` are codes (`Reason`, `RunEnd`, `Basis`). `because`, `sentence`, `recommendation`,
+`headline` and `notes` are for people.
 """
 
 from __future__ import annotations
@@ -23,14 +30,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from checker.rollout.answer import Plan
-from checker.rollout.assessment import StageAssessment
+from checker.rollout.answer import Plan, WayAnswer
+from checker.rollout.assessment import QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption
 from checker.rollout.failures import Failure, failures
-from checker.rollout.folders import Folder
+from checker.rollout.inputs.folders import Folder
+from checker.rollout.output.recommendation import recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.steps import ServerStep, unwaited
+from checker.rollout.ways import WAY_WORDS
 from checker.traces.formats import FORMATS
 from checker.user_files import make_folder, slug, write
 from spec.quorum import Sid
@@ -45,6 +54,7 @@ def data(plan: Plan) -> dict[str, Any]:
         "verdict": plan.outcome.value,
         "verdict_with_disks": plan.outcome_with_disks.value,
         "exit_code": int(plan.exit_code),
+        "recommendation": recommendation(plan),
         "headline": headline(plan),
         "seconds": plan.seconds,
         "before": _folder(plan.request.old),
@@ -60,6 +70,34 @@ def data(plan: Plan) -> dict[str, Any]:
         "direct": _stage(plan.direct, plan.request.down),
         "stages": [_stage(stage, plan.request.down) for stage in plan.stages],
         "back": plan.back and _stage(plan.back, plan.request.down),
+        "how": plan.request.way.value,
+        "ways": [_way(answer) for answer in plan.ways],
+        "disks": [{"server": sid, "disk": hazard.value} for sid, hazard in sorted(plan.request.disks.items())],
+        "remedies": [
+            {"kind": each.kind.value, "servers": list(each.sids), "proved": each.proved} for each in plan.remedies
+        ],
+    }
+
+
+def _way(answer: WayAnswer) -> dict[str, Any]:
+    first = next(iter(answer.assessment.orders), None)
+    return {
+        "way": answer.way.value,
+        "about": WAY_WORDS[answer.way],
+        "verdict": answer.outcome.value,
+        "without_faults": _way_cell(answer.plain),
+        "under_faults": answer.faulty and _way_cell(answer.faulty),
+        "leader": first and first.leader,
+        "steps": [] if first is None else [_step(step) for step in first.steps],
+    }
+
+
+def _way_cell(answer: QuestionAnswer) -> dict[str, Any]:
+    return {
+        "verdict": answer.outcome.value,
+        "reason": answer.reason.value,
+        "because": answer_sentence(answer),
+        "scenario": answer.finding and answer.finding.spec.name,
     }
 
 
@@ -75,6 +113,8 @@ def _folder(folder: Folder) -> dict[str, Any]:
         "observers": sorted(view.observers),
         "taken": list(folder.taken),
         "warnings": list(folder.warnings),
+        "working": folder.working and folder.working.data,
+        "leader": folder.leader,
     }
 
 

@@ -6,23 +6,18 @@ finished is called that wherever it is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from checker.engine import Move
-from checker.models.ensemble.actions import Action
-from checker.printable import escaped, fenced, folded, table
+from checker.printable import table
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Reason, StageAssessment
-from checker.rollout.failures import Failure, failures
-from checker.rollout.output.sentences import WORDS, clause, direction_sentence, order_words
+from checker.rollout.assessment import Order, StageAssessment
+from checker.rollout.failures import Basis, Failure, failures
+from checker.rollout.output.recommendation import changes
+from checker.rollout.output.sentences import direction_sentence
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import QUESTION_WORDS
-from checker.rollout.steps import unwaited
 from checker.scenario.ensemble import NO_FAULTS
-from checker.traces.text import to_text
 from spec.quorum import Sid
-from spec.txn import counter_of
-from spec.zab.packets import Ack, AckEpoch, FollowerInfo, LeaderInfo, NewLeader, Snap, UpToDate
 
 
 def differences(plan: Plan) -> list[str]:
@@ -40,112 +35,58 @@ def differences(plan: Plan) -> list[str]:
 
 IF_A_STEP_FAILS = (
     "A step fails if its server does not serve afterwards. Touch no other server. To go on, repair the server with its "
-    "new file, wait until it serves, and do the next step. To go back, do the steps of the last column. SAFE means "
-    "that there are never two leaders, and that no committed write is lost."
+    "new file, wait until it serves, and do the next step. To go back, do the steps of the last column."
 )
+BOTH_SAFE = "Both are safe at every step (proved): there are never two leaders, and no acknowledged write is lost."
+NEXT_STEP = (
+    "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
+    "the next step without waiting: that is safe too (proved), and the server joins when enough others have its file."
+)
+HEAD = ("step that fails", "service without it", "to go back")
+HEAD_JUDGED = (*HEAD[:2], "is it safe to go on", "is it safe to go back", HEAD[2])
 
 
 def if_a_step_fails(plan: Plan) -> list[str]:
     """The actions if a step fails, with the verdicts on the files at that time."""
     if plan.outcome_with_disks is SafetyVerdict.UNSAFE:
         return []
-    lines = [line for part in plan.advised for line in _of_orders(plan, part)]
-    if not lines:
+    down = plan.request.down
+    shown = [(part, order, failures(part, order, down)) for part in plan.advised for order in _shown(part)]
+    if not shown:
         return []
-    return ["## If a step fails", "", IF_A_STEP_FAILS, *lines]
-
-
-HEAD = ("step that fails", "new file", "old file", "service without it", "to go on", "to go back", "the way back")
-
-
-def _of_orders(plan: Plan, part: StageAssessment) -> list[str]:
-    """A table for each order; one table where a proof covers all orders."""
-    lines: list[str] = []
-    orders = [order for order in part.orders if order.steps]
-    for order in orders[:1] if part.proved else orders:
-        others = ", as an example of every order" if part.proved and len(orders) > 1 else ""
-        order_text = f"order {order_words(order)}, server {order.leader} leads first{others}"
-        lines += ["", f"**{part.stage.title}**, {order_text}:", ""]
-        lines += table(HEAD, map(_failure, failures(part, order, plan.request.down)))
+    found = [each for _, _, rows in shown for each in rows]
+    proved = all(each.going_on.basis is each.going_back.basis is Basis.PROVED for each in found)
+    lines = ["## If a step fails", "", f"{IF_A_STEP_FAILS} {BOTH_SAFE}" if proved else IF_A_STEP_FAILS]
+    if proved and not any(part.stage.changed_roles for part in plan.advised):
+        lines += ["", NEXT_STEP]
+    for part, order, rows in shown:
+        example = ", as an example" if len(part.orders) > 1 else ""
+        lines += ["", f"**{changes(part.stage)}**, if server {order.leader} leads{example}:", ""]
+        lines += table(HEAD if proved else HEAD_JUDGED, (_failure(each, proved=proved) for each in rows))
     return lines
 
 
-def _failure(row: Failure) -> tuple[str, ...]:
-    new, old = (", ".join(map(str, sids)) or "none" for sids in (row.new, row.old))
-    on, back = (f"{WORDS[each.outcome]}: {direction_sentence(each)}" for each in (row.going_on, row.going_back))
+def _shown(part: StageAssessment) -> list[Order]:
+    """The orders with a table; one where a proof covers all orders."""
+    orders = [order for order in part.orders if order.steps]
+    return orders[:1] if part.proved else orders
+
+
+def _failure(row: Failure, *, proved: bool) -> tuple[str, ...]:
+    first = (f"{row.number}. {row.step}", "yes" if row.serves else "no")
     way = ", ".join(map(str, row.undo))
-    return f"{row.number}. {row.step}", new, old, "yes" if row.serves else "no", on, back, way
+    if proved:
+        return (*first, way)
+    on, back = (f"{ANSWERS[each.outcome]}: {direction_sentence(each)}" for each in (row.going_on, row.going_back))
+    return (*first, on, back, way)
 
 
-# What goes wrong.
-
-
-def what_goes_wrong(plan: Plan, *, traces: bool) -> list[str]:
-    """A run for each question that is answered with a violation, or a wait in vain."""
-    shown: dict[tuple[str, bool], RunResult] = {}
-    for assessment in plan.judged:
-        for _, _, answer in assessment.answers:
-            if (result := answer.finding) and result.found and answer.reason is Reason.FOUND:
-                shown.setdefault((result.prop, bool(result.spec.faults)), result)
-    if not shown:
-        return []
-    heading = "## What goes wrong" + (" in one go" if plan.stages else "")
-    return [heading, *(line for result in shown.values() for line in _run(result, traces=traces))]
-
-
-def _run(result: RunResult, *, traces: bool) -> list[str]:
-    trace = result.trace
-    assert trace is not None
-    what = clause(result)
-    under = f"with {result.spec.under}" if result.spec.under else "without any fault"
-    where = f"Found in the run *{result.spec.name}*: `{result.prop}`"
-    lines = ["", f"### {what[:1].upper()}{what[1:]}, {under}"]
-    lines += ["", f"{where}, {escaped(trace.clause)}.{_unwaited(result)}", ""]
-    steps = zip(trace.steps[1:], result.moves, strict=True)
-    told = [step for step, move in steps if not _catches_up(move)]
-    lines += [f"- step {step.number}: {escaped(step.caption)}" for step in told]
-    lines += [f"- {line}" for line in _where_it_was(result)]
-    left = len(trace.steps) - 1 - len(told)
-    if left:
-        lines += ["", f"({left} packets by which servers catch up are left out.)"]
-    if not traces:
-        return [*lines, "", "(`--output FILE.md` has the whole trace, `--traces DIR` every format of it.)"]
-    return [*lines, "", *folded("The whole trace", fenced(to_text(trace)))]
-
-
-def _unwaited(result: RunResult) -> str:
-    """A remark on a run that continues where the plan would wait."""
-    sids = ", ".join(map(str, unwaited(result.spec.steps)))
-    return f" It goes on without waiting for server {sids}, which would be in vain." if sids else ""
-
-
-def _where_it_was(result: RunResult) -> Iterator[str]:
-    """Of a write that is lost: on whose disks it is."""
-    if result.trace is None or result.prop != "LeaderLogCompleteness":
-        return
-    missing = str(dict(result.trace.values)["missing"]).partition(",")[0]
-    lanes = result.trace.steps[-1].lanes.items()
-    has = [lane for lane, fields in lanes if any(str(txn).split("=")[0] == missing for txn in fields.get("log", ()))]
-    yield f"now the write {missing} is on the disk of {' and '.join(has) or 'nobody'}, not on that of the new leader"
-
-
-CATCHING_UP = (LeaderInfo, AckEpoch, Snap, NewLeader, UpToDate)
-
-
-def _catches_up(move: Move) -> bool:
-    """Whether a learner catches up by this packet, in steps that are equal in every run.
-
-    A DIFF and a TRUNC change a log, and are shown.
-    """
-    if move.action is not Action.RECEIVE:
-        return False
-    match move.arguments[2]:
-        case FollowerInfo(observer=observer):
-            return not observer
-        case Ack(zxid=zxid):
-            return counter_of(zxid) == 0
-        case packet:
-            return isinstance(packet, CATCHING_UP)
+ANSWERS = {
+    SafetyVerdict.SAFE: "yes",
+    SafetyVerdict.UNSAFE: "no",
+    SafetyVerdict.OPEN: "not decided",
+    SafetyVerdict.STALLS: "it stops",
+}
 
 
 # The table of runs.

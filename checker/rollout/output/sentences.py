@@ -11,7 +11,9 @@ from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
+from checker.rollout.differences import Effect
 from checker.rollout.failures import Basis, DirectionAnswer
+from checker.rollout.output.conditions import conditions
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.symbolic.report import set_text
@@ -25,6 +27,8 @@ REASONS = {
     Reason.OPEN_WITHOUT_FAULTS: "the same without faults has no answer",
     Reason.NO_WORK_LEFT: "the budget was used up before it",
     Reason.NO_FAULTS: "no faults were asked for",
+    Reason.UNSAFE_ALREADY: "not explored, since the change is unsafe already",
+    Reason.NOT_DEMANDED: "not explored, since it cannot change the verdict; `--explore` does it",
     Reason.NO_SUCH_ELECTION: "not explored: the model has no election that ends in this first state",
     Reason.VERSIONS: "not explored where configurations have versions",
     Reason.TOO_LARGE: f"more than {LARGEST} servers are not explored",
@@ -190,14 +194,7 @@ def order_words(order: Order) -> str:
 
 
 def in_short(plan: Plan) -> list[str]:
-    """The reasons, a sentence each."""
-    whole, more = "This order" if plan.request.order else "The rest" if plan.back else "This change", ""
-    if _is_searched(plan) and plan.direct.outcome is SafetyVerdict.SAFE:
-        whole = "In the order of the plan it"
-        more = " Nothing is said of other orders: quorums of the two files may be disjoint."
-    elif _is_searched(plan):
-        whole = f"In one go, in the order {order_words(plan.direct.orders[0])}, it"
-        more = " A larger `--budget` may decide it." if plan.direct.outcome is SafetyVerdict.OPEN else ""
+    """What a reader must know besides the verdicts, a sentence each."""
     warnings = dict.fromkeys((*plan.request.old.warnings, *plan.request.new.warnings))
     lines = [f"- **Warning**: {warning}" for warning in warnings]
     if plan.left_out:
@@ -207,13 +204,27 @@ def in_short(plan: Plan) -> list[str]:
     if plan.request.old.view == plan.request.new.view:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
     lines += _addresses(plan)
+    lines += _by_operator(plan)
     lines += _not_modelled(plan)
-    lines.append(f"- {_of_stage(plan.direct, whole)}{more}")
+    lines += _of_direct(plan)
     for number, part in enumerate(plan.stages, start=1):
-        lines.append(f"- {_of_stage(part, f'Stage {number}, {part.stage.title},')}")
+        lines += _of_stage(part, f"Stage {number}")
     if plan.back is not None:
-        lines.append(f"- {_of_stage(plan.back, 'The way back')}")
+        lines += _of_stage(plan.back, "The way back")
     return lines
+
+
+def _of_direct(plan: Plan) -> list[str]:
+    """The verdict on the direct change, where the table of verdicts is not enough."""
+    whole = "This order" if plan.request.order else "The rest" if plan.back else "This change"
+    if not _is_searched(plan):
+        return _of_stage(plan.direct, whole)
+    if plan.direct.outcome is SafetyVerdict.SAFE:
+        others = "- Other orders were not judged. They may be unsafe, since quorums of the two files may be disjoint."
+        return [*_of_stage(plan.direct, "This order"), others]
+    more = " A larger `--budget` may decide it." if plan.direct.outcome is SafetyVerdict.OPEN else ""
+    order = order_words(plan.direct.orders[0])
+    return [f"{line}{more}" for line in _of_stage(plan.direct, f"In one go, in the order {order}, it")]
 
 
 def _addresses(plan: Plan) -> list[str]:
@@ -234,54 +245,57 @@ def _addresses(plan: Plan) -> list[str]:
     return lines
 
 
+def _by_operator(plan: Plan) -> list[str]:
+    """The remark that an operator for Kubernetes changes the membership in its own way."""
+    working = plan.request.new.working
+    if working is None or working.operator is None or plan.request.old.view == plan.request.new.view:
+        return []
+    return [
+        f"- **{working.operator.value} makes this change itself**, by `reconfig` and one server after the other. The "
+        "steps below are restarts with new files: they are judged here, and it does not do them."
+    ]
+
+
 def _named(sids: tuple[Sid, ...]) -> str:
     return f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
 
 
 def _not_modelled(plan: Plan) -> list[str]:
     """The keys that change and that the verdict cannot cover."""
-    keys = plan.direct.stage.unmodelled
-    if not keys:
-        return []
-    listed = ", ".join(f"`{key}`" for key in keys)
-    return [f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."]
-
-
-def _of_stage(assessment: StageAssessment, name: str) -> str:
-    if assessment.outcome is SafetyVerdict.UNSAFE:
-        kept = (
-            f" With the disks moved it is {WORDS[assessment.outcome_with_disks].lower()}."
-            if assessment.stage.moved
-            else ""
+    lines = []
+    if keys := plan.direct.stage.unmodelled:
+        listed = ", ".join(f"`{key}`" for key in keys)
+        lines.append(
+            f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."
         )
-        return f"{name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessment)))}.{kept}"
-    waits = any(order.vain for order in assessment.orders)
-    stalls = " Not every step may be waited for: see the plan." if waits else ""
-    if assessment.outcome is SafetyVerdict.OPEN:
-        return f"{name} is undecided: {'; '.join(_open(assessment))}.{stalls}"
+    not_stated = [each.key for each in plan.direct.stage.differences if each.effect is Effect.NOT_STATED]
+    if not_stated:
+        listed = ", ".join(f"`{key}`" for key in dict.fromkeys(not_stated))
+        lines.append(f"- **Not compared**: {listed}. One input does not state them; they are taken as unchanged.")
+    return lines
+
+
+def _of_stage(assessment: StageAssessment, name: str) -> list[str]:
+    """A sentence on a stage that is not safe, or whose plan needs a remark."""
+    if assessment.outcome is SafetyVerdict.UNSAFE:
+        with_disks = WORDS[assessment.outcome_with_disks].lower()
+        moved = f" With the disks moved it is {with_disks}." if assessment.stage.moved else ""
+        return [f"- {name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessment)))}.{moved}"]
     if assessment.outcome is SafetyVerdict.STALLS:
         stuck = assessment.answer(Question.HEALING, faulty=False)
-        return f"{name} comes to a stop: {_where_it_stops(stuck)}. No committed write is lost."
-    if assessment.unchanged and not assessment.runs:
-        why = "Quorums always meet (proved), and no step changes what is modelled: nothing was explored."
-        return f"{name} is safe. {why}"
-    proof = " Quorums always meet (proved), and no run broke an invariant." if assessment.proved else ""
-    open_ = [
-        f"{'under' if faulty else 'without'} faults"
-        for faulty in ((False, True) if assessment.faults else (False,))
-        if assessment.answer(Question.HEALING, faulty=faulty).outcome is SafetyVerdict.OPEN
-    ]
-    unfinished = f" Healing {' and '.join(open_)} was not explored to its end." if open_ else ""
-    return f"{name} is safe.{proof}{unfinished}{stalls}"
+        return [f"- {name} comes to a stop: {_where_it_stops(stuck)}. No acknowledged write is lost."]
+    waits = " Not every step may be waited for: see the steps." if any(each.vain for each in assessment.orders) else ""
+    if assessment.outcome is SafetyVerdict.OPEN:
+        return [f"- {name} is undecided: {'; '.join(_open(assessment))}.{waits}"]
+    return [f"-{waits}"] if waits else []
 
 
 def _violations(assessment: StageAssessment) -> list[str]:
     found = []
-    for question, faulty, answer in sorted(assessment.answers, key=lambda each: each[1]):
+    for question, _, answer in sorted(assessment.answers, key=lambda each: each[1]):
         if answer.outcome is SafetyVerdict.UNSAFE and answer.finding and answer.reason is Reason.FOUND:
             disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
-            under = "with " + answer.finding.spec.under if faulty else "without any fault"
-            found.append(f"{under} {clause(answer.finding)}{disk}")
+            found.append(f"{conditions(answer.finding)} {clause(answer.finding)}{disk}")
     return found
 
 

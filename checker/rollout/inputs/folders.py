@@ -3,7 +3,8 @@
     DIR/zoo.cfg                     one file for all its members; a single *.cfg of any name, or a path to a file, too
     DIR/anything/zoo.cfg            a folder for each server, with its myid in it or in its dataDir
     DIR/1/zoo.cfg, DIR/server1/...  the same without a myid; then the number in the name of the folder is the id
-    DIR/zoo-1.cfg, DIR/1.cfg        a file for each server
+    DIR/zoo-1.cfg, DIR/1.cfg        a file for each server; also for a single standalone one
+    DIR/zoo.cfg, DIR/myid           a standalone server whose file has no server lines
 
 Rules of this module:
 
@@ -11,18 +12,23 @@ Rules of this module:
 - A myid decides over the name of its folder: pod `zookeeper-0` of a StatefulSet usually has myid 1.
 - Anything that does not fit is a ConfigError with every file and line concerned. Nothing is guessed: `Folder.taken`
   states which file belongs to which server, and the reason.
+- A standalone server needs neither a myid nor a `server.N` line. As one state of an ensemble it has an id all the same:
+  the one that it has before or after. Its line, a myid or the name of its file or folder must say it.
 - A dynamic file is read from its path relative to the zoo.cfg, or from the folder of the zoo.cfg. An absolute path is
   looked up in the folder of the zoo.cfg only: the folder is a copy, and this machine may have a file of that name.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from checker.rollout.inputs.pods import PodHosts
+from checker.rollout.inputs.working import WayOfWorking
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid, View
 
@@ -37,7 +43,8 @@ LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
 class ServerFiles:
     """The files of one server: the text of its zoo.cfg and of its dynamic file, if any, and the configuration in them.
 
-    `origin` is the path of the zoo.cfg.
+    `origin` is the path of the zoo.cfg. `told` are the keys whose values the source of the text states; None for a
+    whole file, which states every key. A live server does not state all of its keys.
     """
 
     sid: Sid
@@ -45,20 +52,34 @@ class ServerFiles:
     text: str
     dynamic: str | None
     config: Config
+    told: frozenset[str] | None = None
+
+    @property
+    def view(self) -> View:
+        """The view with which the server runs."""
+        return self.config.effective_view
 
 
 @dataclass(frozen=True)
 class Folder:
-    """One state of an ensemble: the files of each member, and a sentence for each file that was read."""
+    """One state of an ensemble: the files of each member, and a sentence for each file that was read.
+
+    `path` is the input as the user has named it: a path, or the addresses of a live ensemble. `working` is the way of
+    working of the platform, `leader` the server that leads now, and `hosts` the names of the pods,
+    each None if the input does not state it.
+    """
 
     path: str
     servers: Mapping[Sid, ServerFiles]
     taken: tuple[str, ...]
+    working: WayOfWorking | None = None
+    leader: Sid | None = None
+    hosts: PodHosts | None = None
 
     @property
     def view(self) -> View:
         """The view that all members have."""
-        return next(iter(self.servers.values())).config.view
+        return next(iter(self.servers.values())).view
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -82,7 +103,7 @@ def read_folder(path: Path) -> Folder:
     """The files of all servers of a folder. Raises ConfigError."""
     found = _layout(path)
     folder = _read(path, found)
-    _check_together(list(folder.servers.values()), shared=found[0].sid is None)
+    check_together(list(folder.servers.values()), shared=found[0].sid is None)
     return folder
 
 
@@ -138,7 +159,7 @@ def _layout(path: Path) -> list[_ConfigFile]:
     if path.is_file():
         return [_ConfigFile(path)]
     if not path.is_dir():
-        raise _error(path, "there is no such folder", "name a folder with zoo.cfg files")
+        raise _error(path, "the folder does not exist", "name a folder with zoo.cfg files")
     files = sorted(each for each in path.glob("*.cfg") if each.is_file())
     folders = sorted(each.parent for each in path.glob("*/zoo.cfg") if each.is_file())
     if files and folders:
@@ -149,7 +170,7 @@ def _layout(path: Path) -> list[_ConfigFile]:
     if len(files) == 1:
         return [_ConfigFile(files[0])]
     if not files:
-        raise _error(path, "there is no zoo.cfg in it", "put zoo.cfg there, or N/zoo.cfg for each server N")
+        raise _error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
     return _identified([_of_file(file) for file in files])
 
 
@@ -176,7 +197,7 @@ def _of_folder(folder: Path) -> _ConfigFile:
     named = NUMBERED.fullmatch(folder.name)
     if named is None:
         what = "nothing says for which server this folder is"
-        raise _error(folder, what, "put its myid beside zoo.cfg, or give the folder the number as its name")
+        raise _error(folder, what, "put its myid next to zoo.cfg, or give the folder the number as its name")
     return _ConfigFile(file, int(named[1]), f"the name of the folder {folder.name}")
 
 
@@ -222,10 +243,10 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
         raise _error(found.path, "it cannot be read", "name a readable zoo.cfg")
     name, read = str(found.path), _DynamicFileReader(found.path.parent)
     config = parse_zoo_cfg(text, name, read=read, complete=False)
-    if not config.view.contains_quorum(config.view.voters):
-        what = "no set of its servers is a quorum"
-        raise _error(found.path, what, "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them")
-    if found.sid is not None and found.sid not in config.view.members:
+    if not config.servers and not config.distributed:
+        found = _with_id(found, text)
+    check_quorum(config)
+    if config.servers and found.sid is not None and found.sid not in config.view.members:
         listed = ", ".join(map(str, sorted(config.view.members)))
         what = f"this is the file of server {found.sid} ({found.because}), and it names {listed} only"
         right = f"add server.{found.sid}, or correct the id"
@@ -239,8 +260,32 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
     ]
 
 
+def check_quorum(config: Config) -> None:
+    """Raises ConfigError if no servers of a configuration are a quorum, and it names some."""
+    if not config.servers and not config.distributed:
+        return  # its server runs standalone
+    if not config.view.contains_quorum(config.view.voters):
+        what = "no set of its servers is a quorum"
+        right = "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them"
+        raise _error(Path(config.file), what, right)
+
+
+def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
+    """The file of a standalone server that no line names, with its id. Raises ConfigError if nothing says it."""
+    if found.sid is not None:
+        return found
+    for myid in _myids(found.path.parent, text):
+        if (number := text_of(myid)) is not None:
+            return _ConfigFile(found.path, _myid(myid, number.strip()), str(myid), by_myid=True)
+    if (named := NUMBERED.fullmatch(found.path.stem)) is not None:
+        return _ConfigFile(found.path, int(named[1]), f"the name {found.path.name}")
+    what = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
+    right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
+    raise _error(found.path, what, right)
+
+
 class _DynamicFileReader:
-    """Reads a dynamic file, and stores its text."""
+    """Reads a dynamic file, and stores its text. A relative path may lead one folder up, and no further."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -248,12 +293,14 @@ class _DynamicFileReader:
 
     def __call__(self, name: str) -> str | None:
         path = Path(name)
-        tried = [self._folder / path.name] if path.is_absolute() else [self._folder / path, self._folder / path.name]
+        relative = Path(os.path.normpath(self._folder / path))
+        near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(self._folder.parent))
+        tried = [*([relative] if near else []), self._folder / path.name]
         self.text = next((text for each in tried if (text := text_of(each)) is not None), None)
         return self.text
 
 
-def _check_together(given: list[ServerFiles], *, shared: bool) -> None:
+def check_together(given: list[ServerFiles], *, shared: bool) -> None:
     """Raises ConfigError where the files of one folder have different members, or a member has no file."""
     first, problems = given[0], []
     for other in given[1:]:
@@ -261,7 +308,7 @@ def _check_together(given: list[ServerFiles], *, shared: bool) -> None:
         if problem is not None:
             problems.append(problem)
     have = {each.sid for each in given}
-    for sid in () if problems or shared else sorted(first.config.view.members - have):
+    for sid in () if problems or shared else sorted(first.view.members - have):
         what = f"it names server {sid}, for which there is no file in the folder"
         problems.append(
             Problem(first.origin, line_of(_members_text(first), sid), what, f"add the file of server {sid}")
@@ -272,7 +319,11 @@ def _check_together(given: list[ServerFiles], *, shared: bool) -> None:
 
 def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
     """The first difference between two files in the settings that all servers must share."""
-    mine, theirs = one.config.view, other.config.view
+    for each, beside in ((other, one), (one, other)):
+        if each.view.standalone:
+            what = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
+            return Problem(each.origin, 0, what, "give a standalone server a folder of its own, as one state")
+    mine, theirs = one.view, other.view
     right = "give all servers of one folder the same members: it is the state before, or the state after"
     for sid in sorted(mine.members ^ theirs.members):
         has = other if sid in theirs.members else one

@@ -1,0 +1,60 @@
+"""Searches for a loss where servers start with disks that are not their own, or not what they were.
+
+Rules of this module:
+
+- A proof comes first: no disk of a new id, nor of a server that never votes, matters where all quorums meet, unless it
+  is one of another cluster.
+- A violation ends the search. So every server that may lead at first is explored without faults before faults are.
+- A server that loses its disk under an old id is a matter of the first stage; a new server one of the stage that adds
+  it.
+"""
+
+from __future__ import annotations
+
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import StageAssessment, too_large
+from checker.rollout.assessor import Assessor, splits
+from checker.rollout.disks.hazards import harmless, remedies
+from checker.rollout.runs import Runner, SafetyVerdict
+from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS
+from checker.rollout.search import PlanSearch
+from checker.rollout.steps import Steps
+from spec.quorum import Sid
+
+
+def judge_disks(made: Plan, search: PlanSearch, run: Runner) -> None:
+    """Judge the disks of the request in the stages that the plan recommends, and find what is safe instead.
+
+    Raises checker.symbolic.disjoint.UndecidedError.
+    """
+    request = made.request
+    for number, part in enumerate(made.advised):
+        part.disks = {
+            sid: hazard
+            for sid, hazard in request.disks.items()
+            if sid in part.stage.added or (sid in part.stage.running and not number)
+        }
+        assessor = Assessor(search.budget, run, request.faults, request.down, request.way)
+        proved = part.proved and harmless(part.stage, part.disks)
+        if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
+            _explore(part, assessor, _steps(part, search))
+    if made.outcome is not SafetyVerdict.SAFE:
+        first = made.advised[0]
+        made.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
+
+
+def _steps(part: StageAssessment, search: PlanSearch) -> list[tuple[Sid, Steps]]:
+    """Each first leader with the steps: those of the plan, or none where nothing changes but the disks."""
+    if part.unchanged:
+        found: list[tuple[Sid, Steps]] = [(leader, ()) for leader in search.leaders(part.stage)]
+    else:
+        found = [(order.leader, order.steps) for order in part.orders]
+    return [(leader, steps) for leader, steps in found if leader not in part.disks or not part.disks[leader].is_foreign]
+
+
+def _explore(part: StageAssessment, assessor: Assessor, orders: list[tuple[Sid, Steps]]) -> None:
+    """All leaders without faults, then all under faults, until a write is lost."""
+    for faults in ({}, *splits(part.faults, (CRASHES, PARTITIONS, DISCONNECTS))):
+        for number, (leader, steps) in enumerate(orders):
+            if assessor.given_disks(part, leader, steps, 2 * (len(orders) - number) + 2, faults=faults):
+                return

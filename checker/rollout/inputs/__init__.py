@@ -1,0 +1,18 @@
+"""The inputs of the planner: one state of an ensemble, from where operators have it.
+
+    sources      recognises the kind of an input, and reads it
+    folders      zoo.cfg files on disk, in the layouts that operators use; the value that every input becomes
+    helm         the values file of a Helm chart
+    manifests    a StatefulSet with its ConfigMaps, or a workload for each server
+    operators    the resources of Strimzi and of pravega's operator
+    live         a live ensemble, by its four-letter words
+    images       the zoo.cfg that a container image writes from its variables
+    kubernetes   variables, way of working and ids, for values and manifests
+    pods         host names of pods, with words for unknown parts
+    working      the way of working: how a platform starts and restarts servers
+    documents    YAML with lines, looked up and not converted
+    generated    texts of zoo.cfg as a state, with the checks of a folder
+
+Rule of this package: nothing is guessed. A text that is not understood is a `ConfigError` with its place. A derived
+value or a default is a sentence in `Folder.taken`.
+"""

@@ -1,0 +1,174 @@
+"""YAML documents of other programs: Helm values, Kubernetes manifests, resources of operators.
+
+Such a file has far more in it than the planner needs. So a document stays as PyYAML composed it, and `YamlValue` looks
+up single values. Nothing else is converted or judged. Rules:
+
+- Numbers are decimal. Text in quotes is text; a caller that accepts a number in quotes says so.
+- Anchors, aliases and merge keys (`<<`) are followed, as Helm and kubectl do. A key that is looked up and written twice
+  is an error.
+- A template (`{{ }}`) is an error where a value is needed. Elsewhere it does no harm.
+- Every error is a `ConfigError` with the file and the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from spec.config import ConfigError, Problem
+
+LARGEST = 256 * 1024
+"""The limit for a file, in bytes: PyYAML takes seconds for it."""
+DECIMAL = re.compile(r"0|[1-9][0-9]{0,8}")
+TEMPLATE = re.compile(r"\{\{.*?\}\}")
+MERGE = "<<"
+SMALLER = "give the values or the manifests of ZooKeeper alone"
+RENDER = "give the rendered manifests: helm template ... > rendered.yaml"
+
+
+def input_error(file: str, what: str, right: str, line: int = 0) -> ConfigError:
+    """The error for a place in an input."""
+    return ConfigError((Problem(file, line, what, right),))
+
+
+@dataclass(frozen=True)
+class YamlValue:
+    """A value in a file: its node, and the path that leads to it (`spec.replicas`)."""
+
+    file: str
+    node: yaml.Node
+    path: str = ""
+
+    @property
+    def line(self) -> int:
+        """The number of the line where the value begins."""
+        return int(self.node.start_mark.line) + 1
+
+    def error(self, what: str, right: str) -> ConfigError:
+        """The error for this value."""
+        return input_error(self.file, f"{self.path}: {what}" if self.path else what, right, self.line)
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether the value is a map of keys."""
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def is_null(self) -> bool:
+        """Whether the value is left empty, or null."""
+        return isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:null"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of a map, in the order of the file; empty for any other value."""
+        return tuple(key for key, _ in self._pairs(4))
+
+    def get(self, path: str) -> YamlValue | None:
+        """The value below some keys (`spec.replicas`); None if a key is missing, or its value empty.
+
+        Raises ConfigError for a key that is written twice, and for a value on the way that has no keys.
+        """
+        value = self
+        for key in path.split("."):
+            found = value.child(key)
+            if found is None or found.is_null:
+                return None
+            value = found
+        return value
+
+    def child(self, key: str) -> YamlValue | None:
+        """The value of one key, which may have dots in it; None if it is missing. Raises ConfigError."""
+        if not self.is_mapping:
+            raise self.error("a map of keys is expected here", f"write {key}: below it")
+        assert isinstance(self.node, yaml.MappingNode)
+        own = [pair for pair in self.node.value if isinstance(pair[0], yaml.ScalarNode) and pair[0].value == key]
+        path = f"{self.path}.{key}".removeprefix(".")
+        if len(own) > 1:
+            first, second = (int(each.start_mark.line) + 1 for each, _ in own[:2])
+            raise input_error(self.file, f"{path}: this key is written twice", f"see line {first}", second)
+        found = own[0][1] if own else next((node for name, node in self._pairs(4) if name == key), None)
+        return None if found is None else YamlValue(self.file, found, path)
+
+    def _pairs(self, deepest: int) -> Iterator[tuple[str, yaml.Node]]:
+        """The keys with their values; those of merged maps come last."""
+        if not isinstance(self.node, yaml.MappingNode):
+            return
+        merged: list[yaml.Node] = []
+        for key, node in self.node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value == MERGE:
+                merged += node.value if isinstance(node, yaml.SequenceNode) else [node]
+            elif isinstance(key, yaml.ScalarNode):
+                yield key.value, node
+        for node in merged if deepest else []:
+            yield from YamlValue(self.file, node, self.path)._pairs(deepest - 1)
+
+    @property
+    def items(self) -> list[YamlValue]:
+        """The values of a list. Raises ConfigError for any other value."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.error("a list is expected here", "write it as a list")
+        return [YamlValue(self.file, node, f"{self.path}[{n}]") for n, node in enumerate(self.node.value)]
+
+    @property
+    def text(self) -> str:
+        """The value as text. Raises ConfigError for a map, a list or a template."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.error("a word or a number is expected here", "write one value")
+        value = str(self.node.value)
+        if found := TEMPLATE.search(value):
+            raise self.error(f"{found[0][:60]} is a template that nothing has filled in", RENDER)
+        return value
+
+    def number(self, *, quoted: bool = False) -> int:
+        """The value as a number; `quoted`: quotes around it are accepted. Raises ConfigError."""
+        text = self.text
+        assert isinstance(self.node, yaml.ScalarNode)
+        if not DECIMAL.fullmatch(text.strip()) or (self.node.style is not None and not quoted):
+            raise self.error(f"{text[:40]!r} is not a number", "write a number in digits, without quotes")
+        return int(text)
+
+    def yes(self) -> bool:
+        """The value as true or false. Raises ConfigError."""
+        text = self.text.casefold()
+        if text not in ("true", "false", "yes", "no"):
+            raise self.error(f"{self.text[:40]!r} is neither true nor false", "write true or false")
+        return text in ("true", "yes")
+
+
+def read_documents(path: Path) -> list[YamlValue]:
+    """The documents of a file that are not empty. Raises ConfigError."""
+    file = str(path)
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        raise input_error(file, "it cannot be read", "name a readable file") from None
+    if len(raw) > LARGEST:
+        raise input_error(file, f"the file has {len(raw):,} bytes, and the limit is {LARGEST:,}", SMALLER)
+    try:
+        text = raw.decode("utf-8-sig")
+        found = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+    except UnicodeDecodeError:
+        raise input_error(file, "it is not UTF-8 text", "write YAML in UTF-8") from None
+    except RecursionError:
+        raise input_error(file, "its lists and maps are nested too deep", "write fewer of them") from None
+    except yaml.MarkedYAMLError as error:
+        raise _invalid(file, text, error) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise input_error(file, f"invalid YAML: {str(error).splitlines()[0]}", "write plain text") from None
+    return [YamlValue(file, node) for node in found if not YamlValue(file, node).is_null]
+
+
+def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
+    """The error for invalid YAML; often the text is a template of a chart."""
+    mark = error.problem_mark or error.context_mark
+    line = int(mark.line) + 1 if mark else 0
+    templates = [number for number, each in enumerate(text.splitlines(), start=1) if "{{" in each]
+    if templates:
+        what = "the file is a template of a chart: {{ }} is not filled in"
+        return input_error(file, what, f"name its values file, or {RENDER}", templates[0])
+    said = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+    return input_error(file, f"invalid YAML: {said}", "see the line named", line)

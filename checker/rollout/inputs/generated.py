@@ -1,0 +1,130 @@
+"""A state of an ensemble from the text of each server's zoo.cfg, wherever the text comes from.
+
+The same checks apply as for files in a folder. A text that a chart or an image would write has no lines that the user
+could look up, so an error in it has the name of its input only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from checker.rollout.inputs.folders import Folder, ServerFiles, check_quorum, check_together
+from checker.rollout.inputs.pods import OPEN, PodHosts
+from checker.rollout.inputs.working import WayOfWorking
+from spec.config import ConfigError, Problem, parse_zoo_cfg
+from spec.quorum import Sid
+from spec.quorum.addresses import WILDCARDS
+
+
+@dataclass(frozen=True)
+class ServerText:
+    """The text of a server's zoo.cfg and its origin; `told` as in `ServerFiles`.
+
+    `beside` are the texts of the files in the same folder, by their names: a dynamic file is among them. `written` is
+    False for a text that a program would write: its lines are not those of a file.
+    """
+
+    sid: Sid
+    origin: str
+    text: str
+    told: frozenset[str] | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)
+    written: bool = True
+
+
+def state_of(
+    path: str,
+    texts: Iterable[ServerText],
+    taken: Iterable[str],
+    *,
+    working: WayOfWorking | None = None,
+    leader: Sid | None = None,
+    hosts: PodHosts | None = None,
+    together: bool = True,
+) -> Folder:
+    """The state with these files. Raises ConfigError for a file that ZooKeeper refuses.
+
+    `together`: all files must name the same members, and each member must have one.
+    """
+    problems: list[Problem] = []
+    servers: dict[Sid, ServerFiles] = {}
+    for each in texts:
+        try:
+            servers[each.sid] = _server_files(each)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(tuple(dict.fromkeys(problems)))
+    if together:
+        check_together(list(servers.values()), shared=False)
+    sentences = (*taken, *([working.sentence] if working and working.sentence else []))
+    return Folder(path, servers, sentences, working, leader, hosts)
+
+
+def _server_files(given: ServerText) -> ServerFiles:
+    def read(name: str) -> str | None:
+        return given.beside.get(PurePosixPath(name).name)
+
+    try:
+        config = parse_zoo_cfg(given.text, given.origin, f"{given.sid}\n", read, complete=False)
+        check_quorum(config)
+    except ConfigError as error:
+        if given.written:
+            raise
+        raise ConfigError(tuple(Problem(each.file, 0, each.what, each.right) for each in error.problems)) from None
+    dynamic = None if config.dynamic_config_file is None else read(config.dynamic_config_file)
+    return ServerFiles(given.sid, given.origin, given.text, dynamic, config, given.told)
+
+
+def with_names_of(state: Folder, other: Folder) -> Folder:
+    """A state with the release and the namespace of the other one, where its own input does not state them.
+
+    They are taken only if the hosts of all servers that both states have are of this form. Otherwise the state stays
+    as it is, and its `taken` says that these words stand for names.
+    """
+    hosts = state.hosts
+    if hosts is None or not hosts.is_open:
+        return state
+    words = " and ".join(word for word in OPEN if word in hosts.host(0))
+    there = _hosts(other, state) if other.hosts is None or not other.hosts.is_open else {}
+    names = hosts.names_in(there)
+    if names is None:
+        stand = "stands for a name" if " and " not in words else "stand for names"
+        differ = f", and the hosts of {other.path} have another form" if there else ""
+        return replace(state, taken=(*state.taken, f"{words} {stand} that {state.path} does not state{differ}"))
+    texts = [
+        ServerText(sid, each.origin, _filled(each.text, names), each.told, written=False)
+        for sid, each in state.servers.items()
+    ]
+    known = ", ".join(f"{word} is {name}" for word, name in names.items())
+    taken = (*state.taken, f"{known}: the hosts of {other.path} have these names")
+    filled = state_of(state.path, texts, taken)
+    return replace(filled, working=state.working, leader=state.leader)
+
+
+def _filled(text: str, names: dict[str, str]) -> str:
+    for word, name in names.items():
+        text = text.replace(word, name)
+    return text
+
+
+def _hosts(other: Folder, state: Folder) -> dict[int, str]:
+    """The hosts that another state has for the pods of a state, by the ordinal of the pod."""
+    hosts, found = state.hosts, dict[int, str]()
+    if hosts is None:
+        return found
+    ordinals = {hosts.host(n): n for n in range(len(state.view.members))}
+    for sid in sorted(state.view.members & other.view.members):
+        ordinal = next((ordinals[name] for name in _names(state, sid) if name in ordinals), None)
+        names = _names(other, sid)
+        if ordinal is not None and names:
+            found[ordinal] = names[0]
+    return found
+
+
+def _names(state: Folder, sid: Sid) -> list[str]:
+    """The hosts of a server by all files, without wildcards."""
+    lines = [line for each in state.servers.values() if (line := each.config.server(sid)) is not None]
+    return [each.host for line in lines for each in line.addresses if each.host not in WILDCARDS]

@@ -1,0 +1,280 @@
+"""A live ensemble as an input: what its servers answer to the four-letter words `conf` and `srvr`.
+
+Nothing is written, and no session is opened. `conf` has the server's id, its membership with roles, groups and weights,
+and some settings; `srvr` has its role and its release. Rules of this module:
+
+- Every server of the membership must be among the addresses, and each address must answer as a different server. A
+  server that does not answer is an error that says why, and what to do.
+- The host of a server is the one in the other servers' files: its own file may have a wildcard in its place.
+- The text that stands for the zoo.cfg has only keys that `conf` states as they are in the file. `ServerFiles.told` has
+  these keys, and no other key is compared.
+- The version of a membership is above 0 where `reconfigEnabled` is true, and 0 elsewhere: a leader gives the
+  configuration a version when it is established (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`).
+
+Sources: `ConfCommand`, `ZooKeeperServer.dumpConf`, `QuorumZooKeeperServer.dumpConf`, `StatCommand` (`srvr`),
+`FourLetterCommands`, `NopCommand`, `ConnectStringParser`.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from checker.printable import on_a_line
+from checker.rollout.inputs.documents import input_error
+from checker.rollout.inputs.folders import Folder
+from checker.rollout.inputs.generated import ServerText, state_of
+from spec.config import ConfigError, ServerLine, parse_server, render_server
+from spec.config.server_line import BadServerLineError
+from spec.quorum import Sid
+from spec.quorum.addresses import WILDCARDS
+
+ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
+CLIENT_PORT = 2181
+SECONDS = 5.0
+"""The limit for the answer to a word, in seconds."""
+LONGEST = 256 * 1024
+"""The limit for an answer, in bytes."""
+MOST = 64
+"""The largest number of addresses."""
+SETTINGS = ("tickTime", "initLimit", "syncLimit")
+FILE_KEYS = (*SETTINGS, "dataDir", "dataLogDir", "clientPort")
+TOLD = frozenset({*FILE_KEYS, "reconfigEnabled"})
+NOT_LISTED = "is not executed because it is not in the whitelist"
+NOT_SERVING = "not currently serving requests"
+
+
+@dataclass(frozen=True)
+class LiveServer:
+    """The answers of one server: its address, the lines of `conf`, its membership, its role and its release."""
+
+    address: str
+    sid: Sid
+    settings: Mapping[str, str]
+    membership: tuple[str, ...]
+    mode: str
+    release: str
+
+    @property
+    def lines(self) -> dict[Sid, ServerLine]:
+        """The servers of the membership. Raises ConfigError."""
+        found: dict[Sid, ServerLine] = {}
+        for line in self.membership:
+            key, _, value = line.partition("=")
+            if (match := re.fullmatch(r"server\.(\d{1,18})", key)) is not None:
+                try:
+                    found[int(match[1])] = parse_server(int(match[1]), value)
+                except BadServerLineError as error:
+                    what = f"conf has the line {on_a_line(line[:80])}: {error}"
+                    raise input_error(self.address, what, "name the client port of a ZooKeeper server") from None
+        return found
+
+    @property
+    def version(self) -> int:
+        """The version of the membership."""
+        found = next((line.partition("=")[2] for line in self.membership if line.startswith("version=")), "0")
+        return int(found, 16) if re.fullmatch(r"[0-9a-fA-F]{1,16}", found) else 0
+
+
+def is_live(text: str) -> bool:
+    """Whether a text has the form of addresses: HOST:PORT, or several hosts separated by commas."""
+    parts = _hosts_in(text)
+    matches = [ADDRESS.fullmatch(part) for part in parts]
+    return all(matches) and (len(parts) > 1 or bool(matches[0] and matches[0]["port"]))
+
+
+def read_live(text: str, *, together: bool = True) -> Folder:
+    """The state of a live ensemble. Raises ConfigError.
+
+    `together`: all servers must have the same membership; else each may have its own, as during a roll-out.
+    """
+    addresses = [_address(part) for part in _hosts_in(text)]
+    if len(addresses) > MOST:
+        raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        answers = list(pool.map(_answers_of, addresses))
+    problems = [problem for each in answers if isinstance(each, ConfigError) for problem in each.problems]
+    if problems:
+        raise ConfigError(tuple(problems))
+    servers = [each for each in answers if isinstance(each, LiveServer)]
+    _check_different(servers)
+    leader = _leader(servers)
+    if together:
+        _check_members(servers, text)
+    hosts = _hosts(servers)
+    texts = [
+        ServerText(each.sid, each.address, _text(each, hosts), _stated_keys(each), written=False) for each in servers
+    ]
+    taken = [
+        f"{each.address} is server {each.sid}, {each.mode}, release {each.release}; id and members are those of `conf`"
+        for each in sorted(servers, key=lambda each: each.sid)
+    ]
+    taken.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
+    ordered = sorted(texts, key=lambda each: each.sid)
+    return state_of(text, ordered, taken, leader=leader, together=together)
+
+
+def _hosts_in(text: str) -> list[str]:
+    """The addresses of a connect string, without its chroot."""
+    hosts, _, _ = text.strip().partition("/")
+    return [part.strip() for part in hosts.split(",")]
+
+
+def _address(part: str) -> tuple[str, int]:
+    match = ADDRESS.fullmatch(part)
+    if match is None or not 0 < int(match["port"] or CLIENT_PORT) < 65536:
+        raise input_error(part[:80], "this is no address", "write HOST:PORT, such as zk1:2181")
+    return match["host"].strip("[]"), int(match["port"] or CLIENT_PORT)
+
+
+# The words.
+
+
+def _answers_of(address: tuple[str, int]) -> LiveServer | ConfigError:
+    """The answers of a server, or the error for it."""
+    name = f"{address[0]}:{address[1]}"
+    try:
+        return _server(name, _word(address, name, "conf"), _word(address, name, "srvr"))
+    except ConfigError as error:
+        return error
+
+
+def _word(address: tuple[str, int], name: str, word: str) -> str:
+    """The answer to a word. Raises ConfigError."""
+    again = "start the server or correct the address; without it, give the zoo.cfg files in a folder"
+    try:
+        answer = _exchange(address, word)
+    except socket.gaierror:
+        raise input_error(name, "this host name is unknown here", again) from None
+    except TimeoutError:
+        raise input_error(name, f"no answer to {word} within {SECONDS:.0f} s", again) from None
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        raise input_error(name, f"it cannot be reached: {said}", again) from None
+    if NOT_LISTED in answer:
+        right = "add conf and srvr to 4lw.commands.whitelist of this server, or give the zoo.cfg files in a folder"
+        raise input_error(name, f"the server does not execute {word}: it is not in its whitelist", right)
+    if NOT_SERVING in answer:
+        right = "wait until it serves (it has no leader now), or give the zoo.cfg files in a folder"
+        raise input_error(name, "the server does not serve now", right)
+    if not answer.strip():
+        right = "name the plain client port of a ZooKeeper server: four-letter words are not sent over TLS"
+        raise input_error(name, f"the connection ended without an answer to {word}", right)
+    return answer
+
+
+def _exchange(address: tuple[str, int], word: str) -> str:
+    """What a server sends for a word, until it closes. Raises OSError, and TimeoutError if that takes too long."""
+    end = time.monotonic() + SECONDS
+    received = b""
+    with socket.create_connection(address, timeout=SECONDS) as connection:
+        connection.sendall(word.encode("ascii"))
+        while len(received) < LONGEST:
+            connection.settimeout(max(0.01, end - time.monotonic()))
+            if time.monotonic() > end:
+                raise TimeoutError
+            try:
+                part = connection.recv(65536)
+            except ConnectionResetError:
+                break
+            if not part:
+                break
+            received += part
+    return received.decode("utf-8", "replace")
+
+
+def _server(name: str, conf: str, srvr: str) -> LiveServer:
+    """A server by its answers. Raises ConfigError."""
+    head, found, tail = conf.partition("membership:")
+    settings = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
+    mode = re.search(r"^Mode: (\S+)", srvr, re.MULTILINE)
+    release = re.search(r"^Zookeeper version: ([0-9][^\s,-]*)", srvr, re.MULTILINE)
+    sid = settings.get("serverId", "")
+    if not re.fullmatch(r"\d{1,18}", sid) or mode is None:
+        what = f"this is no answer of ZooKeeper: {on_a_line(conf[:60])!r}"
+        raise input_error(name, what, "name the client port of a ZooKeeper server")
+    if not found:
+        what = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
+        raise input_error(name, what, "give its zoo.cfg in a folder")
+    membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
+    return LiveServer(
+        name, int(sid), settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown"
+    )
+
+
+# The ensemble.
+
+
+def _check_different(servers: list[LiveServer]) -> None:
+    """Raises ConfigError if two addresses answer as one server."""
+    seen: dict[Sid, LiveServer] = {}
+    for each in servers:
+        if each.sid in seen:
+            what = f"it answers as server {each.sid}, as {seen[each.sid].address} does"
+            raise input_error(each.address, what, "name the address of each server itself, not that of a load balancer")
+        seen[each.sid] = each
+
+
+def _leader(servers: list[LiveServer]) -> Sid | None:
+    """The server that leads. Raises ConfigError if two do."""
+    leaders = [each for each in servers if each.mode == "leader"]
+    if len(leaders) > 1:
+        names = " and ".join(f"server {each.sid}" for each in leaders)
+        raise input_error(leaders[1].address, f"{names} both lead", "compare their data before you change anything")
+    return leaders[0].sid if leaders else None
+
+
+def _check_members(servers: list[LiveServer], text: str) -> None:
+    """Raises ConfigError if the servers have different members, or one of them was not asked."""
+    asked = {each.sid: each for each in servers}
+    first = servers[0]
+    for each in servers[1:]:
+        if each.lines.keys() != first.lines.keys():
+            one, other = (", ".join(map(str, sorted(it.lines))) for it in (first, each))
+            what = f"server {each.sid} has the members {other}, and server {first.sid} has {one}: a change is under way"
+            raise input_error(each.address, what, "give the files before and after the change, and these with --now")
+    for sid, line in sorted(first.lines.items()):
+        if sid not in asked:
+            what = f"server {sid} ({line.addresses[0].host}) is a member, and none of these addresses is its"
+            raise input_error(text, what, f"add the client address of server {sid}")
+
+
+def _hosts(servers: list[LiveServer]) -> dict[Sid, ServerLine]:
+    """For each server the line that another one has of it, if there is one; a wildcard comes last."""
+    found: dict[Sid, ServerLine] = {}
+    for each in servers:
+        for sid, line in each.lines.items():
+            if sid not in found or (found[sid].addresses[0].host in WILDCARDS and sid != each.sid):
+                found[sid] = line
+    return found
+
+
+def _stated_keys(server: LiveServer) -> frozenset[str]:
+    return TOLD | {line.partition("=")[0] for line in server.membership}
+
+
+def _text(server: LiveServer, hosts: Mapping[Sid, ServerLine]) -> str:
+    """The text that stands for the zoo.cfg of a server."""
+    lines = [f"{key}={server.settings[key]}" for key in SETTINGS if key in server.settings]
+    directories = {key: server.settings.get(key, "").removesuffix("/version-2") for key in ("dataDir", "dataLogDir")}
+    if directories["dataLogDir"] == directories["dataDir"]:  # the default
+        del directories["dataLogDir"]
+    lines += [f"{key}={directory}" for key, directory in directories.items() if directory]
+    if (port := server.settings.get("clientPort", "-1")) not in ("-1", "0"):
+        lines.append(f"clientPort={port}")
+    if server.version:
+        lines += ["reconfigEnabled=true", f"version={server.version:x}"]
+    for sid, line in sorted(server.lines.items()):
+        wild = line.addresses[0].host in WILDCARDS
+        lines.append(f"server.{sid}={render_server(_without_client(hosts[sid] if wild else line))}")
+    lines += [line for line in server.membership if line.startswith(("group.", "weight."))]
+    return "\n".join(lines) + "\n"
+
+
+def _without_client(line: ServerLine) -> ServerLine:
+    """A line without client addresses: each server states its own only."""
+    return ServerLine(line.sid, line.addresses, line.learner_type)

@@ -1,0 +1,159 @@
+"""Resources of operators for Kubernetes: the `Kafka` of Strimzi with its ZooKeeper, and pravega's `ZookeeperCluster`.
+
+Both operators write the zoo.cfg themselves, with `reconfigEnabled=true`, and change the membership by `reconfig`. What
+they write is repeated here, with the values of the resource. A key that the operator sets is not taken from the
+resource. Rules:
+
+- The id of a pod is its ordinal plus one (pravega: plus OFFSET).
+- All servers are participants: an observer is one only until its pod is ready.
+
+Sources: Strimzi, `zookeeper_config_generator.sh`, `zookeeper_run.sh`, `KafkaResources`; pravega/zookeeper-operator,
+`zookeepercluster_types.go` (`withDefaults`), `generators.go` (`makeZkConfigString`), `zookeeperStart.sh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checker.rollout.inputs.documents import YamlValue
+from checker.rollout.inputs.folders import Folder
+from checker.rollout.inputs.generated import ServerText, state_of
+from checker.rollout.inputs.kubernetes import variables
+from checker.rollout.inputs.pods import NAMESPACE, PodHosts
+from checker.rollout.inputs.working import Operator, WayOfWorking
+
+MOST = 255
+STRIMZI = (
+    "dataDir=/var/lib/zookeeper/data",
+    "4lw.commands.whitelist=*",
+    "standaloneEnabled=false",
+    "reconfigEnabled=true",
+    "secureClientPort=2181",
+    "sslQuorum=true",
+)
+STRIMZI_DEFAULTS = {"tickTime": "2000", "initLimit": "5", "syncLimit": "2", "autopurge.purgeInterval": "1"}
+"""The keys with a default (`ZookeeperConfiguration`)."""
+PRAVEGA = (
+    "4lw.commands.whitelist=cons, envi, conf, crst, srvr, stat, mntr, ruok",
+    "dataDir=/data",
+    "standaloneEnabled=false",
+    "reconfigEnabled=true",
+    "skipACL=yes",
+)
+PRAVEGA_DEFAULTS = {
+    "initLimit": "10",
+    "tickTime": "2000",
+    "syncLimit": "2",
+    "globalOutstandingLimit": "1000",
+    "preAllocSize": "65536",
+    "snapCount": "10000",
+    "commitLogCount": "500",
+    "snapSizeLimitInKb": "4194304",
+    "maxCnxns": "0",
+    "maxClientCnxns": "60",
+    "minSessionTimeout": "",
+    "maxSessionTimeout": "",
+    "quorumListenOnAllIPs": "false",
+}
+"""The keys of `spec.config` with their defaults (`ZookeeperConfig`); the session time-outs depend on tickTime."""
+TICKS = {"minSessionTimeout": 2, "maxSessionTimeout": 20}
+AUTOPURGE = {
+    "autoPurgeSnapRetainCount": "autopurge.snapRetainCount",
+    "autoPurgePurgeInterval": "autopurge.purgeInterval",
+}
+PRAVEGA_VALUES = {**PRAVEGA_DEFAULTS, "autoPurgeSnapRetainCount": "3", "autoPurgePurgeInterval": "1"}
+
+
+def read_kafka(resource: YamlValue, path: str) -> Folder:
+    """The state of the ZooKeeper that Strimzi runs for a Kafka. Raises ConfigError."""
+    name = _name(resource)
+    zookeeper = resource.get("spec.zookeeper")
+    if zookeeper is None:
+        what = f"the Kafka {name} has no spec.zookeeper: it runs without ZooKeeper (KRaft)"
+        raise resource.error(what, "name a resource with spec.zookeeper.replicas")
+    given = zookeeper.get("replicas")
+    if given is None:
+        raise zookeeper.error("replicas is missing", "write replicas: 3")
+    hosts = PodHosts(f"{name}-zookeeper", f"{name}-zookeeper-nodes", _namespace(resource), "svc")
+    settings = zookeeper.get("config")
+    keys = STRIMZI_DEFAULTS | {key: _scalar(settings, key) for key in (settings.keys if settings is not None else ())}
+    fixed = {line.partition("=")[0] for line in STRIMZI}
+    lines = [*STRIMZI, *(f"{key}={value}" for key, value in keys.items() if key not in fixed)]
+    sids = _sids(given)
+    lines += [f"server.{sid}={hosts.host(sid - 1)}:2888:3888:participant;127.0.0.1:12181" for sid in sids]
+    how = f"spec.zookeeper.replicas is {len(sids)}; the id of a pod is its ordinal plus one"
+    return _state(path, f"Kafka {name} (Strimzi) in {resource.file}: {how}", lines, sids, Operator.STRIMZI, hosts)
+
+
+def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
+    """The state of a ZookeeperCluster of pravega's operator. Raises ConfigError."""
+    name, given = _name(resource), resource.get("spec.replicas")
+    offset = next((each for each in variables(resource.get("spec.pod.env")) if each.name == "OFFSET"), None)
+    first = 1 if offset is None else offset.place.number(quoted=True)
+    sids = range(first, first + 3) if given is None else _sids(given, first)
+    domain = resource.get("spec.kubernetesClusterDomain")
+    hosts = PodHosts(
+        name, f"{name}-headless", _namespace(resource), f"svc.{'cluster.local' if domain is None else domain.text}"
+    )
+    ports = {key: _port(resource, key, default) for key, default in PORTS.items()}
+    lines = [*PRAVEGA, *_pravega_keys(resource.get("spec.config"))]
+    address = f"{ports['quorum']}:{ports['leader-election']}:participant;{ports['client']}"
+    lines += [f"server.{sid}={hosts.host(sid - first)}:{address}" for sid in sids]
+    counted = "replicas is not in it, and the operator's default is 3" if given is None else f"replicas is {len(sids)}"
+    how = f"{counted}; the id of a pod is its ordinal plus {first}"
+    return _state(path, f"ZookeeperCluster {name} in {resource.file}: {how}", lines, sids, Operator.PRAVEGA, hosts)
+
+
+PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
+
+
+def _port(resource: YamlValue, name: str, default: int) -> int:
+    listed = resource.get("spec.ports")
+    for each in listed.items if listed is not None else ():
+        called, port = each.get("name"), each.get("containerPort")
+        if called is not None and called.text == name and port is not None:
+            return port.number()
+    return default
+
+
+def _pravega_keys(config: YamlValue | None) -> Iterator[str]:
+    """The lines for `spec.config`; a value of 0 means the default, as in Go."""
+    given = {key: _scalar(config, key) for key in PRAVEGA_VALUES}
+    values = {key: value if given[key] in ("", "0") else given[key] for key, value in PRAVEGA_VALUES.items()}
+    ticks = config.get("tickTime") if config is not None else None
+    tick = ticks.number() if ticks is not None and ticks.number() else int(PRAVEGA_DEFAULTS["tickTime"])
+    for key, value in values.items():
+        yield f"{AUTOPURGE.get(key, key)}={value or tick * TICKS[key]}"
+    more = config.get("additionalConfig") if config is not None else None
+    for key in more.keys if more is not None else ():
+        yield f"{key}={_scalar(more, key)}"
+
+
+def _scalar(settings: YamlValue | None, key: str) -> str:
+    value = settings.child(key) if settings is not None else None
+    return "" if value is None or value.is_null else value.text
+
+
+def _sids(given: YamlValue, first: int = 1) -> range:
+    count = given.number()
+    if not 1 <= count <= MOST:
+        raise given.error(f"{count} servers", f"write a number from 1 to {MOST}")
+    return range(first, first + count)
+
+
+def _name(resource: YamlValue) -> str:
+    name = resource.get("metadata.name")
+    if name is None:
+        raise resource.error("metadata.name is missing", "write the name of the resource")
+    return name.text
+
+
+def _namespace(resource: YamlValue) -> str:
+    namespace = resource.get("metadata.namespace")
+    return NAMESPACE if namespace is None else namespace.text
+
+
+def _state(path: str, taken: str, lines: list[str], sids: range, operator: Operator, hosts: PodHosts) -> Folder:
+    text = "\n".join(lines) + "\n"
+    texts = [ServerText(sid, path, text, written=False) for sid in sids]
+    return state_of(path, texts, [taken], working=WayOfWorking(operator=operator), hosts=hosts)

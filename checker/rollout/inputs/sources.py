@@ -1,0 +1,106 @@
+"""Recognises the kind of an input of the planner, and reads it.
+
+    a folder with zoo.cfg files, or one such file       folders
+    a YAML file, or a folder with YAML files            helm, manifests, operators, by its content
+    HOST:PORT,HOST:PORT,...                             live
+
+A path that exists is never taken as addresses. A folder with zoo.cfg files in it is one of these, whatever else it has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from checker.printable import on_a_line
+from checker.rollout.inputs.documents import YamlValue, input_error, read_documents
+from checker.rollout.inputs.folders import Folder, read_folder, read_mixed_folder
+from checker.rollout.inputs.helm import read_values
+from checker.rollout.inputs.live import is_live, read_live
+from checker.rollout.inputs.manifests import read_manifests
+from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
+
+YAML = (".yaml", ".yml", ".json")
+RENDERED = "name its values file, or the rendered manifests: helm template ... > rendered.yaml"
+KUSTOMIZED = "give the result: kubectl kustomize DIR > rendered.yaml"
+
+
+def read_input(text: str) -> Folder:
+    """The state that an input describes. Raises ConfigError."""
+    path = Path(text)
+    if _exists(path):
+        return _of_yaml(path) if _is_yaml(path) else read_folder(path)
+    return read_live(text) if is_live(text) else read_folder(path)
+
+
+def read_mixed_input(text: str) -> Folder:
+    """The state of an ensemble during a roll-out: its servers may have different members. Raises ConfigError."""
+    path = Path(text)
+    if _exists(path):
+        return _of_yaml(path) if _is_yaml(path) else read_mixed_folder(path)
+    return read_live(text, together=False) if is_live(text) else read_mixed_folder(path)
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a path. Raises ConfigError if no file can have this name."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        if is_live(str(path)):
+            return False
+        right = "name a folder, a file, or addresses such as zk1:2181,zk2:2181"
+        raise input_error(on_a_line(str(path)[:80]), "no file can have this name", right) from None
+
+
+def _is_yaml(path: Path) -> bool:
+    if path.is_file():
+        return path.suffix in YAML
+    has_cfg = any(path.glob("*.cfg")) or any(path.glob("*/zoo.cfg"))
+    return not has_cfg and bool(_files(path))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.iterdir() if each.suffix in YAML and each.is_file())
+
+
+def _of_yaml(path: Path) -> Folder:
+    """The state in a YAML file, or in the YAML files of a folder. Raises ConfigError."""
+    if path.is_dir() and (path / "Chart.yaml").is_file():
+        raise input_error(str(path), "this is the folder of a chart", RENDERED)
+    documents = [each for file in (_files(path) if path.is_dir() else [path]) for each in read_documents(file)]
+    if not documents:
+        raise input_error(str(path), "there is nothing in it", "name a file with values or manifests")
+    resources = [item for each in documents if _kind(each) for item in _items(each)]
+    if resources:
+        return _of_resources(resources, str(path))
+    if len(documents) > 1:
+        files = ", ".join(dict.fromkeys(Path(each.file).name for each in documents))
+        what = f"there are {len(documents)} documents without a kind ({files})"
+        raise input_error(str(path), what, "name one values file, or manifests")
+    if not documents[0].is_mapping:
+        raise documents[0].error("a map of keys is expected", "name a file with values or manifests")
+    return read_values(documents[0], str(path))
+
+
+def _kind(value: YamlValue) -> str:
+    kind = value.get("kind") if value.is_mapping else None
+    version = value.get("apiVersion") if value.is_mapping else None
+    return kind.text if kind is not None and version is not None else ""
+
+
+def _items(value: YamlValue) -> list[YamlValue]:
+    """The resources of a list (`kubectl get -o yaml`), or the resource itself."""
+    items = value.get("items") if _kind(value).endswith("List") else None
+    return [value] if items is None else items.items
+
+
+def _of_resources(resources: list[YamlValue], path: str) -> Folder:
+    for each in resources:
+        if _kind(each) == "Kustomization":
+            raise each.error("this is a kustomization", KUSTOMIZED)
+    own = [each for each in resources if _kind(each) in ("Kafka", "ZookeeperCluster")]
+    if len(own) > 1:
+        names = ", ".join(f"{_kind(each)} in line {each.line}" for each in own)
+        raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
+    if own:
+        return read_kafka(own[0], path) if _kind(own[0]) == "Kafka" else read_zookeeper_cluster(own[0], path)
+    return read_manifests(resources, path)

@@ -1,0 +1,100 @@
+"""The way of working of a platform: how it starts and restarts servers, as far as an input states it.
+
+The values are those of Kubernetes: `podManagementPolicy` and `updateStrategy` of a StatefulSet. Operators for
+ZooKeeper do a part of the work themselves, and `operator` names such an operator.
+
+Sources: Kubernetes, "StatefulSets": Pod Management Policies, Update Strategies, Partitions; Strimzi, `ZooKeeperRoller`
+and `ZookeeperScaler`; pravega/zookeeper-operator, `MakeStatefulSet`, `zookeeperStart.sh`, `zookeeperReady.sh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class PodManagement(Enum):
+    """How a StatefulSet starts pods and removes them: in order, or all together."""
+
+    ORDERED_READY = "OrderedReady"
+    PARALLEL = "Parallel"
+
+
+class UpdateStrategy(Enum):
+    """What happens to running pods if the template of a StatefulSet changes."""
+
+    ROLLING_UPDATE = "RollingUpdate"
+    ON_DELETE = "OnDelete"
+
+
+class Operator(Enum):
+    """A program that restarts servers, and changes the membership, in its own way."""
+
+    STRIMZI = "Strimzi"
+    PRAVEGA = "pravega zookeeper-operator"
+
+
+STARTS = {
+    PodManagement.ORDERED_READY: "new pods start one by one, each when the one before is ready",
+    PodManagement.PARALLEL: "all new pods start at once",
+}
+RESTARTS = {
+    UpdateStrategy.ROLLING_UPDATE: (
+        "running pods are restarted one by one, the highest ordinal first, each when the one before is ready"
+    ),
+    UpdateStrategy.ON_DELETE: "a running pod has its new configuration only after somebody has deleted it",
+}
+OPERATORS = {
+    Operator.STRIMZI: (
+        "the Strimzi operator restarts the pods one by one, the leader last, and changes the membership by `reconfig`, "
+        "one server after the other"
+    ),
+    Operator.PRAVEGA: (
+        "a new pod adds itself as an observer by `reconfig`, and becomes a voter when it is ready; the StatefulSet is "
+        "OrderedReady"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class WayOfWorking:
+    """The way of working; a value is None if the input does not state it.
+
+    `assumed` are the keys whose value is the default of the platform. A rolling update restarts the pods from the
+    ordinal `partition` on.
+    """
+
+    pods: PodManagement | None = None
+    updates: UpdateStrategy | None = None
+    partition: int = 0
+    operator: Operator | None = None
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The way of working in words; empty if nothing is known of it."""
+        parts = [OPERATORS[self.operator]] if self.operator is not None else list(self._of_stateful_set())
+        return "way of working: " + "; ".join(parts) if parts else ""
+
+    def _of_stateful_set(self) -> Iterator[str]:
+        if self.pods is not None:
+            yield f"{STARTS[self.pods]} (podManagementPolicy {self.pods.value}{self._default('podManagementPolicy')})"
+        if self.updates is not None:
+            yield f"{RESTARTS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
+        if self.partition:
+            yield f"pods below ordinal {self.partition} are not restarted (partition {self.partition})"
+
+    def _default(self, key: str) -> str:
+        return ", the default" if key in self.assumed else ""
+
+    @property
+    def data(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {
+            "podManagementPolicy": self.pods and self.pods.value,
+            "updateStrategy": self.updates and self.updates.value,
+            "partition": self.partition,
+            "operator": self.operator and self.operator.value,
+            "assumed": list(self.assumed),
+        }

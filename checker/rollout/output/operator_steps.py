@@ -1,0 +1,138 @@
+"""The steps for the operator: the file of each server, the command that waits, the service meanwhile.
+
+Rules of this module: it judges nothing. A command that it prints only reads.
+"""
+
+from __future__ import annotations
+
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import Order, StageAssessment
+from checker.rollout.output.recommendation import changes
+from checker.rollout.output.sentences import verdict_of, who_looks
+from checker.rollout.runs import SafetyVerdict
+from checker.rollout.stages import ConfigState, Stage, one_at_a_time
+from checker.rollout.steps import START, STOP, ServerStep, quorum_without, unwaited
+from spec.quorum import Sid
+from spec.quorum.addresses import WILDCARDS
+
+
+def steps(plan: Plan) -> list[str]:
+    """The section with the steps for the operator."""
+    lines = _instead(plan) if plan.outcome_with_disks is SafetyVerdict.UNSAFE else _forward(plan)
+    if plan.back is None or not plan.back.orders:
+        return lines
+    lines += ["", f"## The way back: {verdict_of(plan.back)}", ""]
+    if plan.back.outcome_with_disks is SafetyVerdict.UNSAFE:
+        return [*lines, "No order that was tried is safe: see what goes wrong."]
+    return [*lines, *_of_stage(plan, plan.back)]
+
+
+def _forward(plan: Plan) -> list[str]:
+    any_step = any(order.steps for part in plan.advised for order in part.orders)
+    if not any_step or not any(part.stage.remaining for part in plan.advised):
+        return ["## The steps", "", "There is nothing to do: every server has its new file."]
+    title = "## The steps" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
+    lines = [title, "", BEFORE]
+    if any(part.stage.changed_roles for part in plan.advised):
+        lines += ["", FILES_AT_THEIR_STEP]
+    for number, part in enumerate(plan.advised, start=1):
+        if len(plan.advised) > 1:
+            lines += ["", f"### Stage {number} of {len(plan.advised)}: {changes(part.stage)}"]
+        lines += ["", *_of_stage(plan, part)]
+    return lines
+
+
+BEFORE = (
+    "Each command waits until its server serves: a server answers `srvr` with a `Mode:` only then. Do the next step "
+    "when the command has ended. If it has not ended after some minutes, see *If a step fails*."
+)
+FILES_AT_THEIR_STEP = (
+    "Copy a new file to a server at the step of that server, and not earlier: a server that crashes before its step "
+    "must come back with its old file."
+)
+ELECTION = "It leads, so an election follows: no service for a few seconds (seen on real servers: at most 4.1 s)."
+
+
+def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
+    """The steps for each server that may lead when the stage begins."""
+    lines: list[str] = []
+    if not part.stage.new.given:
+        lines += [*_members(part.stage), ""]
+    orders = part.orders
+    if len(orders) > 1 and len({order.steps for order in orders}) > 1:
+        lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
+    lines += [f"{n}. {_instruction(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
+    others = [order for order in orders[1:] if order.steps != orders[0].steps]
+    if others:
+        same = "If another server leads, the same steps in another order:"
+        lines += ["", same, "", "| leads now | order |", "| --- | --- |"]
+    for order in others:
+        unjudged = "" if order.explored or part.proved else " (not judged)"
+        lines.append(f"| {order.leader} | {_with_waits(order)}{unjudged} |")
+    return lines
+
+
+def _members(stage: Stage) -> list[str]:
+    """The lines of a file that lies between the two folders."""
+    name = f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
+    texts = [text for each, text in stage.new.texts.items() if "server." in text]
+    lines = [line for line in texts[0].splitlines() if line.lstrip().startswith("server.")]
+    head = f"`{name}` is each server's own file, with these lines in the place of its `server.N` lines"
+    return [f"{head} (`--stages DIR` writes the files):", "", "```", *lines, "```"]
+
+
+def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
+    service = _service(plan, part, order, step)
+    if step.action == STOP:
+        return f"**Stop server {step.sid}** for good.{service}"
+    new = part.stage.new
+    file = f"`{new.servers[step.sid].origin if new.given else new.files[step.sid]}`"
+    what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}"
+    if step.sid in part.stage.moved:
+        hosts = " or ".join(f"`{host}`" for host in sorted(new.hosts(step.sid)))
+        disk = "its disk (`dataDir` and `dataLogDir`)"
+        what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
+    if step.wait:
+        return f"**{what}.{service} Wait:\n   `{_wait(new, step.sid)}`"
+    vain = next((result for result in order.vain if result.stuck == step.sid), None)
+    who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
+    return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{service}"
+
+
+def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
+    """The service while a step is done, after a space; empty if it simply goes on."""
+    if not quorum_without(part.stage, order.steps, step, plan.request.down):
+        until = "the next server is back" if step.action == STOP else "it is back"
+        return f" **Without it no quorum runs**: no service until {until}."
+    return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
+
+
+def _wait(new: ConfigState, sid: Sid) -> str:
+    """A command that ends when a server serves in its new role."""
+    client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
+    host, port = hosts[0] if hosts else "HOST", client.port if client is not None else 2181
+    mode = "observer" if sid in new.view.observers else "(leader|follower)"
+    mode = "standalone" if new.view.standalone else mode
+    return f"until echo srvr | nc {host} {port} | grep -Eq 'Mode: {mode}'; do sleep 1; done"
+
+
+def _with_waits(order: Order) -> str:
+    """The steps in a row, each with its action, where servers are stopped for good too."""
+    verbs = any(step.action == STOP for step in order.steps)
+    vain = set(unwaited(order.steps))
+    steps = ((step if verbs else step.sid, step.sid in vain) for step in order.steps)
+    return ", ".join(f"{step}{' (do not wait for it)' if in_vain else ''}" for step, in_vain in steps)
+
+
+def _instead(plan: Plan) -> list[str]:
+    """An alternative that may be safe if the requested change is not."""
+    parts = one_at_a_time(plan.request.old, plan.request.new)
+    lines = ["## What to do instead", ""]
+    if plan.request.order is None:
+        return [*lines, "No order that was tried is safe, and there is no smaller step to take."]
+    if parts:
+        lines += ["One server at a time, the leader last in each stage:", ""]
+        lines += [*(f"{number}. {changes(part)}" for number, part in enumerate(parts, start=1)), ""]
+    command = f"`python -m checker rollout --from {plan.request.old.path} --to {plan.request.new.path}`"
+    what = "plans each stage and judges it" if parts else "tries other orders"
+    return [*lines, f"{command}, without `--order`, {what}."]

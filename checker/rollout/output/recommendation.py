@@ -1,0 +1,225 @@
+"""The recommendation for an operator: the first line of the answer, and the reasons in the words of ZooKeeper's manual.
+
+    recommendation      one imperative sentence: do it so, or do not do it
+    changes             a stage in imperative words: `add servers 4 and 5`
+    summary             a row for each stage: the verdict, and its basis
+
+Rules of this module:
+
+- It judges nothing. No word of model checking stands here except those that `BASIS` explains.
+- A verdict of SAFE stands beside its basis: proved, or explored to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
+from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.output.sentences import clause, order_words
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import Question
+from checker.rollout.stages import Stage
+from checker.rollout.steps import RESTART, START, STOP
+from spec.quorum import Sid
+
+HAZARD_NAMES = {
+    DiskHazard.EMPTY: "an empty disk",
+    DiskHazard.STALE: "a disk of an earlier time",
+    DiskHazard.FOREIGN: "a disk of another cluster",
+}
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+VERBS = {START: "start", RESTART: "restart", STOP: "stop"}
+
+
+def recommendation(plan: Plan) -> str:
+    """The first line of the answer, without a full stop."""
+    if plan.back is not None:
+        return _after_an_interruption(plan)
+    change = changes(plan.direct.stage)
+    match plan.outcome:
+        case SafetyVerdict.SAFE if plan.left_out:
+            return f"This order is safe as far as it goes, but it is not the whole change: {_order(plan)}"
+        case SafetyVerdict.SAFE if plan.stages:
+            return f"Do it in {_number(len(plan.stages))} stages: {', then '.join(_each(plan.stages))}"
+        case SafetyVerdict.SAFE if plan.request.order is not None:
+            stop = any(order.vain for order in plan.direct.orders)
+            return f"This order is safe{', but do not wait after every step' if stop else ''}: {_order(plan)}"
+        case SafetyVerdict.SAFE if not plan.direct.stage.remaining:
+            return "There is nothing to do: the two states are equal"
+        case SafetyVerdict.SAFE if plan.direct.unchanged:
+            return "Restart the servers one by one: nothing changes for the ensemble"
+        case SafetyVerdict.SAFE:
+            return f"{_capital(change)} in one go: {_in_one_go(plan.direct)}"
+        case SafetyVerdict.STALLS:
+            return f"Do not {change} in this way: it comes to a stop"
+        case SafetyVerdict.OPEN:
+            moved = plan.outcome_with_disks is SafetyVerdict.SAFE
+            if moved:
+                return f"Move the disks, then {change}; without the disks it is not decided"
+            return f"Not decided: do not {change} on the strength of this answer"
+    if plan.request.disks and all(_is_safe_but_for_disks(part) for part in plan.advised):
+        return f"Do not start {_with_disks(plan)}: an acknowledged write can be lost"
+    if plan.outcome_with_disks is SafetyVerdict.SAFE:
+        return f"Move the disks, then {change}; with an empty disk an acknowledged write can be lost"
+    what = "use this order" if plan.request.order is not None else f"{change} in one go"
+    finding = worst_finding(plan.advised)
+    return f"Do not {what}" + (f": {clause(finding)}" if finding is not None else "")
+
+
+def _is_safe_but_for_disks(part: StageAssessment) -> bool:
+    return all(
+        answer.outcome is not SafetyVerdict.UNSAFE
+        for question, _, answer in part.answers
+        if question is not Question.GIVEN_DISKS
+    )
+
+
+def _with_disks(plan: Plan) -> str:
+    return listed(f"server {sid} with {HAZARD_NAMES[kind]}" for sid, kind in sorted(plan.request.disks.items()))
+
+
+def _after_an_interruption(plan: Plan) -> str:
+    assert plan.back is not None
+    on, back = plan.direct.outcome is SafetyVerdict.SAFE, plan.back.outcome is SafetyVerdict.SAFE
+    if not plan.direct.stage.remaining:
+        return "There is nothing left to do: every server has its new file"
+    if on:
+        return "Go on with the roll-out" + (", or go back: both are safe" if back else "; the way back is not safe")
+    if plan.direct.outcome is SafetyVerdict.UNSAFE:
+        return "Do not go on" + (": go back" if back else ", and do not go back, without further measures")
+    return "Go back: the way on is not decided" if back else "Not decided: change nothing yet"
+
+
+def _order(plan: Plan) -> str:
+    return order_words(plan.direct.orders[0])
+
+
+def _each(stages: Iterable[StageAssessment]) -> Iterator[str]:
+    return (changes(part.stage) for part in stages)
+
+
+def _in_one_go(assessment: StageAssessment) -> str:
+    """The steps of the first order, each action named once for the servers that follow each other."""
+    order = assessment.orders[0]
+    groups = [
+        (action, [step.sid for step in steps]) for action, steps in groupby(order.steps, lambda step: step.action)
+    ]
+    return ", then ".join(f"{VERBS[action]} {listed(sids)}{_last(order, sids)}" for action, sids in groups)
+
+
+def _last(order: Order, sids: list[Sid]) -> str:
+    return " (the leader last)" if len(sids) > 1 and sids[-1] == order.leader else ""
+
+
+def worst_finding(parts: Iterable[StageAssessment]) -> RunResult | None:
+    """The finding that a reader should see: the one with the fewest faults."""
+    found = [
+        answer.finding
+        for part in parts
+        for _, _, answer in part.answers
+        if answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.reason is Reason.FOUND
+    ]
+    return min(found, key=lambda each: sum(each.spec.faults.values()), default=None)
+
+
+def changes(stage: Stage) -> str:
+    """A stage in imperative words."""
+    old, new = stage.old.view, stage.new.view
+    added, removed = new.members - old.members, old.members - new.members
+    if len(added) == len(removed) == 1:
+        parts = [f"replace server {min(removed)} by server {min(added)}"]
+    else:
+        parts = [f"{verb} {servers(sids)}" for verb, sids in (("add", added), ("remove", removed)) if sids]
+    for role, sids in (("voter", old.observers & new.voters), ("observer", old.voters & new.observers)):
+        if sids:
+            article = "an" if role == "observer" else "a"
+            parts.append(f"make {servers(sids)} {f'{article} {role}' if len(sids) == 1 else f'{role}s'}")
+    moved = frozenset(stage.moved) & new.members
+    if moved:
+        parts.append(f"move {servers(moved)} to {'another host' if len(moved) == 1 else 'other hosts'}")
+    if rest := frozenset(stage.readdressed) - moved:
+        parts.append(f"change the {'address' if len(rest) == 1 else 'addresses'} of {servers(rest)}")
+    if old.voters == new.voters and old.quorums != new.quorums:
+        parts.append("change groups or weights")
+    return " and ".join(parts) or "change these files"
+
+
+def servers(sids: Iterable[Sid]) -> str:
+    """`server 4`, or `servers 4 and 5`."""
+    given = sorted(sids)
+    return f"server{'s' * (len(given) > 1)} {listed(given)}"
+
+
+def listed(items: Iterable[object]) -> str:
+    """`4`, `4 and 5`, or `4, 5 and 6`."""
+    *first, last = map(str, items)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _number(count: int) -> str:
+    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+
+
+# The verdicts in a table, each with its basis.
+
+
+COLUMNS = {
+    Question.ELECTION: "one leader at a time",
+    Question.COMMITS: "no acknowledged write is lost",
+    Question.EMPTY_DISK: "the same with empty disks on new hosts",
+    Question.GIVEN_DISKS: "the same with the given disks",
+    Question.HEALING: "all servers serve in the end",
+}
+BASIS = (
+    "*Proved*: by these files, any servers that may elect a leader include one with every acknowledged write, in any "
+    "order of steps and with any number of crashes and network failures. *Explored to the end*: a program has followed "
+    "every possible run within the limits that the evidence lists. Neither covers lost disks, or defects of a release."
+)
+
+
+def summary(plan: Plan) -> list[str]:
+    """A table: a row for each stage and the direct change, with a verdict and its basis for each question."""
+    rows = [(f"{number}. {changes(part.stage)}", part) for number, part in enumerate(plan.stages, start=1)]
+    direct = "the order above" if plan.request.order is not None else "the rest" if plan.back else "in one go"
+    rows = [*rows, (direct, plan.direct), *([("the way back", plan.back)] if plan.back is not None else [])]
+    questions = [each for each in COLUMNS if any(each in part.questions for _, part in rows)]
+    head = " | ".join(("", *(COLUMNS[each] for each in questions)))
+    lines = [f"|{head} |", "| --- " * (len(questions) + 1) + "|"]
+    for name, part in rows:
+        cells = [_cell(part, each) if each in part.questions else "not asked" for each in questions]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, "", BASIS]
+
+
+def _cell(part: StageAssessment, question: Question) -> str:
+    """The verdict on a question: without faults and, where they were asked for, with them."""
+    faults = f"{part.faults} fault{'s' * (part.faults > 1)}"
+    plain, faulty = (part.answer(question, faulty=each) for each in (False, True))
+    same = (plain.outcome, plain.reason) == (faulty.outcome, faulty.reason)
+    if not part.faults or same or plain.outcome is SafetyVerdict.UNSAFE:
+        return verdict_words(plain)
+    return f"{verdict_words(plain)}; with {faults}: {verdict_words(faulty)}"
+
+
+def verdict_words(answer: QuestionAnswer) -> str:
+    """A verdict with its basis."""
+    match answer.outcome:
+        case SafetyVerdict.UNSAFE:
+            return "**no**"
+        case SafetyVerdict.STALLS:
+            return "**stops before**"
+        case SafetyVerdict.OPEN:
+            return "not explored" if answer.reason in (Reason.UNSAFE_ALREADY, Reason.NOT_DEMANDED) else "not decided"
+    match answer.reason:
+        case Reason.PROVED:
+            return "yes, proved"
+        case Reason.UNCHANGED:
+            return "yes, as before the change"
+    return "yes, explored to the end"

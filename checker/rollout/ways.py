@@ -1,0 +1,116 @@
+"""Ways of working: the order and the waits with which a person or a platform carries out a change of files.
+
+    ONE_BY_ONE  one server after the other; each step waits until the server serves again
+    NO_WAIT     the same order, without waits
+    PARALLEL    all new servers start at once; the others are restarted one by one, with waits
+    STOP_ALL    every server is stopped, then every server of the new state is started with its new file, without waits
+    CONTROLLER  new servers ascending, servers that go descending, then restarts from the highest id down, with waits
+
+Rules of this module:
+
+- A controller has the new files ready everywhere at once, and restarts a server that is not ready. So a server that
+  crashes may come back with its new file before its turn, and this way is judged with at least one crash.
+- Fewer waits allow more runs: a run of one way is also a run of another one that has the same actions and no further
+  wait.
+- A proof about quorums covers every way in which no server that may have acknowledged as an observer counts as a voter.
+  A promoted server that is not waited for may have the epoch of a leader on its disk without that leader's
+  transactions. So a proof covers its promotion only if the next step waits for it.
+
+Sources: Kubernetes, "StatefulSets" (Pod Management Policies, Rolling Updates) and `defaultStatefulSetControl`;
+ZooKeeper's `Learner.syncWithLeader`, which writes currentEpoch with NEWLEADER.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from checker.rollout.inputs.working import PodManagement, UpdateStrategy, WayOfWorking
+from checker.rollout.stages import Stage
+from checker.rollout.steps import RESTART, START, STOP, OrderError, ServerStep, Steps, counts_an_observer, unwaited
+from spec.quorum import Sid
+
+
+class Way(Enum):
+    """A way of working, by its name on the command line."""
+
+    ONE_BY_ONE = "one-by-one"
+    NO_WAIT = "no-wait"
+    PARALLEL = "parallel"
+    STOP_ALL = "stop-all"
+    CONTROLLER = "controller"
+
+    @property
+    def has_one_order(self) -> bool:
+        """Whether the way itself fixes the order of its steps."""
+        return self in (Way.STOP_ALL, Way.CONTROLLER)
+
+
+WAY_WORDS = {
+    Way.ONE_BY_ONE: "one server after the other, waiting after each",
+    Way.NO_WAIT: "one server after the other, without waiting",
+    Way.PARALLEL: "all new servers at once, then restarts one by one, waiting after each",
+    Way.STOP_ALL: "everything is stopped, then everything is started",
+    Way.CONTROLLER: "a rolling update of a StatefulSet: new servers first, then restarts from the highest id down",
+}
+"""Each way in words."""
+
+
+def way_of(working: WayOfWorking | None) -> Way | None:
+    """The way in which a platform works; None if nothing that is known here says it."""
+    if working is None or working.operator is not None or working.updates is not UpdateStrategy.ROLLING_UPDATE:
+        return None
+    return Way.PARALLEL if working.pods is PodManagement.PARALLEL else Way.CONTROLLER
+
+
+def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Sid] = frozenset()) -> Steps:
+    """The steps of a way, from those of one server after the other. Servers that are `down` have no step."""
+    if way is Way.STOP_ALL:
+        return _all_stopped(stage, leader, down)
+    if way is Way.CONTROLLER:
+        return _rolling_update(stage, down)
+    if way is Way.PARALLEL:
+        steps = (*(each for each in steps if each.action == START), *(each for each in steps if each.action != START))
+    return with_waits(way, steps)
+
+
+def with_waits(way: Way, steps: Steps) -> Steps:
+    """The same order with the waits of a way. Raises OrderError for a way that has an order of its own."""
+    if way.has_one_order:
+        raise OrderError(f"--how {way.value} has an order of its own; leave out --order, or take another way")
+    if way is Way.ONE_BY_ONE:
+        return steps
+    return tuple(replace(each, wait=each.wait and way is Way.PARALLEL and each.action != START) for each in steps)
+
+
+def _all_stopped(stage: Stage, leader: Sid, down: frozenset[Sid]) -> Steps:
+    """All running servers are stopped, the leader last; then all servers of the new state start, ascending."""
+    running = sorted(stage.running - down, key=lambda sid: (sid == leader, sid))
+    stopped = (ServerStep(STOP, sid, wait=False) for sid in running)
+    return (*stopped, *(ServerStep(START, sid, wait=False) for sid in sorted(stage.new.members - down)))
+
+
+def _rolling_update(stage: Stage, down: frozenset[Sid]) -> Steps:
+    started = [ServerStep(START, sid) for sid in stage.added]
+    stopped = [ServerStep(STOP, sid, wait=False) for sid in reversed(stage.removed)]
+    restarted = [ServerStep(RESTART, sid) for sid in reversed(stage.restarted)]
+    return tuple(step for step in (*started, *stopped, *restarted) if step.sid not in down)
+
+
+def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
+    """Whether a proof that all quorums meet covers these steps: no server counts as a voter that acknowledges as none.
+
+    With a controller any server may come back with its new file early, so no change of roles is covered.
+    """
+    if not stage.changed_roles:
+        return True
+    promoted = stage.old.view.observers & stage.new.view.voters
+    if way is Way.CONTROLLER or promoted.intersection(unwaited(steps)):
+        return False
+    return not counts_an_observer(stage, steps, down)
+
+
+def covers_runs(steps: Steps, others: Steps) -> bool:
+    """Whether every run of `others` is a run of `steps`: the same actions, and no wait that `others` lacks."""
+    same = [(each.action, each.sid) for each in steps] == [(each.action, each.sid) for each in others]
+    return same and all(other.wait or not own.wait for own, other in zip(steps, others, strict=True))

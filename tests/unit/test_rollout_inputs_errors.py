@@ -1,0 +1,192 @@
+"""Bad inputs of the planner: each is one clear error with its file, its line, what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from checker.rollout.inputs.documents import LARGEST
+from checker.rollout.inputs.sources import read_input
+from spec.config import ConfigError
+
+SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
+STATEFUL_SET = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: zk}
+spec:
+  replicas: 3
+  serviceName: zk
+  template:
+    spec:
+      containers:
+      - name: zookeeper
+        image: zookeeper:3.9
+        env: [{name: ZOO_SERVERS, value: "server.1=a:2888:3888;2181 server.2=b:2888:3888;2181"}]
+"""
+
+BAD = {
+    "not YAML": ("replicaCount: [3\n", 2, "invalid YAML", "see the line"),
+    "a template": (
+        "a: 1\nspec:\n  replicas: {{ .Values.n }}\n  x: {{- if }}\n",
+        3,
+        "template of a chart",
+        "helm template",
+    ),
+    "a template in a value": ("replicaCount: '{{ .Values.n }}'\n", 1, "template that nothing", "helm template"),
+    "an unknown chart": ("image: nginx\nport: 80\n", 1, "of no chart that is known", "replicaCount: 3"),
+    "an empty file": ("# nothing\n", 0, "nothing in it", "values or manifests"),
+    "a list": ("- 1\n- 2\n", 1, "a map of keys", "values or manifests"),
+    "a word for a number": ("replicaCount: three\n", 1, "'three' is not a number", "in digits"),
+    "no servers": ("replicaCount: 0\n", 1, "0 servers", "1 to 255"),
+    "a key written twice": ("replicaCount: 3\na: 1\nreplicaCount: 5\n", 3, "written twice", "see line 1"),
+    "an unknown policy": ("replicaCount: 3\npodManagementPolicy: parallel\n", 2, "unknown", "did you mean Parallel"),
+    "zoo.cfg elsewhere": ("replicaCount: 3\nexistingConfigmap: zk-cfg\n", 2, "in the ConfigMap zk-cfg", "rendered"),
+    "a zoo.cfg without servers": (
+        *("replicaCount: 3\nconfiguration: |\n  tickTime=2000\n", 2),
+        *("has no server.N line", "write the server.N lines"),
+    ),
+    "a zoo.cfg with too few servers": (
+        *("replicaCount: 3\nconfiguration: |\n  server.1=a:2888:3888\n  server.2=b:2888:3888\n", 2),
+        *("there are 3 pods, and the list of servers (1, 2) lacks server 3", "list every server"),
+    ),
+    "a part that is off": (
+        *("zookeeper:\n  enabled: false\n  replicaCount: 3\n", 2),
+        *("switched off", "switched on"),
+    ),
+    "a bad list of servers": (
+        "replicaCount: 1\nzooServers: 'zk-0:2888'\n",
+        2,
+        "'zk-0:2888' is no server",
+        "2888:3888::1",
+    ),
+    "no StatefulSet": ("apiVersion: v1\nkind: Service\n", 0, "no StatefulSet of ZooKeeper in it, only Service", "give"),
+    "a kustomization": (
+        *("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n", 1),
+        *("kustomization", "kubectl kustomize"),
+    ),
+    "fewer servers than pods": (
+        STATEFUL_SET,
+        5,
+        "there are 3 pods, and the list of servers (1, 2) lacks",
+        "list every",
+    ),
+    "quoted replicas": (STATEFUL_SET.replace("replicas: 3", "replicas: '3'"), 5, "not a number", "without quotes"),
+    "no pods": (STATEFUL_SET.replace("replicas: 3", "replicas: 0"), 5, "there is no pod", "number of servers"),
+    "ordinals": (
+        STATEFUL_SET.replace("  replicas: 3", "  ordinals: {start: 1}\n  replicas: 2"),
+        *(5, "do not begin at 0", "leave ordinals out"),
+    ),
+    "no servers anywhere": (
+        STATEFUL_SET.replace("ZOO_SERVERS", "OTHER"),
+        *(10, "StatefulSet/zk: no variable and no flag states the servers", "set ZOO_SERVERS"),
+    ),
+    "no server": (STATEFUL_SET.replace("server.2=b", "server.2 = b"), 12, "'server.2' is no server", "server.1=HOST"),
+    "one id twice": (STATEFUL_SET.replace("server.2", "server.1"), 12, "server 1 is in it twice", "each id once"),
+    "one id for all pods": (
+        STATEFUL_SET.replace("replicas: 3", "replicas: 2").replace("env: [", "env: [{name: ZOO_MY_ID, value: '1'}, "),
+        *(12, "ZOO_MY_ID is 1 for each of 2 pods", "derive it from the ordinal"),
+    ),
+    "a variable from a ConfigMap that is not given": (
+        STATEFUL_SET.replace(
+            'value: "server.1=a:2888:3888;2181 server.2=b:2888:3888;2181"',
+            "valueFrom: {configMapKeyRef: {name: zk-env, key: servers}}",
+        ),
+        *(12, "ZOO_SERVERS is in the ConfigMap zk-env, key servers, which is not in the input", "add this ConfigMap"),
+    ),
+    "a reference to a variable that is not set": (
+        STATEFUL_SET.replace("=a:", "=$(HOST):"),
+        *(12, "$(HOST) is not set", "write its value out"),
+    ),
+    "a script without a service": (
+        STATEFUL_SET.replace("ZOO_SERVERS", "ZK_REPLICAS").replace("  serviceName: zk\n", ""),
+        *(11, "is not a number of servers", "such as 3"),
+    ),
+    "Kafka without ZooKeeper": (
+        *("apiVersion: kafka.strimzi.io/v1beta2\nkind: Kafka\nmetadata: {name: k}\nspec: {kafka: {replicas: 3}}\n", 1),
+        *("no spec.zookeeper", "spec.zookeeper.replicas"),
+    ),
+    "Kafka without replicas": (
+        *(
+            "apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nmetadata: {name: k}\nspec:\n  zookeeper: {config: {}}\n",
+            5,
+        ),
+        *("replicas is missing", "replicas: 3"),
+    ),
+    "a cluster without a name": (
+        *("apiVersion: zookeeper.pravega.io/v1beta1\nkind: ZookeeperCluster\nspec: {replicas: 3}\n", 1),
+        *("metadata.name is missing", "write the name"),
+    ),
+    "two values files in one": (
+        "replicaCount: 3\n---\nreplicaCount: 5\n",
+        0,
+        "2 documents without a kind",
+        "one values",
+    ),
+    "a value for a map": ("replicaCount: 3\nautopurge: 3\n", 2, "a map of keys is expected here", "below it"),
+    "nested too deep": ("[" * 4000 + "]" * 4000, 0, "nested too deep", "fewer"),
+    "a bad zoo.cfg": (
+        (SAMPLES / "config-map.yaml").read_text().replace("tickTime=2000", "tickTime=soon"),
+        *(1, "(ConfigMap zk-config, zoo.cfg)", "soon"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_input_is_one_error_with_its_place(name: str, tmp_path: Path) -> None:
+    text, line, what, right = BAD[name]
+    path = tmp_path / "input.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read_input(str(path))
+    said = str(caught.value)
+    assert said.startswith(str(path)) and "\n" not in said
+    assert what in said and right in said
+    found = re.search(r":(\d+): ", said)
+    assert (int(found[1]) if found else 0) == line
+
+
+def test_a_file_that_is_too_large_or_no_text_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "large.yaml").write_text("#" * (LARGEST + 1))
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\xfa")
+    for name, what in (
+        ("large.yaml", "the limit is 262,144; give the values or the manifests of ZooKeeper alone"),
+        ("binary.yaml", "not UTF-8"),
+    ):
+        with pytest.raises(ConfigError, match=what):
+            read_input(str(tmp_path / name))
+
+
+def test_the_folder_of_a_chart_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "Chart.yaml").write_text("name: zookeeper\n")
+    with pytest.raises(ConfigError, match="folder of a chart; name its values file"):
+        read_input(str(tmp_path))
+
+
+def test_a_mounted_config_map_must_be_given(tmp_path: Path) -> None:
+    _, _, alone = (SAMPLES / "config-map.yaml").read_text().partition("---\n")
+    (tmp_path / "set.yaml").write_text(alone)
+    with pytest.raises(ConfigError, match="in the ConfigMap zk-config, which is not in the input; add it: kubectl get"):
+        read_input(str(tmp_path / "set.yaml"))
+
+
+def test_several_workloads_must_each_state_an_id_of_their_own(tmp_path: Path) -> None:
+    text = (SAMPLES / "three-deployments.yaml").read_text()
+    for wrong, what in (
+        (text.replace('"2"', '"1"'), "is server 1, and another workload too"),
+        (
+            text.replace('- {name: ZOO_MY_ID, value: "2"}\n', ""),
+            "not each states its id",
+        ),
+    ):
+        (tmp_path / "all.yaml").write_text(wrong)
+        with pytest.raises(ConfigError, match=what):
+            read_input(str(tmp_path / "all.yaml"))
+
+
+@pytest.mark.parametrize("text", ["nowhere", "no/where.yaml", "a\0b", "x" * 5000])
+def test_a_path_that_does_not_exist_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"no file can have this name|does not exist"):
+        read_input(text)

@@ -1,0 +1,217 @@
+"""A live ensemble as an input: the answers to `conf` and `srvr`, and an error for everything that can be wrong.
+
+The servers here are sockets that give canned answers, in the form of `ConfCommand` and `StatCommand`. Real servers and
+our own node are asked in `tests/node/test_rollout_inputs.py`.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from checker.rollout.differences import Effect, differences, read_now
+from checker.rollout.inputs import live
+from checker.rollout.inputs.folders import read_folder
+from checker.rollout.inputs.live import is_live
+from checker.rollout.inputs.sources import read_input, read_mixed_input
+from spec.config import ConfigError
+
+WHITELIST = "is not executed because it is not in the whitelist.\n"
+
+
+def membership(*sids: int, version: str = "0") -> str:
+    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888:participant\n" for sid in sids)
+    return f"{lines}version={version}"
+
+
+def conf(sid: int, members: str, data: str = "/var/lib/zookeeper") -> str:
+    return (
+        f"clientPort=2181\nsecureClientPort=-1\ndataDir={data}/version-2\ndataDirSize=67\ndataLogDir={data}/version-2\n"
+        f"tickTime=2000\nmaxClientCnxns=60\nserverId={sid}\ninitLimit=10\nsyncLimit=5\nelectionAlg=3\n"
+        f"membership: \n{members}"
+    )
+
+
+def srvr(mode: str) -> str:
+    return f"Zookeeper version: 3.9.3-c26634f34490bb0ea7a09cc51e05ede3b4e320ee, built on 2024\nMode: {mode}\n"
+
+
+@contextmanager
+def serving(answers: Mapping[str, str]) -> Iterator[str]:
+    """A socket that gives these answers; yields its address. A word without an answer ends the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(answers.get(connection.recv(4).decode(), "").encode())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def server(sid: int, mode: str, members: str) -> dict[str, str]:
+    return {"conf": conf(sid, members), "srvr": srvr(mode)}
+
+
+@contextmanager
+def ensemble(*servers: Mapping[str, str]) -> Iterator[str]:
+    with ExitStack() as stack:
+        yield ",".join([stack.enter_context(serving(each)) for each in servers])
+
+
+THREE = membership(1, 2, 3)
+
+
+def test_the_state_has_the_members_the_settings_and_the_leader() -> None:
+    with ensemble(*(server(n, "leader" if n == 2 else "follower", THREE) for n in (3, 1, 2))) as addresses:
+        state = read_input(addresses)
+    assert set(state.servers) == state.view.members == {1, 2, 3}
+    assert state.leader == 2
+    config = state.servers[1].config
+    assert (config.tick_time, config.init_limit, config.sync_limit) == (2000, 10, 5)
+    assert (config.data_dir, config.data_log_dir) == ("/var/lib/zookeeper", "/var/lib/zookeeper")
+    assert not config.reconfig_enabled
+    assert [line.addresses[0].host for line in config.servers] == ["zoo1", "zoo2", "zoo3"]
+    assert any("is server 2, leader, release 3.9.3" in sentence for sentence in state.taken)
+
+
+def test_a_chroot_in_a_connect_string_is_no_part_of_the_addresses() -> None:
+    with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
+        assert read_input(f"{addresses}/kafka").leader == 1
+
+
+def test_observers_groups_and_versions_are_read() -> None:
+    lines = THREE.replace("zoo3:2888:3888:participant", "zoo3:2888:3888:observer;0.0.0.0:2181").replace(
+        "=0", "=100000000"
+    )
+    with ensemble(*(server(n, "leader" if n == 1 else "follower", lines) for n in (1, 2, 3))) as addresses:
+        state = read_input(addresses)
+    assert state.view.observers == {3}
+    assert state.servers[1].config.reconfig_enabled and state.view.version == 0x100000000
+
+
+def test_the_wildcard_in_a_servers_own_file_is_not_its_host() -> None:
+    own = {n: THREE.replace(f"zoo{n}:", "0.0.0.0:") for n in (1, 2, 3)}
+    with ensemble(*(server(n, "leader" if n == 1 else "follower", own[n]) for n in (1, 2, 3))) as addresses:
+        state = read_input(addresses)
+    assert all("0.0.0.0" not in each.text for each in state.servers.values())
+
+
+def test_a_live_ensemble_equals_its_files_as_far_as_it_states_them(tmp_path: Path) -> None:
+    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
+    head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper/\nclientPort=2181\nsnapCount=5000\n"
+    harmless = "autopurge.purgeInterval=1\nstandaloneEnabled=false\nquorumListenOnAllIPs=false\nreconfigEnabled=false\n"
+    (tmp_path / "zoo.cfg").write_text(f"{head}{harmless}{lines}")
+    with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
+        found = differences(read_input(addresses).servers, read_folder(tmp_path).servers)
+    assert {(each.key, each.old, each.effect) for each in found} == {("snapCount", "(not stated)", Effect.NOT_STATED)}
+
+
+def test_a_changed_data_directory_is_seen(tmp_path: Path) -> None:
+    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
+    (tmp_path / "zoo.cfg").write_text(f"dataDir=/elsewhere\ntickTime=2000\ninitLimit=10\nsyncLimit=5\n{lines}")
+    with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
+        found = differences(read_input(addresses).servers, read_folder(tmp_path).servers)
+    assert {(each.key, each.old, each.new, each.effect) for each in found} == {
+        ("dataDir", "/var/lib/zookeeper", "/elsewhere", Effect.DISK)
+    }
+
+
+def test_an_interrupted_roll_out_is_seen_on_the_live_ensemble(tmp_path: Path) -> None:
+    head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n"
+    for name, sids in (("old", (1, 2, 3)), ("new", (1, 2, 3, 4))):
+        (tmp_path / name).mkdir()
+        lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in sids)
+        (tmp_path / name / "zoo.cfg").write_text(head + lines)
+    four = membership(1, 2, 3, 4)
+    views = {1: four, 2: THREE, 3: THREE, 4: four}
+    with ensemble(*(server(n, "leader" if n == 2 else "follower", views[n]) for n in views)) as addresses:
+        now = read_mixed_input(addresses)
+        with pytest.raises(ConfigError, match="a change is under way; give the files before and after"):
+            read_input(addresses)
+    found = read_now(now, read_folder(tmp_path / "old"), read_folder(tmp_path / "new"))
+    assert (found.applied, found.leader) == ({1, 4}, 2)
+
+
+GOOD = server(2, "follower", THREE)
+BAD = {
+    "conf is not listed": ({**GOOD, "conf": f"conf {WHITELIST}"}, "does not execute conf", "4lw.commands.whitelist"),
+    "srvr is not listed": ({**GOOD, "srvr": f"srvr {WHITELIST}"}, "does not execute srvr", "4lw.commands.whitelist"),
+    "no leader": (
+        {**GOOD, "conf": "This ZooKeeper instance is not currently serving requests\n"},
+        *("does not serve now", "wait until it serves"),
+    ),
+    "no answer": ({}, "ended without an answer to conf", "not sent over TLS"),
+    "something else": ({"conf": "HTTP/1.1 400 Bad Request", "srvr": "?"}, "no answer of ZooKeeper", "the client port"),
+    "standalone": (
+        {"conf": "serverId=0\n", "srvr": srvr("standalone")},
+        "runs standalone, and has no membership",
+        "zoo.cfg",
+    ),
+    "the same server": (server(1, "follower", THREE), "answers as server 1, as 127.0.0.1", "load balancer"),
+    "two leaders": (server(2, "leader", THREE), "server 1 and server 2 both lead", "compare their data"),
+    "a bad line": (server(2, "follower", "server.1=zoo1\nversion=0"), "conf has the line server.1=zoo1", "client port"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_answer_that_cannot_be_used_is_one_error(name: str) -> None:
+    answers, what, right = BAD[name]
+    with ensemble(server(1, "leader", THREE), answers, server(3, "follower", THREE)) as addresses:
+        with pytest.raises(ConfigError) as caught:
+            read_input(addresses)
+        assert str(caught.value).startswith(addresses.split(",")[1])
+    assert what in str(caught.value) and right in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_every_server_that_cannot_be_reached_is_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_input("127.0.0.1:1,127.0.0.1:2")
+    lines = str(caught.value).splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["127.0.0.1:1", "127.0.0.1:2"]
+    assert all("connection refused; start the server or correct the address" in line for line in lines)
+
+
+def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ConfigError, match="no answer to conf within"):
+        read_input(f"127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_a_member_that_was_not_asked_is_named() -> None:
+    expected = r"server 3 \(zoo3\) is a member, and none of these addresses is its"
+    servers = server(1, "leader", THREE), server(2, "follower", THREE)
+    with ensemble(*servers) as addresses, pytest.raises(ConfigError, match=expected):
+        read_input(addresses)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(("zk1:2181", True), ("zk1,zk2", True), ("zk1:2181,zk2:2181/kafka", True), ("[::1]:2181", True)),
+        *(("zk1", False), ("before/", False), ("../a:b", False), ("a:b,c:d", False), ("zoo.cfg", False)),
+    ],
+)
+def test_addresses_are_recognised(text: str, expected: bool) -> None:
+    assert is_live(text) is expected
+
+
+@pytest.mark.parametrize("text", ["zk1:0", "zk1:70000", ",".join(["h:1"] * 65)])
+def test_impossible_addresses_are_errors(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"write HOST:PORT|name at most 64"):
+        read_input(text)
