@@ -4,7 +4,7 @@
     views      a walk as JSON: its picture, its last state, the possible next moves
     handlers   answers each request of the page; holds the jobs that a request may name
     requests   the types of valid requests
-    server     HTTP on the loopback interface only
+    server     HTTP on the loopback interface only, by `checker.local_page`
 
 Rules of this package:
 
@@ -15,7 +15,7 @@ Rules of this package:
 """
 
 from checker.explorer.handlers import Handlers
-from checker.explorer.requests import BadRequestError
-from checker.explorer.server import PortError, Server
+from checker.explorer.server import Server
+from checker.local_page import BadRequestError, PortError
 
 __all__ = ["BadRequestError", "Handlers", "PortError", "Server"]

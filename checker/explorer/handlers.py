@@ -28,7 +28,6 @@ from checker.engine.model import Kind, ModelError
 from checker.engine.result import Discovery, Stop
 from checker.explorer import views
 from checker.explorer.requests import (
-    BadRequestError,
     ExploreRequest,
     FindRequest,
     LoadRequest,
@@ -37,6 +36,7 @@ from checker.explorer.requests import (
 )
 from checker.explorer.walk import Path, ProgressCallback, Walks, look_ahead, search_whole
 from checker.job import Job, Json
+from checker.local_page import BadRequestError
 from checker.models.ensemble import NotRefinedError
 from checker.report import judge
 from checker.traces.formats import FORMATS, Format
@@ -142,12 +142,14 @@ class Handlers:
         opened = self._open(request.job)
         found = self._found(opened, opened.walks.path(request.path), request.finding)
         if opened.job.refinement is None or found is None:
-            raise BadRequestError("only a run by the oracle that ends in a finding is told message by message")
+            raise BadRequestError("only a run by the oracle that ends in a finding can be shown message by message")
         with self._search():
             try:
                 job, fine = opened.job.refinement.found(found)
             except NotRefinedError as error:
-                raise BadRequestError(f"it cannot be told: {error}", HTTPStatus.UNPROCESSABLE_ENTITY) from None
+                raise BadRequestError(
+                    f"this run cannot be shown message by message: {error}", HTTPStatus.UNPROCESSABLE_ENTITY
+                ) from None
         finer = self._add(job, opened.folder)
         view = views.job_view(finer.job, finer.key, finer.folder)
         return {"job": view, "path": list(finer.walks.ordinals(fine.path))}
@@ -158,7 +160,7 @@ class Handlers:
         Raises BadRequestError.
         """
         if form not in FORMATS:
-            raise BadRequestError(f"there is no format {form[:40]!r}; there are {', '.join(FORMATS)}")
+            raise BadRequestError(f"unknown format {form[:40]!r}; write one of {', '.join(FORMATS)}")
         opened = self._open(job)
         steps = opened.walks.path(path)
         found = self._found(opened, steps, finding)

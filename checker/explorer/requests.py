@@ -7,10 +7,11 @@ The same walk in a link is `6f0c…/0.2/91ab…`; the last part is a check, so a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
+
+from checker.local_page import BadRequestError
 
 LONGEST = 2000  # moves of a walk
 LONGEST_FILE_NAME = 255  # limit of common file systems
@@ -19,15 +20,6 @@ ORDINALS = 1 << 16  # moves of one state, the same limit as in the table engine
 
 Ordinal = Annotated[int, msgspec.Meta(ge=0, lt=ORDINALS)]
 Name = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
-T = TypeVar("T")
-
-
-class BadRequestError(Exception):
-    """A request that cannot be answered; the message gives the reason and the correction."""
-
-    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class WalkRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -92,21 +84,13 @@ class LoadRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     text: str
 
 
-def read_request(body: bytes, kind: type[T]) -> T:
-    """Decode the body of a request. Raises BadRequestError."""
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequestError(f"the request is not as it should be: {error}") from None
-
-
 def read_path(text: str) -> tuple[int, ...]:
     """The ordinals in a link or an address, such as `0.2.1`. Raises BadRequestError."""
     parts = text.split(".") if text else []
     if len(parts) > LONGEST:
         raise BadRequestError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")
     if not all(part.isascii() and part.isdigit() and len(part) <= len(str(ORDINALS)) for part in parts):
-        raise BadRequestError("the path is no list of ordinals; 0.2.1 would be one")
+        raise BadRequestError("the path is not a list of ordinals; write it like 0.2.1")
     return tuple(int(part) for part in parts)
 
 

@@ -1,173 +1,54 @@
-"""The explorer's page over HTTP, on the loopback interface only.
+"""The explorer's page over HTTP, on the loopback interface only, by the rules of `checker.local_page`.
 
-Rules of this module:
-
-- Only a browser on this machine, on this very page, is served. The name in Host is a loopback name with this port, so
-  that no foreign name can resolve to this server. A request from another page names that page in Origin or
-  Sec-Fetch-Site. A request for work is JSON, which no page may send across origins without permission.
-- The page loads nothing from elsewhere, and runs no script that is not a file of this package. A view of a walk that is
-  opened in another tab may have its own styles and scripts; it is sandboxed, has no origin and may send no requests.
-- Sizes are bounded. An error ends as JSON with a message, `{"error": "..."}`. A reader who disconnects ends the
-  request, and a search with it.
+A view of a walk that is opened in another tab may have its own styles and scripts; it is sandboxed, has no origin and
+may send no requests.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-import threading
-from collections.abc import Callable, Mapping
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
-from socketserver import TCPServer
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs
 
 from checker.explorer.handlers import Handlers
 from checker.explorer.requests import (
-    BadRequestError,
     ExploreRequest,
     FindRequest,
     LoadRequest,
     RefineRequest,
     WalkRequest,
     read_path,
-    read_request,
 )
 from checker.explorer.walk import ProgressCallback
-from checker.job import Json
-from checker.traces.svg.picture import STYLE
+from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, read_request
+from checker.local_page.server import TYPES, assets_of
 
-HOST = "127.0.0.1"
-NAMES = (HOST, "localhost")  # host names of this server
-PATIENCE = 30.0  # seconds until a request must have arrived
-LARGEST = 1 << 16  # bytes of a request
-LARGEST_TRACE = 1 << 25
+LARGEST_TRACE = 1 << 25  # bytes of a request with a trace
 LONGEST_NAME = 120  # characters of a file name before its suffix
-TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-OWN = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 ALONE = (
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
-ALWAYS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 
 
-class PortError(Exception):
-    """The requested port is not available; the message gives the reason."""
-
-
-class Server(ThreadingHTTPServer):
-    """The HTTP server of one set of handlers. `address` is the URL of the page. Raises PortError."""
-
-    daemon_threads = True
-    allow_reuse_address = True
+class Server(PageServer):
+    """The HTTP server of one set of handlers. Raises PortError."""
 
     def __init__(self, handlers: Handlers, port: int = 0) -> None:
-        self.handlers, self.assets, self.closing = handlers, _assets(), threading.Event()
-        try:
-            super().__init__((HOST, port), _Handler)
-        except OSError as error:
-            right = "name another, or none: then a free one is taken"
-            raise PortError(f"--port {port}: it cannot be had ({error.strerror}); {right}") from None
-
-    @property
-    def address(self) -> str:
-        """The address of the page."""
-        return f"http://{HOST}:{self.server_port}/"
-
-    def server_bind(self) -> None:
-        """Bind without asking a name server for the name of this machine."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = HOST, int(self.server_address[1])
-
-    def server_close(self) -> None:
-        """Stop, and end every running search."""
-        self.closing.set()
-        super().server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 (as the base class has it)
-        """Ignore a disconnect; report anything else in one line, since an error that gets here is a defect."""
-        error = sys.exception()
-        if not isinstance(error, ConnectionError | TimeoutError):
-            print(f"error: a request ended in {type(error).__name__}: {error}", file=sys.stderr)
+        self.handlers = handlers
+        super().__init__(_Handler, assets_of(__package__), "explorer", port)
 
 
-def _assets() -> dict[str, tuple[str, bytes]]:
-    """The files of the page by their paths, with their types; the style of the picture is that of every page."""
-    found = {f"/{each.name}": each.read_bytes() for each in files(__package__).joinpath("assets").iterdir()}
-    found |= {"/": found.pop("/index.html"), "/picture.css": STYLE.encode()}
-    suffixes = {path: path.rpartition(".")[2] if path != "/" else "html" for path in found}
-    return {path: (f"{TYPES[suffixes[path]]}; charset=utf-8", found[path]) for path in found}
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(PageHandler):
     """One request."""
 
     server: Server
-    server_version, sys_version = "quorate", ""
-    timeout = PATIENCE
 
-    def do_GET(self) -> None:
-        """Answer with the page, its files, the jobs, or a walk as a file."""
-        self._answered(self._get)
-
-    def do_POST(self) -> None:
-        """Answer a request of the page for work."""
-        self._answered(self._post)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: the terminal is the user's."""
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
-        """Answer a request that the base class refuses before it is dispatched."""
-        self._error(message or HTTPStatus(code).phrase, HTTPStatus(code))
-
-    def _answered(self, answer: Callable[[], None]) -> None:
-        try:
-            self._check_sender()
-            answer()
-        except BadRequestError as error:
-            self._error(str(error), error.status)
-        except (ConnectionError, TimeoutError):
-            raise
-        except Exception as error:  # the page always gets an answer
-            self._error(_defect(error), HTTPStatus.INTERNAL_SERVER_ERROR)
-            raise
-
-    def _check_sender(self) -> None:
-        hosts = [f"{name}:{self.server.server_port}" for name in NAMES]
-        origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site")
-        if self.headers.get("Host") not in hosts:
-            raise BadRequestError(f"this page is at {self.server.address}", HTTPStatus.MISDIRECTED_REQUEST)
-        if origin is not None and origin not in [f"http://{host}" for host in hosts]:
-            raise BadRequestError("another page may not ask this one", HTTPStatus.FORBIDDEN)
-        if self.path != "/" and site not in (None, "same-origin", "none"):  # links may lead to the page itself
-            raise BadRequestError("another page may not ask this one", HTTPStatus.FORBIDDEN)
-
-    # -- requests --------------------------------------------------------------------------------------------
-
-    def _get(self) -> None:
-        try:
-            address = urlsplit(self.path)
-        except ValueError:
-            raise BadRequestError("there is nothing at what is no address", HTTPStatus.NOT_FOUND) from None
-        if address.path in self.server.assets:
-            kind, content = self.server.assets[address.path]
-            self._send(content, kind)
-        elif address.path == "/api/jobs":
+    def _get_other(self, address: SplitResult) -> None:
+        if address.path == "/api/jobs":
             self._json(self.server.handlers.jobs())
         elif address.path == "/api/file":
             self._file(address.query)
         else:
-            raise BadRequestError(f"there is nothing at {address.path[:80]}", HTTPStatus.NOT_FOUND)
+            super()._get_other(address)
 
     def _file(self, query: str) -> None:
         try:
@@ -194,72 +75,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(handlers.refine(read_request(self._body(), RefineRequest)))
         elif path == "/api/find":
             ahead = read_request(self._body(), FindRequest)
-            self._lines(lambda progress: handlers.find(ahead, progress))
+            self._lines(lambda send: handlers.find(ahead, _counts(send)))
         elif path == "/api/whole":
             whole = read_request(self._body(), ExploreRequest)
-            self._lines(lambda progress: handlers.whole(whole, progress))
+            self._lines(lambda send: handlers.whole(whole, _counts(send)))
         else:
-            raise BadRequestError(f"nothing is asked for at {path[:80]}", HTTPStatus.NOT_FOUND)
-
-    def _body(self, largest: int = LARGEST) -> bytes:
-        if self.headers.get_content_type() != "application/json":
-            raise BadRequestError("a request is JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        length = self.headers.get("Content-Length", "")
-        if not re.fullmatch("[0-9]{1,12}", length):
-            raise BadRequestError("a request says how long it is", HTTPStatus.LENGTH_REQUIRED)
-        if int(length) > largest:
-            what = f"the request has {int(length):,} bytes, and {largest:,} are the most"
-            raise BadRequestError(what, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        return self.rfile.read(int(length))
-
-    # -- answers ---------------------------------------------------------------------------------------------
-
-    def _send(
-        self,
-        content: bytes,
-        kind: str,
-        status: HTTPStatus = HTTPStatus.OK,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        self._head(kind, status, {"Content-Length": str(len(content)), **(headers or {})})
-        self.wfile.write(content)
-
-    def _head(self, kind: str, status: HTTPStatus, headers: Mapping[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Security-Policy": OWN, **ALWAYS, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def _json(self, value: Json, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self._send(json.dumps(value).encode(), "application/json", status)
-
-    def _error(self, message: str, status: HTTPStatus) -> None:
-        self._json({"error": message}, status)
-
-    def _lines(self, search: Callable[[ProgressCallback], Json]) -> None:
-        """Send lines of JSON during a search; a closed connection cancels it."""
-        disconnected = threading.Event()
-        self._head("application/x-ndjson", HTTPStatus.OK, {})
-
-        def write(value: Json) -> None:
-            try:
-                self.wfile.write(json.dumps(value).encode() + b"\n")
-                self.wfile.flush()
-            except OSError:
-                disconnected.set()
-
-        def progress(states: int, depth: int) -> bool:
-            write({"progress": {"states": states, "depth": depth}})
-            return not disconnected.is_set() and not self.server.closing.is_set()
-
-        try:
-            write({"done": search(progress)})
-        except BadRequestError as error:
-            write({"error": str(error)})
-        except Exception as error:
-            write({"error": _defect(error)})
-            raise
+            super()._post()
 
 
-def _defect(error: Exception) -> str:
-    return f"this is a defect of the explorer: {type(error).__name__}: {error}"
+def _counts(send: ProgressSender) -> ProgressCallback:
+    """The progress of a search, sent to the page."""
+    return lambda states, depth: send({"states": states, "depth": depth})

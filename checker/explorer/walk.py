@@ -30,8 +30,9 @@ from checker.engine.process import free_memory
 from checker.engine.result import Discovery, Exploration, Limits, Step, Stop
 from checker.engine.semantics import answer, ordinals, successors
 from checker.execution import compile_kernels, run_job
-from checker.explorer.requests import ActionGoal, BadRequestError, CaptionGoal, EndGoal, Goal, PropertyGoal
+from checker.explorer.requests import ActionGoal, CaptionGoal, EndGoal, Goal, PropertyGoal
 from checker.job import Job
+from checker.local_page import BadRequestError
 
 REMEMBERED = 4096  # rows whose successors are cached
 
@@ -80,7 +81,7 @@ class Walks:
         places = [n for n, (_, after) in enumerate(self.next(row)) if after == step.row]
         matching = [n for n in places if step.move is not None and self.next(row)[n][0][:2] == step.move[:2]]
         if not matching:
-            raise BadRequestError(f"{step.move.action if step.move else 'a step'} is no move of this run's state")
+            raise BadRequestError(f"{step.move.action if step.move else 'a step'} is not a move of this run's state")
         return matching[0]
 
     def findings(self, path: Path) -> list[Discovery]:
@@ -194,7 +195,7 @@ def _state(job: Job, goal: Goal) -> Property | None:
         return None
     known = {prop.name: prop for prop in job.model.properties}
     if goal.name not in known:
-        raise BadRequestError(f"there is no property {goal.name!r}; there are {', '.join(known) or 'none'}")
+        raise BadRequestError(f"unknown property {goal.name!r}; the known ones are {', '.join(known) or 'none'}")
     prop = known[goal.name]
     return prop if prop.kind is Kind.FINAL else replace(prop, kind=Kind.SOMETIMES)
 

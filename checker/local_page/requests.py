@@ -1,0 +1,26 @@
+"""Requests of a local page: the decoder, and the error for a request that cannot be answered."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class BadRequestError(Exception):
+    """A request that cannot be answered; the message gives the reason and the correction."""
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def read_request(body: bytes, kind: type[T]) -> T:
+    """Decode the body of a request. Raises BadRequestError."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequestError(f"the request is not as it should be: {error}") from None

@@ -1,0 +1,85 @@
+"""The answers to the requests of the page. This module is free of HTTP.
+
+    POST /api/plan     PlanFilesRequest     judges the change; lines of JSON until it is done
+
+Lines of JSON are `{"progress": {"runs": 2, "now": "..."}}`, and finally `{"done": ...}` or `{"error":
+"..."}`. Closing the connection earlier cancels the question before its next run.
+"""
+
+from __future__ import annotations
+
+import threading
+from http import HTTPStatus
+
+from checker.engine.model import ModelError
+from checker.job import Json
+from checker.local_page import BadRequestError, ProgressSender
+from checker.planner_page.document import to_html
+from checker.planner_page.uploads import PlanFilesRequest, read_sets
+from checker.rollout import Engine, OrderError, PlanRequest, plan
+from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
+from checker.rollout.runs import Runner, RunResult
+from checker.rollout.scenarios import QUESTION_WORDS, RunSpec
+from checker.symbolic.disjoint import UndecidedError
+from spec.config import ConfigError
+
+BUSY = "the planner is judging another change; wait until it ends, or cancel it on the page that asked"
+
+
+class PlannerHandlers:
+    """The answers, from the cache or from the planner. Threads may share it; one change is judged at a time."""
+
+    def __init__(self, answers: AnswerCache, runner: Runner | None = None) -> None:
+        self._answers, self._run = answers, runner or Engine().run
+        self._busy = threading.Lock()
+
+    def plan(self, request: PlanFilesRequest, progress: ProgressSender) -> dict[str, Json]:
+        """Judge a change. Raises BadRequestError, also for a mistake in the files."""
+        old, new = read_sets(request)
+        asked = PlanRequest(old, new, leader=old.leader, leads_now=old.leader is not None)
+        answer = self._answers.load(asked)
+        kept = answer is not None
+        return _view(answer or self._judge(asked, progress), kept=kept)
+
+    def _judge(self, asked: PlanRequest, progress: ProgressSender) -> RenderedAnswer:
+        if not self._busy.acquire(blocking=False):
+            raise BadRequestError(BUSY, HTTPStatus.TOO_MANY_REQUESTS)
+        try:
+            made = plan(asked, _Told(self._run, progress).run)
+            answer = rendered(made)
+        except ConfigError as error:
+            raise BadRequestError("\n".join(map(str, error.problems))) from None
+        except (OrderError, UndecidedError, ModelError) as error:
+            raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
+        finally:
+            self._busy.release()
+        self._answers.save(made, answer)
+        return answer
+
+
+class _Told:
+    """A runner that sends the page a message before each run, and ends after the page has gone."""
+
+    def __init__(self, run: Runner, progress: ProgressSender) -> None:
+        self._run, self._progress = run, progress
+        self._runs = 0
+
+    def run(self, spec: RunSpec, seconds: float) -> RunResult:
+        """Explore a question. Raises BadRequestError if the page has gone."""
+        now = f"{spec.stage.title}: {QUESTION_WORDS[spec.question]}"
+        if not self._progress({"runs": self._runs, "now": now}):
+            raise BadRequestError("the question was cancelled")
+        result = self._run(spec, seconds)
+        self._runs += 1
+        return result
+
+
+def _view(answer: RenderedAnswer, *, kept: bool) -> dict[str, Json]:
+    """An answer as the page shows it; `kept`: it comes from the cache."""
+    return {
+        "verdict": answer.data["verdict"],
+        "recommendation": answer.data["recommendation"],
+        "html": to_html(answer.whole, answer.pictures),
+        "markdown": answer.whole,
+        "kept": kept,
+    }

@@ -1,0 +1,33 @@
+"""The page of the planner over HTTP, on the loopback interface only, by the rules of `checker.local_page`."""
+
+from __future__ import annotations
+
+from checker.local_page import PageHandler, PageServer, read_request
+from checker.local_page.server import assets_of
+from checker.planner_page.handlers import PlannerHandlers
+from checker.planner_page.uploads import PlanFilesRequest
+
+LARGEST_SETS = 1 << 22  # bytes of a request with two sets of files
+SHARED = ("/dom.js", "/icon.svg")  # files of the explorer's page
+
+
+class PlannerServer(PageServer):
+    """The HTTP server of the planner's page. Raises PortError."""
+
+    def __init__(self, handlers: PlannerHandlers, port: int = 0) -> None:
+        self.handlers = handlers
+        others = assets_of("checker.explorer")
+        assets = assets_of(__package__) | {path: others[path] for path in SHARED}
+        super().__init__(_PlannerRequests, assets, "planner", port)
+
+
+class _PlannerRequests(PageHandler):
+    """One request."""
+
+    server: PlannerServer
+
+    def _post(self) -> None:
+        if self.path != "/api/plan":
+            super()._post()
+        request = read_request(self._body(LARGEST_SETS), PlanFilesRequest)
+        self._lines(lambda progress: self.server.handlers.plan(request, progress))

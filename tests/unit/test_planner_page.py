@@ -1,0 +1,197 @@
+"""The planner's page: HTTP on the loopback interface, the files it takes, its errors, and the answer as HTML."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checker.cli.main import main
+from checker.local_page import BadRequestError
+from checker.planner_page import PlannerHandlers, PlannerServer
+from checker.planner_page.document import to_html
+from checker.planner_page.handlers import BUSY
+from checker.planner_page.server import LARGEST_SETS
+from checker.planner_page.uploads import PlanFilesRequest, UploadedFile, read_sets
+from checker.rollout.output.cache import AnswerCache
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
+from checker.rollout.scenarios import RunSpec
+from checker.scenario import bundled
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+ENOUGH = 60.0
+
+
+def sent(folder: str) -> list[dict[str, str]]:
+    root = FOLDERS / folder
+    return [{"name": each.name, "text": each.read_text()} for each in sorted(root.iterdir())]
+
+
+def request(before: dict[str, str], after: dict[str, str]) -> PlanFilesRequest:
+    old, new = (tuple(UploadedFile(name, text) for name, text in each.items()) for each in (before, after))
+    return PlanFilesRequest(old, new)
+
+
+def of_folders(before: str, after: str) -> PlanFilesRequest:
+    old, new = ({each["name"]: each["text"] for each in sent(folder)} for folder in (before, after))
+    return request(old, new)
+
+
+def exhausted(spec: RunSpec, seconds: float) -> RunResult:
+    """Return a made-up run, which takes no time."""
+    return RunResult(spec, SafetyVerdict.SAFE, RunEnd.EXHAUSTED, 100, 10, 1.0, (), spec.name)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PlannerServer]:
+    with PlannerServer(PlannerHandlers(AnswerCache(tmp_path), exhausted)) as served:
+        thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield served
+        served.shutdown()
+        thread.join()
+
+
+def ask(server: PlannerServer, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
+    """Send one request like those of the page, except for the given headers: status, headers and body."""
+    whole = {"Host": f"127.0.0.1:{server.server_port}", "Content-Type": "application/json"}
+    whole |= {name.replace("_", "-"): value for name, value in headers.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=ENOUGH)
+    connection.request(method, path, None if body is None else json.dumps(body), whole)
+    got = connection.getresponse()
+    answer = got.status, got.headers, got.read().decode()
+    connection.close()
+    return answer
+
+
+def test_the_page_and_its_files_obey_the_rules_of_local_pages(server: PlannerServer) -> None:
+    assert server.socket.getsockname()[0] == "127.0.0.1"
+    assert {"/", "/app.js", "/api.js", "/sets.js", "/dom.js", "/style.css", "/picture.css"} <= set(server.assets)
+    for path in server.assets:
+        status, headers, text = ask(server, "GET", path)
+        assert status == 200 and "unsafe" not in headers["Content-Security-Policy"]
+        assert "<style" not in text and "onclick=" not in text
+    assert ask(server, "GET", "/../server.py")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Length": str(LARGEST_SETS + 1)}, 413),
+    ],
+)
+def test_a_request_of_another_page_or_of_no_size_is_refused(
+    server: PlannerServer, headers: dict[str, str], status: int
+) -> None:
+    body = None if "Content_Length" in headers else {"before": sent("three"), "after": sent("four")}
+    got, _, text = ask(server, "POST", "/api/plan", body, **headers)
+    assert got == status and json.loads(text)["error"]
+
+
+def test_nothing_else_is_asked_for(server: PlannerServer) -> None:
+    assert ask(server, "POST", "/api/walk", {})[0] == 404
+    assert ask(server, "GET", "/api/plan")[0] == 404
+    assert ask(server, "POST", "/api/plan", {"before": []})[0] == 400
+
+
+def test_a_change_is_judged_with_progress_and_the_second_answer_is_kept(server: PlannerServer) -> None:
+    body = {"before": sent("three"), "after": sent("four")}
+    *progress, last = [json.loads(line) for line in ask(server, "POST", "/api/plan", body)[2].splitlines()]
+    assert [each["progress"]["runs"] for each in progress] == list(range(len(progress))) and progress
+    done = last["done"]
+    assert done["verdict"] == "safe" and not done["kept"]
+    assert f"<h1>{done['recommendation']}</h1>" in done["html"]
+    assert "quorate-" not in done["markdown"], "the temporary folder has no place in an answer"
+    (again,) = [json.loads(line) for line in ask(server, "POST", "/api/plan", body)[2].splitlines()]
+    assert again["done"] == {**done, "kept": True}
+
+
+def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_question(tmp_path: Path) -> None:
+    handlers = PlannerHandlers(AnswerCache(None), exhausted)
+    busy: list[str] = []
+
+    def another(_: object) -> bool:
+        with pytest.raises(BadRequestError) as error:
+            handlers.plan(of_folders("three", "five"), lambda _: True)
+        busy.append(str(error.value))
+        return False
+
+    with pytest.raises(BadRequestError, match="the question was cancelled"):
+        handlers.plan(of_folders("three", "four"), another)
+    assert busy == [BUSY]
+    assert handlers.plan(of_folders("three", "four"), lambda _: True)["verdict"] == "safe", "the place is free again"
+
+
+LINES = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in (1, 2, 3))
+
+
+def test_a_mistake_in_a_file_is_the_planners_own_error() -> None:
+    good = f"dataDir=/data\n{LINES}"
+    with pytest.raises(BadRequestError) as error:
+        read_sets(request({"zoo.cfg": good}, {"zoo.cfg": good.replace("zk2:2888", "zk2:x")}))
+    assert str(error.value).startswith("after/zoo.cfg:3: ") and "; " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        ({}, "there are no files before the change"),
+        ({"../zoo.cfg": LINES}, "is no name for a file here; write letters"),
+        ({"/etc/zoo.cfg": LINES}, "is no name for a file here"),
+        ({"a/./zoo.cfg": LINES}, "is no name for a file here"),
+        ({"a\nb": LINES}, "is no name for a file here"),
+        ({"a": LINES, "a/b": LINES}, "a file and a folder have this name"),
+    ],
+)
+def test_files_that_cannot_be_a_set_are_refused(before: dict[str, str], why: str) -> None:
+    with pytest.raises(BadRequestError, match=why):
+        read_sets(request(before, {"zoo.cfg": LINES}))
+
+
+def test_two_files_of_one_name_are_refused() -> None:
+    twice = (UploadedFile("zoo.cfg", LINES),) * 2
+    with pytest.raises(BadRequestError, match=r"two files have the name zoo\.cfg; drop the folders"):
+        read_sets(PlanFilesRequest(twice, twice))
+
+
+def test_the_same_files_are_the_same_question_and_folders_of_servers_are_read() -> None:
+    files = {f"{sid}/zoo.cfg": f"dataDir=/data\n{LINES}" for sid in (1, 2, 3)}
+    asked = request(files, files)
+    old, new = read_sets(asked)
+    assert (old, new) == read_sets(asked)
+    assert old.path == "before" and sorted(new.servers) == [1, 2, 3]
+    assert [each.origin for each in old.servers.values()] == [f"before/{sid}/zoo.cfg" for sid in (1, 2, 3)]
+
+
+def test_the_document_has_pictures_and_folds_and_no_markup_of_others() -> None:
+    text = "# A\n\n<script>x</script>\n\n```mermaid\na\n```\n\n<details>\n<summary>B &lt;b&gt;</summary>\n\n"
+    text += "```text\n<details>\n```\n\n| a | b |\n| --- | ---: |\n| ![x](http://evil.example) | 1 |\n\n</details>\n"
+    html = to_html(text, ["<svg></svg>"])
+    assert "&lt;script&gt;" in html and "<script" not in html and "<img" not in html and "style=" not in html
+    assert "<svg></svg></figure>" in html
+    assert html.count("<details>") == html.count("</details>") == 1 and "&lt;details&gt;" in html
+    assert "<summary>B &lt;b&gt;</summary>" in html and '<td class="number">1</td>' in html
+
+
+def test_the_command_refuses_a_port_that_is_taken(server: PlannerServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--port", str(server.server_port), "--no-browser"]) == 2
+    assert f"--port {server.server_port}: it cannot be had" in capsys.readouterr().err
+
+
+def test_a_dynamic_file_outside_of_the_uploaded_ones_is_not_read(tmp_path: Path) -> None:
+    """The page reads what is dropped on it, and nothing else of the machine."""
+    (tmp_path / "secret").write_text("server.1=zk1:2888:3888;2181\n", encoding="utf-8")
+    up = "../" * 12 + str(tmp_path / "secret").lstrip("/")
+    text = f"dataDir=/data\ntickTime=2000\ndynamicConfigFile={up}\n"
+    given = (UploadedFile("zoo.cfg", text),)
+    with pytest.raises(BadRequestError, match="no such file"):
+        read_sets(PlanFilesRequest(given, given))
