@@ -242,5 +242,5 @@ def _chosen(files: Sequence[Path], shipped: Sequence[Path]) -> list[Path]:
     for file, real in zip(files, named, strict=True):
         if real not in known:
             right = "name one of those that `python -m checker list` lists, by its path"
-            raise ScenarioError(str(file), 0, "", "this is no scenario that comes with the package", right)
+            raise ScenarioError(str(file), 0, "", "the package has no such scenario", right)
     return [known[real] for real in named] if files else list(shipped)

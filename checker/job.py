@@ -73,6 +73,19 @@ class Refinement(Protocol):
 
 
 @dataclass(frozen=True)
+class Likeness:
+    """A release of ZooKeeper whose known defects a run has.
+
+    `variants` are the names of its defects that may change something in the run; `idle` has the others, each with the
+    reason why it changes nothing.
+    """
+
+    release: str
+    variants: tuple[str, ...]
+    idle: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Job:
     """One run. `bounds` says in words which limits are part of the model (budgets, rounds, capacities).
 
@@ -80,7 +93,7 @@ class Job:
 
     `actions` are the names of all actions of the model. `allowed_silent` names the actions that need not fire, and the
     invariants whose premise need not hold. A run without `faults` explains a finding better, so a trace avoids them.
-    `refinement` shows findings at a finer grain, if there is one.
+    `refinement` shows findings at a finer grain, if there is one. `like` is the release whose defects the run has.
     """
 
     name: str
@@ -97,3 +110,4 @@ class Job:
     allowed_silent: frozenset[str] = frozenset()
     faults: frozenset[str] = FAULTS
     refinement: Refinement | None = None
+    like: Likeness | None = None

@@ -152,7 +152,7 @@ class ScenarioItem(pytest.Item):
         from checker.scenario import VariantError  # noqa: PLC0415
 
         try:
-            request = load_request(self.path, how.options.variants)
+            request = load_request(self.path, how.options.variants, how.options.like)
         except VariantError as error:
             raise UnexpectedError(str(error)) from None
         if how.part is None:

@@ -166,10 +166,10 @@ class Node:
         before, after = self.server, done.state
         if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
             self._storage.flush()  # the role ended in order, and the disk completes its work
-        log = after.durable.txns
+        log = after.durable.log
         buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(self._replica.zxid)
         if buffer is not log:
-            after = with_fields(after, durable=with_fields(after.durable, txns=buffer))
+            after = with_fields(after, durable=with_fields(after.durable, log=buffer))
         self.server = after
         if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)

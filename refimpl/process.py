@@ -52,7 +52,7 @@ def read_settings(path: Path) -> Settings:
     """
     text = _read(path)
     if text is None:
-        raise StartError(f"{path}: there is no such file; name a zoo.cfg")
+        raise StartError(f"{path}: the file does not exist; name a zoo.cfg")
     first = parse_zoo_cfg(text, str(path), read=_read_relative, complete=False)
     myid = _read(Path(first.data_dir) / "myid") if first.data_dir else None
     config = parse_zoo_cfg(text, str(path), myid, read=_read_relative)

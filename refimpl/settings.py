@@ -112,7 +112,7 @@ def settings_of(config: Config) -> Settings:
         ),
     )
     if config.client is None and "secureClientPort" not in properties:
-        problems.append(Problem(config.file, 0, "there is no clientPort", "add clientPort=2181"))
+        problems.append(Problem(config.file, 0, "clientPort is missing", "add clientPort=2181"))
     if problems:
         raise ConfigError(tuple(problems))
     return settings

@@ -72,9 +72,14 @@ class Storage:
         return loaded
 
     def durable(self, loaded: database.LoadedDatabase) -> Durable:
-        """The state of this disk as `spec` represents it. Raises DataError."""
-        read = epochs.load(self._snapshots, loaded.last_zxid)
+        """The state of this disk as `spec` represents it. Raises DataError.
+
+        A standalone server neither reads nor writes epochs, so those of an earlier life in an ensemble remain.
+        """
         recent = TxnBuffer(Txn(zxid, change) for zxid, change in loaded.recent)
+        if not self._settings.distributed:
+            return Durable(snapshot=loaded.snapshot_zxid, log=recent)
+        read = epochs.load(self._snapshots, loaded.last_zxid)
         return Durable(read.accepted, read.current, loaded.snapshot_zxid, recent)
 
     def sizes(self) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 - Hypothesis sets no deadline for an example: its duration depends on the load of the machine. In CI, Hypothesis itself
   chooses the same examples in every run.
 - Processes of pytest-xdist draw ports from disjoint ranges, so that no server finds its port in use.
+- No answer of the planner is kept from one run to the next.
 - SIGINT interrupts, even if the shell started this process with SIGINT ignored (`nohup`, or a background job of a
   script). A child inherits an ignored signal, so its tests of interrupts would wait for ever.
 - pytest-xdist runs the tests of one file in one process, since they share caches. There are two exceptions. All tests
@@ -26,6 +27,8 @@ from refimpl import demo
 HERE = Path(__file__).parent
 LIVE = HERE / "node"
 SCENARIOS = HERE / "conformance" / "test_scenarios.py"
+
+os.environ["QUORATE_ANSWERS"] = ""  # every test judges anew
 
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")

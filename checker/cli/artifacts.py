@@ -133,7 +133,7 @@ def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, re
 def _total(ran: Sequence[RunOutcome], options: argparse.Namespace, requested: int) -> str:
     good, undecided = (sum(each) for each in zip(*((r.is_good, r.judgement.undecided) for r in ran), strict=True))
     runs = f"{requested} runs" if len(ran) == requested else f"{len(ran)} of {requested} runs"
-    success = "passed" if options.verdict or options.variants else "as expected"
+    success = "passed" if options.verdict or options.variants or options.like else "as expected"
     left_open = f", {undecided} undecided within the budget" if undecided else ""
     return f"{runs}, {'all' if good == len(ran) else good} {success}{left_open}"
 

@@ -7,11 +7,15 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from checker.cli.command import Command, refused, unread_output_discarded
 from checker.cli.options import between, seconds
 from checker.report.verdict import ExitCode
 from spec.quorum import Sid
+
+if TYPE_CHECKING:
+    from checker.rollout.disks.hazards import DiskHazard
 
 
 def _rollout_options(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +23,22 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         "exit codes: 0 safe, 12 unsafe, 20 undecided within the budget, 22 safe only in stages, 151 bad configuration "
         "file, 2 bad command line."
     )
-    parser.add_argument("--from", type=Path, required=True, metavar="DIR", dest="old", help="the present zoo.cfg files")
-    parser.add_argument("--to", type=Path, required=True, metavar="DIR", dest="new", help="the new zoo.cfg files")
     parser.add_argument(
-        "--now", type=Path, metavar="DIR", help="the files that the servers have now, if the roll-out was interrupted"
+        "--from",
+        required=True,
+        metavar="INPUT",
+        dest="old",
+        help="the present state: zoo.cfg files, Helm values, Kubernetes manifests, or live servers (HOST:PORT,...)",
     )
+    parser.add_argument("--to", required=True, metavar="INPUT", dest="new", help="the new state, in any of these forms")
+    parser.add_argument("--now", metavar="INPUT", help="the state of the servers now, if the roll-out was interrupted")
     parser.add_argument(
         "--order", type=sids, metavar="4,5,1,3,2", help="check this order (default: search for a safe one)"
+    )
+    parser.add_argument(
+        "--how",
+        choices=("one-by-one", "no-wait", "parallel", "stop-all", "controller"),
+        help="judge this way of working (default: that of the platform, or one-by-one; and every way is compared)",
     )
     parser.add_argument(
         "--in-one-go", action="store_true", help="judge only the direct change, and plan no stages: for CI gates"
@@ -37,7 +50,20 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         help="crashes, partitions and lost connections in all (1)",
     )
     parser.add_argument(
+        "--explain", action="store_true", help="print the evidence on a terminal, too: every question, run and limit"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="judge again, even if the answer is kept from before")
+    parser.add_argument("--explore", action="store_true", help="make the runs that a proof makes unnecessary, too")
+    parser.add_argument(
         "--leader", type=_sid, metavar="SID", help="the server that leads at first (default: each that may)"
+    )
+    parser.add_argument(
+        "--disk",
+        type=_disk,
+        action="append",
+        default=[],
+        metavar="SID=KIND",
+        help="server SID starts with a disk that is empty (lost), stale (of an earlier time) or foreign (of others)",
     )
     parser.add_argument("--down", type=sids, default=(), metavar="4,5", help="servers that do not run, now or later")
     parser.add_argument(
@@ -47,7 +73,14 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="work for all runs, in seconds of a usual processor, such as 60s or 5m (60s)",
     )
-    parser.add_argument("--json", action="store_true", help="the answer for machines, on standard output")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the answer for machines, on standard output")
+    form.add_argument(
+        "--format",
+        choices=("markdown", "github-comment"),
+        default="markdown",
+        help="the form of the answer; github-comment is short enough for a comment on a pull request (markdown)",
+    )
     parser.add_argument(
         "--output", type=Path, metavar="FILE.md", help="write the answer to a file, with the whole traces folded away"
     )
@@ -59,7 +92,7 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
 def sids(text: str) -> tuple[Sid, ...]:
     """Parse comma-separated server ids."""
     if not re.fullmatch(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*", text.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of server ids; write 4,5,1,3,2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of server ids; write 4,5,1,3,2")
     return tuple(int(sid) for sid in text.split(","))
 
 
@@ -70,58 +103,88 @@ def _sid(text: str) -> Sid:
     return found[0]
 
 
+def _disk(text: str) -> tuple[Sid, DiskHazard]:
+    """Parse the disk of a server."""
+    from checker.rollout.disks.hazards import DiskHazard  # noqa: PLC0415
+
+    named = re.fullmatch(r"\s*([0-9]{1,18})\s*=\s*(\w+)\s*", text)
+    kinds = [each.value for each in DiskHazard]
+    if named is None or named[2] not in kinds:
+        raise argparse.ArgumentTypeError(f"{text!r} is no disk of a server; write 3={', 3='.join(kinds)}")
+    return int(named[1]), DiskHazard(named[2])
+
+
 def _rollout(options: argparse.Namespace) -> int:
-    from checker.rollout import Engine, OrderError, PlanRequest, plan, read_folder  # noqa: PLC0415
+    from checker.rollout import Engine, OrderError, PlanRequest, plan  # noqa: PLC0415
     from checker.rollout.differences import read_now  # noqa: PLC0415
-    from checker.rollout.output.data import (  # noqa: PLC0415
-        data,
-        write_scenarios,
-        write_stages,
-        write_traces,
-    )
-    from checker.rollout.output.markdown import markdown  # noqa: PLC0415
+    from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
+    from checker.rollout.inputs.generated import with_names_of  # noqa: PLC0415
+    from checker.rollout.inputs.sources import read_input, read_mixed_input  # noqa: PLC0415
+    from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
+    from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
+    from checker.rollout.ways import Way  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
     from checker.user_files import OutputError, make_folder, write  # noqa: PLC0415
 
-    old, new = read_folder(options.old), read_folder(options.new)
+    given_old, given_new = read_input(options.old), read_input(options.new)
+    old, new = with_names_of(given_old, given_new), with_names_of(given_new, given_old)
+    now = None if options.now is None else read_now(with_names_of(read_mixed_input(options.now), new), old, new)
+    seen = (now.leader if now is not None else None) or old.leader
+    leads = options.leader if options.leader is not None else seen
+    try:
+        disks = disks_of(options.disk)
+    except OrderError as error:
+        return refused(str(error), ExitCode.COMMAND_LINE)
     request = PlanRequest(
         old,
         new,
         options.order,
-        options.leader,
+        leads,
         1 if options.faults is None else options.faults,
         options.budget,
         frozenset(options.down),
         in_one_go=options.in_one_go,
-        explored=options.faults is not None,
-        now=None if options.now is None else read_now(options.now, old, new),
+        explored=options.explore or options.faults is not None,
+        now=now,
+        leads_now=options.leader is None and seen is not None,
+        how=None if options.how is None else Way(options.how),
+        disks=disks,
     )
     try:
         # The folders are created first: a bad path must fail before the runs, not after them.
         for folder in (options.traces, options.scenarios, options.stages):
             if folder is not None:
                 make_folder(folder)
-        made = plan(request, Engine().run)
-        answer = data(made)
-        for folder, write_all in (
+        writers = (
             (options.traces, write_traces),
             (options.scenarios, write_scenarios),
             (options.stages, write_stages),
-        ):
-            if folder is not None:
+        )
+        asked = [(folder, write_all) for folder, write_all in writers if folder is not None]
+        answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user()
+        answer = None if asked else answers.load(request)
+        if answer is None:
+            made = plan(request, Engine().run)
+            answer = rendered(made)
+            answers.save(made, answer)
+            for folder, write_all in asked:
                 write_all(made, folder)
+        comment = options.format == "github-comment"
         if options.output is not None:
-            write(options.output, markdown(made))
+            write(options.output, answer.comment if comment else answer.whole)
     except (OrderError, OutputError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
     except UndecidedError as error:
         return refused(str(error), ExitCode.INCOMPLETE)
     with unread_output_discarded():
         if options.json:
-            print(json.dumps(answer))
+            print(json.dumps(answer.data))
+        elif comment:
+            print(answer.comment, end="")
         else:
-            print(markdown(made, traces=not sys.stdout.isatty()), end="")
-    return int(made.exit_code)
+            whole = options.explain or not sys.stdout.isatty()
+            print(answer.whole if whole else answer.brief, end="")
+    return answer.exit_code
 
 
 ROLLOUT = Command(
@@ -153,7 +216,9 @@ QUORUMS = Command(
 
 
 def _validate_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each")
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each, or a recording"
+    )
     parser.add_argument("--json", action="store_true", help="the report as JSON")
 
 
@@ -163,7 +228,9 @@ def _validate(options: argparse.Namespace) -> int:
     return validate_command(options.files, as_json=options.json)
 
 
-VALIDATE = Command("validate", "Holds the journals of live servers to the specification.", _validate_options, _validate)
+VALIDATE = Command(
+    "validate", "Holds journals or a recording of live servers to the specification.", _validate_options, _validate
+)
 
 
 def _history_options(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from checker.cli.command import Command, discard, refused, unread_output_discarded
 from checker.cli.ensemble_commands import HISTORY, QUORUMS, ROLLOUT, VALIDATE
+from checker.cli.local_pages import PLAN
 from checker.cli.options import command_parser, parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
 from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
@@ -24,7 +25,7 @@ from spec.config import ConfigError
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for command in (RUN, REPLAY, ROLLOUT, EXPLORE, VALIDATE, HISTORY, QUORUMS, PROOFS, TABLES, GALLERY, LISTING)
+    for command in (RUN, REPLAY, ROLLOUT, PLAN, EXPLORE, VALIDATE, HISTORY, QUORUMS, PROOFS, TABLES, GALLERY, LISTING)
 }
 """The commands, in the order of the help."""
 
@@ -63,7 +64,7 @@ def _command(words: list[str]) -> int:
         command = COMMANDS[words[0]]
         return command.run(command_parser(command).parse_args(words[1:], argparse.Namespace(words=words)))
     if words and not words[0].startswith("-"):
-        return refused(f"there is no command {words[0]!r}; {nearest(words[0], COMMANDS)}", ExitCode.COMMAND_LINE)
+        return refused(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}", ExitCode.COMMAND_LINE)
     return _nodes(parser(COMMANDS).parse_args(words, argparse.Namespace(words=words)))
 
 

@@ -32,11 +32,12 @@ from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setu
 from checker.models.ensemble.actions import BUDGETS
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.scenario.ensemble import ensemble_job
-from checker.scenario.ensemble_setup import why_no_effect, with_variants
-from checker.scenario.yaml_lines import variant_named, variant_names
+from checker.scenario.ensemble_setup import why_no_effect, with_release, with_variants
+from checker.scenario.yaml_lines import LikeError, like_named, variant_named, variant_names
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid, majority_view
+from spec.releases import Release
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
 from spec.zab.state import ZabRules
@@ -54,7 +55,8 @@ RUN: RunDescription = {
 """The defaults of every run.
 
 `silent` names actions that need not fire and invariants whose premise need not hold. `given` is the number of
-transactions on every disk at the start. `properties` names the invariants; an empty list means the usual ones.
+transactions on every disk at the start. `properties` names the invariants; an empty list means the usual ones. A run
+with the defects of a release has the key `like` too.
 """
 BEGINNING = ("LeaderIsAVoter", "OnlyVotersCounted", "Leadership", "OnlyVotersAck", "NoBadState")
 DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
@@ -73,6 +75,8 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     runs = [described] if described else list(preset_runs(options.nodes))
     if options.variants:
         runs = _with_variants(runs, options.variants)
+    if options.like:
+        runs = _with_release(runs, options.like)
     return [_job(run, Limits(depth=run["depth"] if options.depth is None else options.depth)) for run in runs]
 
 
@@ -96,6 +100,21 @@ def _with_variants(runs: list[RunDescription], variants: list[Variant]) -> list[
         }
         for run in chosen
     ]
+
+
+def _with_release(runs: list[RunDescription], release: Release) -> list[RunDescription]:
+    """The runs in which the defects of a release may have an effect. Raises NodesError if there are none."""
+    chosen, reasons = [], []
+    for run in runs:
+        try:
+            with_release(_setup(run), release)
+        except LikeError as error:
+            reasons.append(error.reason)
+        else:
+            chosen.append({**run, "name": f"{run['name']} like {release}", "like": str(release)})
+    if not chosen:
+        raise NodesError(f"--like {release}: {reasons[0].what}; add --protocol zab")
+    return chosen
 
 
 def from_source(source: dict[str, Any]) -> Job:
@@ -127,6 +146,7 @@ class _RunDescription(msgspec.Struct, forbid_unknown_fields=True):
     given: Annotated[int, msgspec.Meta(ge=0, le=9)] = 0
     properties: list[str] = []
     depth: int | None = None
+    like: str = ""
 
 
 def _described(options: argparse.Namespace) -> RunDescription | None:
@@ -167,7 +187,9 @@ def _check_protocol(run: RunDescription, options: argparse.Namespace) -> None:
 
 
 def _job(run: RunDescription, limits: Limits) -> Job:
-    setup = _setup(run)
+    setup, like = _setup(run), None
+    if run.get("like"):
+        setup, like = with_release(setup, like_named(run["like"]))
     held_to = run["properties"] or ENSEMBLE_PROPERTIES.defaults(setup)
     witnesses = () if run["protocol"] == "zab" else ("Elected",)
     properties = [ENSEMBLE_PROPERTIES.build(setup, name) for name in (*held_to, *witnesses)]
@@ -175,12 +197,12 @@ def _job(run: RunDescription, limits: Limits) -> Job:
         model = ensemble(run["name"], setup, properties)
     except ValueError as error:
         raise NodesError(str(error)) from None
-    job = ensemble_job(run["name"], model, setup, {"kind": KIND, "run": run})
+    job = ensemble_job(run["name"], model, setup, {"kind": KIND, "run": run}, like=like)
     silent = job.allowed_silent if len(setup.members) > 1 else model.actions
     return replace(
         job,
         limits=limits,
-        expected=None if run["variants"] else Verdict.PASSED,
+        expected=None if run["variants"] or like else Verdict.PASSED,
         allowed_silent=silent | set(run["silent"]),
     )
 
@@ -194,7 +216,7 @@ def _setup(run: RunDescription) -> Setup:
     others = {int(sid): _other_file(int(sid), tuple(known), sids) for sid, known in run["other_views"].items()}
     late = sids[len(sids) - min(run["late"], len(sids)) :]
     txns = tuple(Txn(make_zxid(1, number + 1), "given") for number in range(run["given"]))
-    disk = Durable(1, 1, txns=txns) if txns else Durable()
+    disk = Durable(1, 1, log=txns) if txns else Durable()
     setup = Setup(
         members=tuple(Member(sid, others.get(sid, usual), disk, late=sid in late) for sid in sids),
         grain=Grain(run["grain"]),

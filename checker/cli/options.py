@@ -18,6 +18,7 @@ from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
 from checker.printable import on_a_line
 from checker.user_files import OutputError
 from spec.quorum import Sid
+from spec.releases import Release, ReleaseError, release_named
 from spec.variants import Variant
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def option(budget: str) -> str:
 
 
 def add_exploration(command: argparse.ArgumentParser) -> None:
-    """Add the options of an exploration: variants, limits, engine, output and gates."""
+    """Add the options of an exploration: variants and releases, limits, engine, output and gates."""
     add_limits(command)
     output = command.add_argument_group("the output")
     output.add_argument("--json", action="store_true", help="a report for machines, on standard output")
@@ -143,12 +144,21 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
         help="reproduce a known defect or a mutant; may be repeated (see --list-variants)",
     )  # fmt: skip
+    add_like(group)
     group.add_argument("--depth", type=between(0, 10**6), metavar="D", help="no further than D steps")
     group.add_argument("--states", type=between(1, 10**10), metavar="S", help="stop after so many states")
     group.add_argument("--time", type=seconds, metavar="T", help="stop after a time, such as 60s or 5m")
     group.add_argument("--memory", type=size, metavar="M", help="stop at a size, such as 4G (default: 80%% of free)")
     group.add_argument("--engine", choices=("tables", "plain", "both"), default="tables", help="both: compare them")
     group.add_argument("--workers", type=between(1, 2), default=2, metavar="W", help="threads, 1 or 2 (default: 2)")
+
+
+def add_like(group: argparse._ActionsContainer) -> None:
+    """Add `--like`, the release whose known defects a run has."""
+    group.add_argument(
+        "--like", type=like, metavar="RELEASE",
+        help="reproduce the known defects of a release of ZooKeeper, like 3.8.4 (see list releases)",
+    )  # fmt: skip
 
 
 def _add_gate(command: argparse.ArgumentParser) -> None:
@@ -179,7 +189,7 @@ def between(low: int, high: int) -> Callable[[str], int]:
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
         return value
@@ -197,11 +207,19 @@ def variant(text: str) -> Variant:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def like(text: str) -> Release:
+    """Parse a release of the table."""
+    try:
+        return release_named(text)
+    except ReleaseError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def seconds(text: str) -> float:
     """Parse a time in seconds: a number, with an optional unit s, m or h."""
     found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
     if found is None or not float(found[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 60s, 5m or 1h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
@@ -215,7 +233,7 @@ def size(text: str) -> int:
     found = re.fullmatch(rf"({NUMBER})([kmgt]?)i?b?", text.strip().lower())
     value = int(float(found[1]) * UNITS[found[2]]) if found else 0
     if not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500M or 4G")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 500M or 4G")
     return value
 
 
@@ -223,7 +241,7 @@ def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
     """Parse a server id and the voters in the configuration of that server."""
     found = re.fullmatch(r"(\d+)=(\d+(?:,\d+)*)", text.strip())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no server with its voters; write 3=1,2,3")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a server with its voters; write 3=1,2,3")
     return int(found[1]), tuple(int(sid) for sid in found[2].split(","))
 
 
@@ -240,6 +258,6 @@ def apply_profile(options: argparse.Namespace) -> None:
         if not getattr(options, name):
             setattr(options, name, value())
     if options.resume and options.checkpoint is None:
-        raise OutputError("--resume goes on with what --checkpoint DIR kept; name the folder")
+        raise OutputError("--resume needs the folder of the checkpoint; add --checkpoint DIR")
     if options.checkpoint is not None and options.engine != "tables":
         raise OutputError(f"--checkpoint keeps searches by tables, and --engine {options.engine} is asked for")

@@ -10,10 +10,26 @@ from typing import Any
 
 from checker.cli.command import Command, refused, unread_output_discarded
 from checker.report.verdict import ExitCode
-from spec.variants import DESCRIBED, Area, Variant, is_defect
+from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, fixed_text, is_defect
+from spec.variants import DESCRIBED, Area, Variant
+
+RELEASE_TABLE = "releases"
 
 
-def _listing(_: argparse.Namespace) -> int:
+def _listing_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table", nargs="?", choices=(RELEASE_TABLE,), help="releases: the known defects of each release of ZooKeeper"
+    )
+    parser.add_argument("--json", action="store_true", help="with releases: the table as JSON")
+
+
+def _listing(options: argparse.Namespace) -> int:
+    if options.table == RELEASE_TABLE:
+        text, data = releases_report()
+        print(json.dumps(data) if options.json else text)
+        return int(ExitCode.PASSED)
+    if options.json:
+        return refused("--json prints the table of releases; write list releases --json", ExitCode.COMMAND_LINE)
     from checker.properties import ENSEMBLE_PROPERTIES  # noqa: PLC0415
     from checker.properties.recipes import RECIPE_PROPERTIES  # noqa: PLC0415
     from checker.properties.service import SERVICE_PROPERTIES  # noqa: PLC0415
@@ -34,7 +50,7 @@ def _listing(_: argparse.Namespace) -> int:
 
 
 LISTING = Command(
-    "list", "Lists the scenarios that come with the package, and the properties.", lambda _: None, _listing
+    "list", "Lists the scenarios that come with the package, and the properties.", _listing_options, _listing
 )
 
 
@@ -124,7 +140,7 @@ def _variant_lines(title: str, variants: list[Variant]) -> list[str]:
     lines = [title]
     for each in variants:
         described = DESCRIBED[each]
-        fixed = f"; fixed: {described.fixed}" if described.fixed else ""
+        fixed = f"; fixed: {fixed_text(each)}" if is_defect(each) else ""
         wrapped = textwrap.wrap(described.wrong + fixed, VARIANT_WIDTH - width - 4, break_on_hyphens=False)
         lines += [f"  {(each.value if not n else '').ljust(width)}  {line}" for n, line in enumerate(wrapped)]
     return lines
@@ -132,5 +148,69 @@ def _variant_lines(title: str, variants: list[Variant]) -> list[str]:
 
 def _variant_data(variant: Variant) -> dict[str, Any]:
     described = DESCRIBED[variant]
-    texts = {"wrong": described.wrong, "fixed": described.fixed or None, "of": described.area.value}
-    return {"name": variant.value, **texts}
+    fixed = fixed_text(variant) if is_defect(variant) else None
+    return {"name": variant.value, "wrong": described.wrong, "fixed": fixed, "of": described.area.value}
+
+
+def releases_report() -> tuple[str, dict[str, Any]]:
+    """The known defects of each release as text and as data."""
+    width = max(len(each.value) for each in HISTORIES)
+    rows = [("", *map(str, RELEASES)), *((each.value, *_cells(each, "x", ".")) for each in HISTORIES)]
+    columns = [width, *(len(str(each)) for each in RELEASES)]
+    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, columns, strict=True)).rstrip() for row in rows]
+    lines += ["", "x: the release has the defect"]
+    return "\n".join(lines), {
+        "releases": [str(each) for each in RELEASES],
+        "defects": [
+            {
+                "name": each.value,
+                "affected": [str(release) for release in affected(history)],
+                "fixed": [_change_data(change) for change in history.fixed],
+                "introduced": [_change_data(change) for change in history.introduced],
+                "fixed_by": history.fixed_by or None,
+                "reproduced": [str(release) for release in history.reproduced],
+            }
+            for each, history in HISTORIES.items()
+        ],
+    }
+
+
+def releases_page(introduction: str) -> str:
+    """The page of the manual about releases: an introduction, and the two tables."""
+    header = ["defect", *map(str, RELEASES)]
+    lines = [introduction.rstrip(), "", "## Defects by release", "", *_table_head(header)]
+    lines += [_row([_name(each), *_cells(each, "yes", "")]) for each in HISTORIES]
+    lines += ["", "## Commits", "", *_table_head(["defect", "fixed in", "introduced in", "shown by real servers"])]
+    for each, history in HISTORIES.items():
+        fixed = [f"{_change_text(change)}" for change in history.fixed] or ["no release"]
+        by = f" ({history.fixed_by})" if history.fixed_by else ""
+        introduced = ", ".join(map(_change_text, history.introduced)) or f"before {RELEASES[0]}"
+        reproduced = ", ".join(map(str, history.reproduced))
+        lines.append(_row([_name(each), ", ".join(fixed) + by, introduced, reproduced]))
+    return "\n".join(lines) + "\n"
+
+
+def _cells(variant: Variant, has: str, has_not: str) -> list[str]:
+    found = affected(HISTORIES[variant])
+    return [has if each in found else has_not for each in RELEASES]
+
+
+def _name(variant: Variant) -> str:
+    """The name, linked to its description."""
+    return f"[{variant.value}](reference-variants.md#{variant.value.lower()})"
+
+
+def _change_text(change: SourceChange) -> str:
+    return f"{change.release or MASTER} (`{change.commit}`)"
+
+
+def _change_data(change: SourceChange) -> dict[str, str | None]:
+    return {"release": None if change.release is None else str(change.release), "commit": change.commit}
+
+
+def _table_head(names: list[str]) -> list[str]:
+    return [_row(names), _row(["---"] * len(names))]
+
+
+def _row(cells: list[str]) -> str:
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"

@@ -232,7 +232,9 @@ def _trace(outcome: RunOutcome, job: Job, found: Discovery, *, refine: bool) -> 
         try:
             finer, fine = job.refinement.found(found)
         except NotRefinedError as error:
-            say_on_error_stream(f"note: {found.prop.name} is told by the oracle, not message by message: {error}")
+            say_on_error_stream(
+                f"note: {found.prop.name} is shown with the steps of the oracle, not message by message: {error}"
+            )
         else:
             return trace_of(finer, fine, verdict)
     return trace_of(job, found, verdict)

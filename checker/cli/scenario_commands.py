@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.cli.command import Command, refused
-from checker.cli.options import add_exploration, add_format, between, variant, wants_reports
+from checker.cli.local_pages import add_page, serve_page
+from checker.cli.options import add_exploration, add_format, add_like, variant, wants_reports
 from checker.report.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def _run(options: argparse.Namespace) -> int:
     from checker.user_files import OutputError  # noqa: PLC0415
 
     try:
-        requests = [load_request(path, options.variants) for path in options.files or bundled()]
+        requests = [load_request(path, options.variants, options.like) for path in options.files or bundled()]
         for each in requests:
             # Reports list every scenario. Without one, an error ends the command before the first run.
             if isinstance(each, InvalidScenario) and not wants_reports(options):
@@ -83,9 +82,9 @@ def _explore_options(parser: argparse.ArgumentParser) -> None:
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
         help="reproduce a known defect or a mutant; may be repeated",
     )  # fmt: skip
+    add_like(parser)
     parser.add_argument("--trace", type=Path, metavar="FILE", help="begin with a saved trace (ITF)")
-    parser.add_argument("--port", type=between(0, 65535), default=0, metavar="N", help="the port (default: a free one)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    add_page(parser)
 
 
 def _explore(options: argparse.Namespace) -> int:
@@ -96,22 +95,14 @@ def _explore(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        handlers = Handlers((load(path, options.variants), _folder_of(path)) for path in options.files)
+        handlers = Handlers((load(path, options.variants, options.like), _folder_of(path)) for path in options.files)
         _begin(handlers, options.trace)
         server = Server(handlers, options.port)
     except (ScenarioError, BadRequestError) as error:
         return refused(str(error), ExitCode.SCENARIO)
     except (VariantError, PortError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
-    with server:
-        print(f"explorer: {server.address} (Ctrl-C ends it)", flush=True)
-        if not options.no_browser and _has_screen():
-            import webbrowser  # noqa: PLC0415 (slow to import)
-
-            webbrowser.open(server.address)
-        with contextlib.suppress(KeyboardInterrupt):
-            server.serve_forever()
-    return int(ExitCode.PASSED)
+    return serve_page(server, browser=not options.no_browser)
 
 
 def _begin(handlers: Handlers, trace: Path | None) -> None:
@@ -131,11 +122,6 @@ def _begin(handlers: Handlers, trace: Path | None) -> None:
 def _folder_of(path: Path) -> str:
     """Return the name of the folder that contains a file. `Path.resolve` raises for a symlink loop."""
     return Path(os.path.realpath(path)).parent.name
-
-
-def _has_screen() -> bool:
-    """Return whether a browser opens in a window; a text browser would occupy this terminal."""
-    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 EXPLORE = Command(

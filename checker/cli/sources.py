@@ -14,6 +14,7 @@ from checker.job import Job
 from checker.report.verdict import ExitCode
 from checker.scenario import ScenarioError, VariantError, from_source, load
 from spec.config import ConfigError
+from spec.releases import Release
 from spec.variants import Variant
 
 
@@ -59,10 +60,15 @@ class InvalidScenario:
     line: int = 0
 
 
-def load_request(path: Path, variants: Iterable[Variant] = ()) -> RunRequest | InvalidScenario:
-    """Load a scenario, with these variants added. Raises VariantError for a variant without an effect."""
+def load_request(
+    path: Path, variants: Iterable[Variant] = (), like: Release | None = None
+) -> RunRequest | InvalidScenario:
+    """Load a scenario, with these variants and the defects of a release added.
+
+    Raises VariantError for a variant, or for a release, without an effect.
+    """
     try:
-        return RunRequest(load(path, variants), path)
+        return RunRequest(load(path, variants, like), path)
     except ScenarioError as error:
         return InvalidScenario(path, str(error), ExitCode.SCENARIO, error.line)
     except ConfigError as error:

@@ -6,8 +6,9 @@ number, but a new meaning of a field does. The object of a run:
 
     schema        1
     job           name, grain, bounds (list of texts), expected (a verdict or null), violations (the depth of each
-                  property that is expected to be violated, or null); null if the scenario cannot be read, so that
-                  there is no job
+                  property that is expected to be violated, or null), like (null, or the release of ZooKeeper, its known
+                  defects in the run as variants, and without_effect: the others with the reason); null if the scenario
+                  cannot be read, so that there is no job
     verdict       violated | deadlock | error | incomplete | vacuous | passed
     as_expected   true | false | null (nothing was expected, or it is undecided)
     exit_code     the exit code of the process
@@ -30,8 +31,9 @@ with a star are in both outputs, the others only in the file:
     tool        name, version
     platform    python, numba, numpy, system, machine
     command     list of words, as they were given
-    parameters  the command-line options that all runs share: variants, engine, workers, refine, verdict (whether codes
-                are the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null where not given
+    parameters  the command-line options that all runs share: variants, like, engine, workers, refine, verdict (whether
+                codes are the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null where not
+                given
     began       the time at which the command began, ISO 8601 in UTC
     seconds     its duration
     runs      * list of: the fields of a run*, traces* of the findings, witnesses (traces that show that a `sometimes`
@@ -76,6 +78,13 @@ def report_json(job: Job | None, exploration: Exploration | None, judgement: Jud
             "bounds": list(job.bounds),
             "expected": None if judgement.expected is None else judgement.expected.value,
             "violations": None if job.violations is None else dict(job.violations),
+            "like": None
+            if job.like is None
+            else {
+                "release": job.like.release,
+                "variants": list(job.like.variants),
+                "without_effect": dict(job.like.idle),
+            },
         },
         "verdict": judgement.verdict.value,
         "as_expected": judgement.as_expected,
@@ -187,6 +196,7 @@ def parameters(options: argparse.Namespace) -> Object:
     """The command-line options that all runs share."""
     return {
         "variants": [each.value for each in options.variants],
+        "like": None if options.like is None else str(options.like),
         "engine": options.engine,
         "workers": options.workers,
         "refine": options.refine,

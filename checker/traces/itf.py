@@ -210,7 +210,7 @@ def _check_loop(file: _ItfFile) -> None:
     if has_since is not is_liveness or not 0 <= (meta.since or 0) <= last:
         raise _ContentError(
             f"its kind is {_kind(meta)} and its since {meta.since if has_since else 'is not there'}",
-            "a run that never comes to a goal has the step since which it does not, and no other has",
+            "only a run that never reaches a goal has a step since which it does not",
         )
     allowed: tuple[int | None, ...] = (None,)
     if closes:
@@ -229,7 +229,7 @@ def _check_finding(meta: _Meta) -> None:
     finds = (meta.verdict is not None, bool(meta.property), bool(meta.clause))
     if meta.kind is None and any((*finds, meta.values)):
         right = "a run that ends in no finding has no verdict, property, clause and values"
-        raise _ContentError("its kind is none, and it has something of a finding", right)
+        raise _ContentError("its kind is missing, and it has parts of a finding", right)
     if meta.kind is not None and not all(finds):
         right = "a finding has a verdict, a property and a clause"
         raise _ContentError(f"its kind is {_kind(meta)}, and something of the finding is missing", right)
@@ -365,7 +365,7 @@ def read_trace(text: str, name: str = "the trace") -> Trace:
     if test is not None:
         return read_itf(test[1] + "}", name)
     raise TraceFileError(
-        f"{name} is not a trace: it is no ITF file, and no page or test that holds one; "
+        f"{name} is not a trace: it is neither an ITF file nor a page or test that holds one; "
         "of what --traces writes, the .itf.json, .html and .py files replay"
     )
 

@@ -234,7 +234,7 @@ class BodyReader:
         if counters[0] > self._zxid:
             return
         if path and (path[0] != "/" or path[-1] == "/"):
-            raise self._damaged(f"{path!r} is no path of a znode")
+            raise self._damaged(f"{path!r} is not a path of a znode")
         parent = path.rpartition("/")[0] or ROOT
         if parent != self._parent:
             if self._tree.node(parent) is None:

@@ -265,8 +265,8 @@ def _check_end(scan: FileScan, notes: list[str]) -> None:
     end, where = scan.end, f"{scan.path}, offset {scan.end.offset}"
     if end.recovers is not None:
         raise DamagedLogError(
-            f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: what stood "
-            f"here is lost; {REMEDY}"
+            f"{where}: {end.fault}, and a valid record follows at offset {end.recovers}: the "
+            f"record here is lost; {REMEDY}"
         )
     if end.fault is not None:
         notes.append(f"{where}: {end.fault}; the good records of this file end before it")

@@ -182,7 +182,7 @@ def recover(directory: Path, notes: list[str]) -> int:
         if end.recovers is not None:
             raise DamagedLogError(
                 f"{path}, offset {end.offset}: {end.fault}, and a valid record follows at offset {end.recovers}: "
-                f"what stood here is lost; {REMEDY}"
+                f"the record here is lost; {REMEDY}"
             )
         if end.fault is not None:
             notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")

@@ -153,7 +153,7 @@ def _write(shape: Shape, value: Any, name: str, path: str, write: Callable[[byte
             try:
                 write(_scalar(kind, value))
             except (struct.error, UnicodeEncodeError, TypeError, AttributeError) as error:
-                raise JuteError(name, path, -1, f"{value!r:.60} is no {kind}: {error}") from None
+                raise JuteError(name, path, -1, f"{value!r:.60} does not fit the type {kind}: {error}") from None
 
 
 def _scalar(kind: str, value: Any) -> bytes:

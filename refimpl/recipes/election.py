@@ -57,7 +57,7 @@ class Election:
         name, rules = ("fair-election", self._fair) if self.fair else ("unfair-election", self._unfair)
         with self._beginning:
             if self._participation is not None:
-                raise RuntimeError(f"{self.path}: this candidate runs already; another one needs an object of its own")
+                raise RuntimeError(f"{self.path}: this candidate runs already; another one needs its own object")
             participation = Participation(self._client, self.path, name, rules, self._heard, fresh=self._fresh)
             self._cancelled, self._leadership, self._participation = False, None, participation
         try:

@@ -16,7 +16,7 @@ class Refused(RecipeError):
     """The servers refuse a request that the recipe needs; `code` is the reason, for example `NO_AUTH`."""
 
     def __init__(self, path: str, code: Code) -> None:
-        super().__init__(f"{path}: the servers refuse what the recipe asks for: {code.name}")
+        super().__init__(f"{path}: the servers refuse the requests of the recipe: {code.name}")
         self.code = code
 
 

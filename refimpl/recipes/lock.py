@@ -279,7 +279,7 @@ class Lock:
                 match fact:
                     case Failed(code):
                         self._failure = code
-                        logger.error("%s: the servers refuse what the lock asks for: %s", self.path, code.name)
+                        logger.error("%s: the servers refuse the requests of the lock: %s", self.path, code.name)
                     case HoldsNoMore("suspended") if hold is not None:
                         self._doubt("suspended")
                     case Withdrawn() if hold is not None and owed:

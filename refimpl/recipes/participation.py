@@ -141,7 +141,7 @@ class Participation:
             for fact in facts:
                 if isinstance(fact, Failed):
                     self._failure = fact.code
-                    logger.error("%s: the servers refuse what the recipe asks for: %s", self.path, fact.code.name)
+                    logger.error("%s: the servers refuse the requests of the recipe: %s", self.path, fact.code.name)
                 self._heard(fact)
             self.condition.notify_all()
             return self._ending and self._recipe.out(state)

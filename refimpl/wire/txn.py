@@ -30,7 +30,7 @@ def encode_txn(zxid: int, change: Change) -> bytes:
     record = change.record
     number = TXN_TYPE_OF.get(record.__class__)
     if number not in TYPES:
-        raise JuteError("TxnHeader", "type", -1, f"{type(record).__name__} is no transaction of its own")
+        raise JuteError("TxnHeader", "type", -1, f"{type(record).__name__} is not a complete transaction")
     try:
         return HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
     except struct.error as error:

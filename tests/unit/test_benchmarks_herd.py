@@ -118,7 +118,7 @@ def test_the_command_counts_in_the_model_alone(capsys: pytest.CaptureFixture[str
         (["--clients", "1,5"], "2 or more"),
         (["--deaths", "0"], "1 or more"),
         (["--plot", "herd.png"], "ends in .svg"),
-        (["--directory", "/nowhere/at/all"], "no such directory"),
+        (["--directory", "/nowhere/at/all"], "the directory does not exist"),
     ],
 )
 def test_a_bad_command_line_says_what_would_be_right(

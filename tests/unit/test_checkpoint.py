@@ -346,7 +346,7 @@ def test_what_could_not_be_kept_is_said_and_what_was_kept_before_is_taken_up(tmp
         patched.setattr(os, "fsync", Failing(os.fsync, 60, full, ever=True))
         found = search.explore(model, Limits(depth=8), checkpoint=Checkpoint(tmp_path, every=0.0))
     (note,) = found.notes
-    states = int(note.rpartition(" of ")[2].split()[0].replace(",", ""))
+    states = int(note.rpartition(" has ")[2].split()[0].replace(",", ""))
     assert note.startswith(f"{tmp_path}: the search could not be kept (No space left on device)")
     again = taken_up(model, tmp_path)
     assert 0 < states < found.states

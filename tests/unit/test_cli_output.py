@@ -142,7 +142,7 @@ REPORT = {
     "schema", "job", "verdict", "as_expected", "exit_code", "sentence", "reasons", "limits", "properties", "actions",
     "search", "traces",
 }  # fmt: skip
-JOB = {"name", "grain", "bounds", "expected", "violations"}
+JOB = {"name", "grain", "bounds", "expected", "violations", "like"}
 SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
     "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "collision_probability", "notes",
@@ -384,7 +384,7 @@ def test_a_run_that_the_bounds_do_not_let_be_told_finely_is_told_by_the_oracle_w
     ended = cli("run", scenario(text), "--refine")
 
     assert (ended.code, ended.err[:6]) == (0, "note: ")
-    assert "is told by the oracle, not message by message: " in ended.err
+    assert "is shown with the steps of the oracle, not message by message: " in ended.err
     assert "R10, three to five in the wrong order; grain: oracle" in ended.out
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spec.variants import DESCRIBED, Variant, is_defect
+from spec.releases import HISTORIES, fixed_text, is_defect
+from spec.variants import DESCRIBED, Variant
 from tests.support.command_line import Ended, Write, cli, scenarios_in
 
 ZAB = (
@@ -40,7 +41,8 @@ def test_the_list_says_what_is_wrong_and_where_it_was_fixed() -> None:
     text = " ".join(cli("--list-variants").out.split())
     for described in DESCRIBED.values():
         assert " ".join(described.wrong.split()) in text
-        assert f"; fixed: {described.fixed}" in text
+    for variant in HISTORIES:
+        assert f"{' '.join(DESCRIBED[variant].wrong.split())}; fixed: {fixed_text(variant)}" in text
 
 
 def test_the_list_is_data_too() -> None:
@@ -91,6 +93,12 @@ def test_two_variants_may_be_added(scenario: Write) -> None:
         (ELECTION, "torn-record", "it changes nothing where the election is all there is; write protocol: zab"),
         (ZAB, "ZOOKEEPER-1419", "it changes nothing where an election is one step; write grain: fine"),
         (ZAB + "disk: sync\n", "torn-record", "it changes nothing where the disk is never late; write disk: async"),
+        (ZAB, "ZOOKEEPER-4882", "it changes nothing where no disk fails; write faults: {full_disks: 1}"),
+        (
+            ZAB,
+            "ZOOKEEPER-5094",
+            "it changes nothing where no committed transaction follows a TRUNC; add the variant sync-from-applied",
+        ),
     ],
 )
 def test_a_variant_that_changes_nothing_in_a_scenario_is_refused(
@@ -102,7 +110,7 @@ def test_a_variant_that_changes_nothing_in_a_scenario_is_refused(
 def test_a_variant_that_there_is_not_is_a_bad_command_line_with_the_nearest_name() -> None:
     ended = cli("--nodes", "3", "--variant", "torn-recrod")
     assert ended.code == 2
-    assert "the variant torn-recrod: there is none of that name; did you mean torn-record?" in ended.err
+    assert "the variant torn-recrod: the name is unknown; did you mean torn-record?" in ended.err
 
 
 def test_a_source_with_a_variant_that_there_is_not_does_not_replay(scenario: Write, tmp_path: Path) -> None:
@@ -111,7 +119,7 @@ def test_a_source_with_a_variant_that_there_is_not_does_not_replay(scenario: Wri
     trace.write_text(trace.read_text(encoding="utf-8").replace(f'["{COMMITS_EARLY}"]', '["no-such"]'))
     ended = cli("replay", trace)
     assert ended.code == 150
-    assert "the variant no-such: there is none of that name" in ended.err
+    assert "the variant no-such: the name is unknown" in ended.err
 
 
 # Runs of --nodes.

@@ -111,18 +111,18 @@ class TestDynamicFile:
     def test_server_lines_may_not_stand_beside_it(self) -> None:
         found = errors(HEAD + "server.4=zk4:1:2\ndynamicConfigFile=members", members=THREE)
         assert found == [
-            "zoo.cfg:5: server.4 stands beside dynamicConfigFile; move it to the file that dynamicConfigFile names"
+            "zoo.cfg:5: server.4 is set outside dynamicConfigFile; move it to the file that dynamicConfigFile names"
         ]
 
     def test_other_keys_and_a_version_may_not_stand_in_it(self) -> None:
         found = errors(HEAD + "dynamicConfigFile=members", members=THREE + "tickTime=1\nversion=1")
         assert [line.split(";")[0] for line in found] == [
             "members:4: unrecognised parameter tickTime",
-            "members:5: version stands in a dynamic file",
+            "members:5: version is set in a dynamic file",
         ]
 
     def test_it_must_be_there(self) -> None:
-        assert errors(HEAD + "dynamicConfigFile=gone")[0].startswith("zoo.cfg:5: there is no file gone")
+        assert errors(HEAD + "dynamicConfigFile=gone")[0].startswith("zoo.cfg:5: no such file: gone")
 
 
 class TestBadFiles:
@@ -131,7 +131,7 @@ class TestBadFiles:
         [
             ("tickTime=fast", "zoo.cfg:8: tickTime: 'fast' is not a whole number"),
             ("tickTime=0", "zoo.cfg:8: tickTime: tickTime is 0"),
-            ("clientPort=65536", "zoo.cfg:8: clientPort: 65536 is no port"),
+            ("clientPort=65536", "zoo.cfg:8: clientPort: 65536 is not a port"),
             ("peerType=voter", "zoo.cfg:8: peerType: unknown peer type 'voter'"),
             ("standaloneEnabled=yes", "zoo.cfg:8: standaloneEnabled: 'yes' is neither true nor false"),
             ("server.x=zk4:1:2", "zoo.cfg:8: server.x does not name a server by its number"),

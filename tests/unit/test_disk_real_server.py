@@ -1,4 +1,7 @@
-"""One data directory in a real ZooKeeper 3.8 and in the node: each reads the other's files, including every counter."""
+"""One data directory in a real ZooKeeper and in the node: each reads the other's files, including every counter.
+
+The real server is 3.8.0, then 3.9.5.
+"""
 
 import os
 import shutil
@@ -14,6 +17,7 @@ from kazoo.security import make_digest_acl
 
 from harness import real
 from harness.processes import Process, free_ports, wait_until, word
+from harness.releases import DEBIAN, MAVEN
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.epochs import Epochs
 from refimpl.disk.purge import purge
@@ -43,18 +47,19 @@ LONG = 600_000
 """A session timeout, in milliseconds, longer than the test."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _package() -> None:
-    """Skip the test without the real server's package; where tests run for a release, fail."""
-    missing = real.available()
+@pytest.fixture(autouse=True, scope="module", params=[DEBIAN, MAVEN[-1]])
+def release(request: pytest.FixtureRequest) -> str:
+    """The release; skip the test if it is not here. Where tests run for a release, fail."""
+    missing = real.available(request.param)
     if missing and os.environ.get("CI") == "true":
         pytest.fail(f"the real ZooKeeper is needed: {missing}")
     if missing:
         pytest.skip(f"the real ZooKeeper is not here: {missing}")
+    return str(request.param)
 
 
 @contextmanager
-def serving(base: Path, ensemble: bool = False, kill: bool = False) -> Iterator[KazooClient]:
+def serving(base: Path, release: str, ensemble: bool = False, kill: bool = False) -> Iterator[KazooClient]:
     """A real server on this data directory, and a client of it; both are stopped at the end.
 
     With `ensemble` it is an ensemble of one server, with elections and epochs; `kill` ends it with SIGKILL.
@@ -78,7 +83,7 @@ def serving(base: Path, ensemble: bool = False, kill: bool = False) -> Iterator[
     (base / "myid").write_text("1")
     zoo_cfg = base / "zoo.cfg"
     zoo_cfg.write_text("".join(f"{name}={value}\n" for name, value in options.items()))
-    process = Process(real.command(zoo_cfg), base, base / "server.log")
+    process = Process(real.command(zoo_cfg, release=release), base, base / "server.log")
     process.start()
     client = KazooClient(f"127.0.0.1:{port}", timeout=10)
     try:
@@ -151,7 +156,7 @@ def exercise(client: KazooClient) -> None:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen, int]:
+def written(tmp_path_factory: pytest.TempPathFactory, release: str) -> tuple[Path, Seen, int]:
     """A directory that a real server has written, the last state that its client saw, and the client's session."""
     base = tmp_path_factory.mktemp("real")
 
@@ -163,7 +168,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen, int]:
         client.set("/app", b"more")
         return len(snapshots()) > 4
 
-    with serving(base) as client:
+    with serving(base, release) as client:
         exercise(client)
         wait_until(another_write, 90, "writes snapshots")
         seen, session = seen_by(client), client.client_id[0]
@@ -255,7 +260,7 @@ def without_null_data(seen: Seen) -> Seen:
 
 
 @pytest.mark.parametrize("saved", [False, True], ids=["log", "snapshot and log"])
-def test_a_real_server_serves_what_we_wrote(tmp_path: Path, saved: bool) -> None:
+def test_a_real_server_serves_what_we_wrote(tmp_path: Path, release: str, saved: bool) -> None:
     base = tmp_path / "ours"
     loaded = database.load(base, base)
     log, zxid = append(base, loaded)
@@ -266,15 +271,15 @@ def test_a_real_server_serves_what_we_wrote(tmp_path: Path, saved: bool) -> None
     log.append(zxid + 1, encode_txn(zxid + 1, last))
     log.close()
     loaded.tree.carry_out(apply(loaded.tree, zxid + 1, last).operations)
-    with serving(base) as client:
+    with serving(base, release) as client:
         assert without_null_data(seen_by(client)) == without_null_data(held(loaded.tree))
 
 
-def test_a_real_server_goes_on_after_us_and_we_after_it(copied: Path) -> None:
+def test_a_real_server_goes_on_after_us_and_we_after_it(copied: Path, release: str) -> None:
     loaded = database.load(copied, copied)
     log, _ = append(copied, loaded)
     log.close()
-    with serving(copied) as client:
+    with serving(copied, release) as client:
         path = client.create("/back", b"again")
         assert client.exists("/ours/ephemeral").ephemeralOwner == SESSION
         client.create("/ours/by the real one", path.encode())
@@ -284,7 +289,7 @@ def test_a_real_server_goes_on_after_us_and_we_after_it(copied: Path) -> None:
     assert again.tree.ephemerals(SESSION) == {"/ours/ephemeral"}
 
 
-def test_a_real_server_reads_a_log_that_we_cut_after_a_crash(copied: Path) -> None:
+def test_a_real_server_reads_a_log_that_we_cut_after_a_crash(copied: Path, release: str) -> None:
     log = max((copied / "version-2").glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
     whole = log.read_bytes().rstrip(b"\0")
     log.write_bytes(whole[:-10] + bytes(1000))
@@ -292,13 +297,13 @@ def test_a_real_server_reads_a_log_that_we_cut_after_a_crash(copied: Path) -> No
     assert len(loaded.warnings) == 1
     written, _ = append(copied, loaded)
     written.close()
-    with serving(copied) as client:
+    with serving(copied, release) as client:
         assert client.exists("/ours/m").version == 1
 
 
-def test_an_ensemble_of_a_real_server_that_was_killed_goes_on_after_us(tmp_path: Path) -> None:
+def test_an_ensemble_of_a_real_server_that_was_killed_goes_on_after_us(tmp_path: Path, release: str) -> None:
     base = tmp_path / "ensemble"
-    with serving(base, ensemble=True, kill=True) as client:
+    with serving(base, release, ensemble=True, kill=True) as client:
         exercise(client)
         seen = seen_by(client)
     loaded = database.load(base, base)
@@ -308,7 +313,7 @@ def test_an_ensemble_of_a_real_server_that_was_killed_goes_on_after_us(tmp_path:
     log.close()
     epochs.save_accepted(base / "version-2", 5)
     epochs.save_current(base / "version-2", 5)
-    with serving(base, ensemble=True) as client:
+    with serving(base, release, ensemble=True) as client:
         assert client.exists("/ours/m").version == 1
         assert client.exists(client.create("/back")).czxid >> 32 == 6
     again = database.load(base, base)

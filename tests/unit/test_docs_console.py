@@ -216,7 +216,7 @@ def test_a_command_line_anywhere_on_a_page_has_options_that_exist(page: Path) ->
     for found in WRITTEN.finditer(page.read_text(encoding="utf-8")):
         name, *_ = found[1].split() or ["--help"]
         if not name.startswith("-"):
-            assert name in COMMANDS, f"{page.name}: there is no command {name}"
+            assert name in COMMANDS, f"{page.name}: unknown command {name}"
         known = options_of(parser(COMMANDS) if name.startswith("-") else command_parser(COMMANDS[name]))
         unknown = set(re.findall(r"(?<= )--[a-z-]+", found[1])) - known
         assert not unknown, f"{page.name}: `{found[0].strip()}` has options that do not exist: {unknown}"

@@ -12,8 +12,9 @@ from checker.engine.model import Kind
 from checker.engine.result import Step
 from checker.engine.semantics import rebuild, successors
 from checker.explorer import BadRequestError, Handlers
-from checker.explorer.requests import LONGEST, WalkRequest, read_path, read_request, write_path
+from checker.explorer.requests import LONGEST, WalkRequest, read_path, write_path
 from checker.explorer.walk import Walks
+from checker.local_page import read_request
 from checker.scenario import bundled, load
 from tests.support.explorer import KINDS, WRONG_ORDER, handlers, job, key_of, random_walk, walked
 from tests.support.graphs import recoverable
@@ -195,5 +196,5 @@ def test_a_body_that_is_no_request_is_refused(body: bytes) -> None:
 def test_steps_of_another_model_are_no_walk() -> None:
     walks = Walks(job("r10-wrong-order").model)
     first = Step(None, job("r10-wrong-order").model.initial())
-    with pytest.raises(BadRequestError, match="is no move of this run's state"):
+    with pytest.raises(BadRequestError, match="is not a move of this run's state"):
         walks.ordinals((first, Step(None, first.row)))

@@ -80,7 +80,7 @@ def test_a_walk_is_no_file_of_a_finding_that_it_does_not_end_in() -> None:
     one = handlers("r10-wrong-order")
     with pytest.raises(BadRequestError, match="no finding of LeaderIsAVoter, but in one of OneLeader"):
         one.file(key_of(one), WRONG_ORDER, "text", "LeaderIsAVoter")
-    with pytest.raises(BadRequestError, match="no format 'pdf'; there are text"):
+    with pytest.raises(BadRequestError, match="unknown format 'pdf'; write one of text"):
         one.file(key_of(one), WRONG_ORDER, "pdf", None)
 
 
@@ -245,7 +245,9 @@ def test_no_more_searches_run_than_may_and_places_are_given_back() -> None:
 
 def test_a_property_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     one = handlers("r10-wrong-order")
-    with pytest.raises(BadRequestError, match="no property 'TwoLeaders'; there are OneLeader, LeaderIsAVoter"):
+    with pytest.raises(
+        BadRequestError, match="unknown property 'TwoLeaders'; the known ones are OneLeader, LeaderIsAVoter"
+    ):
         one.find(FindRequest(key_of(one), (), PropertyGoal("TwoLeaders")), patient)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from checker.cli.main import main
 from checker.explorer import Handlers, PortError, Server
-from checker.explorer.server import LARGEST
+from checker.local_page.server import LARGEST
 from checker.scenario import bundled, load
 from checker.traces.formats import FORMATS
 
@@ -194,7 +194,7 @@ def test_a_search_tells_how_far_it_is_and_what_it_found(server: Server) -> None:
     assert progress and all(line["progress"]["states"] >= 1 for line in progress)
     assert last["done"]["moves"] == 8
     answer = ask(server, "POST", "/api/find", ahead(server, "x"))
-    assert "there is no property 'x'" in json.loads(answer.body.splitlines()[-1])["error"]
+    assert "unknown property 'x'" in json.loads(answer.body.splitlines()[-1])["error"]
 
 
 def test_who_goes_away_has_cancelled_his_search(server: Server, capfd: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def test_a_scenario_that_is_not_shipped_has_no_page(tmp_path: Path) -> None:
     ended = cli("gallery", tmp_path, "other.yaml")
 
     assert (ended.code, pages(tmp_path)) == (150, [])
-    assert "this is no scenario that comes with the package" in ended.err
+    assert "the package has no such scenario" in ended.err
 
 
 def test_a_symlink_loop_is_refused_with_one_error(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_a_symlink_loop_is_refused_with_one_error(tmp_path: Path) -> None:
     ended = cli("gallery", tmp_path / "pages", tmp_path / "loop.yaml")
 
     assert (ended.code, ended.err.count("\n")) == (150, 1)
-    assert "this is no scenario that comes with the package" in ended.err
+    assert "the package has no such scenario" in ended.err

@@ -192,7 +192,7 @@ def test_a_leading_dash_in_an_input_is_no_option(
     if code == 0:
         assert {each.name for each in (folder / value).iterdir()} >= {"junit.xml", "results.sarif", "report.json"}
     else:
-        assert "'--json' is no time" in ended.out
+        assert "'--json' is not a time" in ended.out
 
 
 def test_options_cannot_end_the_options(action: dict[str, Any], folder: Path) -> None:

@@ -215,10 +215,10 @@ def test_a_nightly_run_goes_on_where_the_last_one_ended_and_demands_the_end(fold
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--resume",), "error: --resume goes on with what --checkpoint DIR kept; name the folder"),
+        (("--resume",), "error: --resume needs the folder of the checkpoint; add --checkpoint DIR"),
         (("--checkpoint", "c", "--engine", "plain"), "error: --checkpoint keeps searches by tables"),
         (("--checkpoint", "settles.yaml"), "error: --checkpoint settles.yaml: no folder can be there ("),
-        (("--budget", "soon"), "'soon' is no time; write 60s, 5m or 1h"),
+        (("--budget", "soon"), "'soon' is not a time; write 60s, 5m or 1h"),
         (("--profile", "weekly"), "argument --profile: invalid choice: 'weekly'"),
     ],
 )

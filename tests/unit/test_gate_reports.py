@@ -96,7 +96,7 @@ def test_every_scenario_is_accounted_for_and_the_code_is_the_gravest(gate: Gate)
     assert gate.ended.code == EXIT_CODE
     assert len(gate.junit.findall("testsuite")) == len(gate.report["runs"]) == len(SCENARIOS)
     assert gate.report["exit_code"] == gate.sarif["runs"][0]["invocations"][0]["exitCode"] == EXIT_CODE
-    assert gate.ended.out.count("fualts: there is no such key") == 2  # its line, and an annotation
+    assert gate.ended.out.count("fualts: unknown key") == 2  # its line, and an annotation
     assert "6 runs, 2 as expected" in gate.ended.out
 
 

@@ -200,10 +200,10 @@ def test_what_is_left_is_an_error_where_nothing_may_be_left() -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        pytest.param(Delete("/a", 2**31), r"Delete.version: 2147483648 is no int", id="beyond 32 bits"),
-        pytest.param(Exists("/\ud800", False), r"Exists.path: .* is no ustring", id="half a character"),
-        pytest.param(Create("/", 5, (), 0), r"Create.data: 5 is no buffer", id="a number for bytes"),  # type: ignore[arg-type]
-        pytest.param(Exists(None, False), r"Exists.path: None is no ustring", id="no path"),  # type: ignore[arg-type]
+        pytest.param(Delete("/a", 2**31), r"Delete.version: 2147483648 does not fit the type int", id="beyond 32 bits"),
+        pytest.param(Exists("/\ud800", False), r"Exists.path: .* does not fit the type ustring", id="half a character"),
+        pytest.param(Create("/", 5, (), 0), r"Create.data: 5 does not fit the type buffer", id="a number for bytes"),  # type: ignore[arg-type]
+        pytest.param(Exists(None, False), r"Exists.path: None does not fit the type ustring", id="no path"),  # type: ignore[arg-type]
         pytest.param(Create("/", b"", (Acl(2**40, Id("", "")),), 0), r"Create.acl\[0\].perms", id="in a vector"),
         pytest.param(Multi((GetData("/", False),)), "Multi.operations: GetData cannot", id="a read in a multi"),
         pytest.param(MultiTxn((MultiTxn(()),)), "MultiTxn.txns: MultiTxn cannot", id="a multi in a multi"),

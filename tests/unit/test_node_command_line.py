@@ -49,7 +49,7 @@ def test_without_arguments_it_says_what_it_needs(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
     code, said = command("nope.cfg", directory=tmp_path)
-    assert (code, said) == (1, "error: nope.cfg: there is no such file; name a zoo.cfg\n")
+    assert (code, said) == (1, "error: nope.cfg: the file does not exist; name a zoo.cfg\n")
 
 
 def test_a_file_that_is_a_directory(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_file_that_is_wrong_in_two_places_names_both_lines(tmp_path: Path) -> 
     assert code == 151
     assert said.splitlines() == [
         "error: zoo.cfg:2: tickTime: 'abc' is not a whole number; write digits only",
-        "error: zoo.cfg:3: clientPort: 70000 is no port; write a number from 0 to 65535",
+        "error: zoo.cfg:3: clientPort: 70000 is not a port; write a number from 0 to 65535",
     ]
 
 

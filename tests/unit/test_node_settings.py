@@ -130,4 +130,4 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 
 def test_without_a_client_port_there_is_nothing_to_do() -> None:
-    assert problems(clientPort=None) == ["zoo.cfg: there is no clientPort; add clientPort=2181"]
+    assert problems(clientPort=None) == ["zoo.cfg: clientPort is missing; add clientPort=2181"]

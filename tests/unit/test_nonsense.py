@@ -32,8 +32,8 @@ SCENARIOS = {
 SHIPPED = {path.stem: path for path in bundled()}
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 PROSE = frozenset((
-    "because", "bounds", "caption", "clause", "detail", "effect", "headline", "meaning", "name", "notes", "outcome",
-    "reasons", "rule", "sentence", "taken", "text", "title", "values",
+    "about", "because", "bounds", "caption", "clause", "detail", "effect", "headline", "meaning", "name", "notes",
+    "outcome", "reasons", "recommendation", "rule", "sentence", "taken", "text", "title", "values",
 ))  # fmt: skip
 """The fields of JSON documents with sentences; all other fields are for machines. The runs of `--nodes` have titles."""
 MEASURED = frozenset((

@@ -68,21 +68,21 @@ def test_clocks_may_be_trusted_or_not() -> None:
     ("text", "wanted"),
     [
         ("recipe: lok\n", "scenario.yaml:1: recipe: 'lok' is not known here; did you mean lock?"),
-        ("recipe: lock\nclient: 2\n", "scenario.yaml:2: client: there is no such key; did you mean clients?"),
+        ("recipe: lock\nclient: 2\n", "scenario.yaml:2: client: unknown key; did you mean clients?"),
         ("recipe: lock\nclients: 0\n", "scenario.yaml:2: clients: 0 is not from 1 to 9"),
-        ("recipe: lock\nfaults: {expires: 1}\n", "faults.expires: there is no such key; did you mean expiries?"),
+        ("recipe: lock\nfaults: {expires: 1}\n", "faults.expires: unknown key; did you mean expiries?"),
         ("recipe: lock\nfaults: {crashes: -1}\n", "faults.crashes: -1 is not from 0 to 9"),
-        ("recipe: lock\nalways: [OneHoldr]\n", "always[0]: there is no property 'OneHoldr'; did you mean OneHolder?"),
+        ("recipe: lock\nalways: [OneHoldr]\n", "always[0]: unknown property 'OneHoldr'; did you mean OneHolder?"),
         ("recipe: lock\nalways: [NobodyWaits]\n", "always[0]: NobodyWaits is not a property of this kind"),
         ("recipe: lock\nalways: [FencedInOrder]\n", "FencedInOrder speaks of writes to the resource"),
         ("recipe: lock\nalways: [FollowsALeader]\n", "FollowsALeader speaks of leaders that announce themselves"),
         ("recipe: lock\nwrites: 1\nsometimes: [StaleWrites]\n", "StaleWrites takes a parameter; give a number"),
-        ("recipe: lock\nwrites: 1\nsometimes: [{StaleWrites: 9}]\n", "9 is no number of writes here; write 1 to 2"),
+        ("recipe: lock\nwrites: 1\nsometimes: [{StaleWrites: 9}]\n", "9 is not a number of writes here; write 1 to 2"),
         ("recipe: lock\nalways: [{OneHolder: 1}]\n", "OneHolder takes no parameter; write OneHolder alone"),
         ("recipe: leader-latch\nagain: 1\n", "again: a leader-latch is not taken twice"),
         ("recipe: lock\nmay_not_fire: [reconect]\n", "may_not_fire[0]: no action is called 'reconect' here"),
         ("recipe: lock\nexpect: pass\n", "expect: 'pass' is no verdict; did you mean passed?"),
-        ("service:\n  - [gt /a]\n", "scenario.yaml:2: service[0][0]: 'gt /a': there is no request 'gt'"),
+        ("service:\n  - [gt /a]\n", "scenario.yaml:2: service[0][0]: 'gt /a': unknown request 'gt'"),
         ("service:\n  - [get /a]\npaths: [a]\n", "paths[0]"),
         ("service: []\n", "there are no clients"),
         ("service:\n  - [get /a]\nfaults: {crashes: -1}\n", "faults.crashes: -1 is not from 0 to 9"),
@@ -102,11 +102,11 @@ def test_what_is_wrong_is_told_with_its_place_and_what_would_be_right(text: str,
         ("recipe: lock\nvariants: [ZOOKEEPER-1419]\n", "it is of the election"),
         ("recipe: lock\nvariants: [search-without-sync]\n", "write lag: true, and servers: 2"),
         ("recipe: lock\nvariants: [enter-twice]\n", "write recipe: lock, and again: 1"),
-        ("recipe: unfair-election\nvariants: [no-reread]\n", "it changes nothing where there is no queue"),
+        ("recipe: unfair-election\nvariants: [no-reread]\n", "it changes nothing in a recipe without a queue"),
         ("recipe: lock\nvariants: [lead-unannounced]\n", "write recipe: fair-election"),
         ("recipe: lock\nvariants: [no-fencing]\n", "write writes: 1"),
-        ("service:\n  - [get /a]\nvariants: [no-protection]\n", "it is none of the service's"),
-        ("service:\n  - [get /a]\nvariants: [lost-watch]\n", "it changes nothing where nobody watches"),
+        ("service:\n  - [get /a]\nvariants: [no-protection]\n", "it is not a variant of the service"),
+        ("service:\n  - [get /a]\nvariants: [lost-watch]\n", "it changes nothing where no client watches"),
     ],
 )
 def test_a_variant_that_changes_nothing_is_refused_with_its_line(text: str, wanted: str) -> None:
@@ -115,5 +115,5 @@ def test_a_variant_that_changes_nothing_is_refused_with_its_line(text: str, want
 
 
 def test_so_is_one_that_was_added_to_the_scenario() -> None:
-    with pytest.raises(VariantError, match="it changes nothing where nobody writes"):
+    with pytest.raises(VariantError, match="it changes nothing where no client writes"):
         from_text(RECIPE, {}.get, added=[Variant.NO_FENCING])

@@ -26,12 +26,12 @@ def error_of(text: str) -> ScenarioError:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BASE + "plam: []\n", "s.yaml:3: plam: there is no such key; did you mean plan?"),
-        (BASE + "faults: {crash: 1}\n", "s.yaml:3: faults.crash: there is no such key; did you mean crashes?"),
+        (BASE + "plam: []\n", "s.yaml:3: plam: unknown key; did you mean plan?"),
+        (BASE + "faults: {crash: 1}\n", "s.yaml:3: faults.crash: unknown key; did you mean crashes?"),
         (BASE + "faults: {crashes: -1}\n", "s.yaml:3: faults.crashes: a budget below zero; write 0 or more"),
         (
             "file: zoo-3.cfg\nservers:\n  1: {}\n  2: {file: zoo-33.cfg}\n",
-            "s.yaml:4: servers.2.file: there is no file 'zoo-33.cfg'; name a file that can be read",
+            "s.yaml:4: servers.2.file: no such file: 'zoo-33.cfg'; name a file that can be read",
         ),
         (
             "file: zoo-3.cfg\nservers:\n  1: {}\n  7: {}\n",
@@ -40,7 +40,7 @@ def error_of(text: str) -> ScenarioError:
         ),
         (
             BASE + "plan:\n  - {stop: 2}\n  - {restart: 4}\n",
-            "s.yaml:5: plan[1].restart: there is no server 4 here; write one of 1, 2, 3",
+            "s.yaml:5: plan[1].restart: unknown server 4; write one of 1, 2, 3",
         ),
         (
             BASE + "plan: [{restart: 2, wait: forever}]\n",
@@ -69,7 +69,7 @@ def error_of(text: str) -> ScenarioError:
         ),
         (
             BASE + "expect: violated\nviolations: {OneLeader: -1}\n",
-            "s.yaml:4: violations.OneLeader: the depth is no number of steps; write a whole number from 0",
+            "s.yaml:4: violations.OneLeader: the depth is not a number of steps; write a whole number from 0",
         ),
         (
             BASE + "expect: violated\nviolations: [OneLeader]\n",
@@ -83,7 +83,7 @@ def error_of(text: str) -> ScenarioError:
          "write one of violated, deadlock, incomplete, vacuous, passed"),
         (
             BASE + "always: [OneLeder]\n",
-            "s.yaml:3: always[0]: there is no property 'OneLeder'; did you mean OneLeader?",
+            "s.yaml:3: always[0]: unknown property 'OneLeder'; did you mean OneLeader?",
         ),
         (
             BASE + "sometimes: [OneLeader]\n",
@@ -91,7 +91,7 @@ def error_of(text: str) -> ScenarioError:
         ),
         (
             BASE + "sometimes:\n  - Leads: 9\n",
-            "s.yaml:4: sometimes[0].Leads: 9 is no server here; write one of 1, 2, 3",
+            "s.yaml:4: sometimes[0].Leads: 9 is not a server here; write one of 1, 2, 3",
         ),
         (
             BASE + "sometimes:\n  - Stands:\n      1: LOOKING\n      2: LEADNG\n",
@@ -99,11 +99,11 @@ def error_of(text: str) -> ScenarioError:
         ),
         (
             BASE + "limits: {memory: lots}\n",
-            "s.yaml:3: limits.memory: 'lots' is no size; write it like 500MB or 2GB",
+            "s.yaml:3: limits.memory: 'lots' is not a size; write it like 500MB or 2GB",
         ),
         (
             "file: zoo-3.cfg\nservers: {1: {zxid: 1-3}}\n",
-            "s.yaml:2: servers.1.zxid: '1-3' is no zxid; write a number, as 0x100000003, or epoch:counter, as 1:3",
+            "s.yaml:2: servers.1.zxid: '1-3' is not a zxid; write a number, as 0x100000003, or epoch:counter, as 1:3",
         ),
         (
             BASE + "may_not_fire: [decides]\n",
@@ -126,7 +126,7 @@ def error_of(text: str) -> ScenarioError:
         ),
         (
             "file: zoo-3.cfg\nservers: &a [*a]\n",
-            "s.yaml:2: servers[0]: an alias stands here; write out what it stands for",
+            "s.yaml:2: servers[0]: an alias is used here; write its value out",
         ),
     ],
 )  # fmt: skip
@@ -138,7 +138,7 @@ def test_what_is_no_yaml_is_told_with_its_line() -> None:
     error = error_of("file: zoo-3.cfg\nservers: [1, 2\n")
     assert (error.file, error.exit_code) == ("s.yaml", 150)
     assert error.line in (2, 3)
-    assert "no YAML" in error.what
+    assert "invalid YAML" in error.what
 
 
 def test_an_empty_file_is_called_empty() -> None:
@@ -154,7 +154,7 @@ def test_what_is_wrong_with_a_zoo_cfg_is_a_config_error_of_that_file() -> None:
 
 @pytest.mark.parametrize("source", [{}, {"kind": "other"}, {"kind": "scenario", "text": 1, "files": {}}])
 def test_what_is_no_source_is_refused(source: dict[str, Any]) -> None:
-    with pytest.raises(ScenarioError, match="no source of a scenario"):
+    with pytest.raises(ScenarioError, match="not a source of a scenario"):
         from_source(source)
 
 

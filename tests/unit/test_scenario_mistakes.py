@@ -72,6 +72,7 @@ FORMATS = {
     (schema.LogEntry, "zxid"): ("1-3", "1:3"),
     (schema.LimitsEntry, "memory"): ("lots", "2GB"),
     (schema.ServiceScenario, "paths"): ("a", "/a"),
+    (schema.Scenario, "like"): ("newest", "3.9.5"),
 }
 """Fields with a text format: a text in the wrong format, and the example in the error message."""
 FREE = {"name", "about", "value"}
@@ -159,7 +160,7 @@ def test_a_misspelt_key_is_reported_with_the_nearest_one(
     for field in kind.__struct_fields__:
         for word in misspellings(field):
             said = scenarios.refused(misspelt_key(base, (*place, field), word), (*place, word))
-            assert said.endswith(f"there is no such key; did you mean {field}?")
+            assert said.endswith(f"unknown key; did you mean {field}?")
 
 
 @EACH_PLACE
@@ -348,4 +349,4 @@ def test_the_command_line_answers_a_mistake_with_a_line_and_exit_code_150(
     assert printed.out == ""
     line = places[*place, word]
     path = told((*place, word), whole)
-    assert printed.err == f"error: s.yaml:{line}: {path}: there is no such key; did you mean {field}?\n"
+    assert printed.err == f"error: s.yaml:{line}: {path}: unknown key; did you mean {field}?\n"

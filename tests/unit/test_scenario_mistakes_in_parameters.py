@@ -29,7 +29,7 @@ MISTAKES: list[tuple[str, Any, Path, str]] = [
             (1, "FOLOWING 2", (1,), "did you mean FOLLOWING?"),
             (1, "donw", (1,), "did you mean down?"),
             (1, "FOLLOWING 9", (1,), "write one of 1, 2, 3"),
-            (1, 7, (1,), "write LOOKING, FOLLOWING, LEADING, OBSERVING or down"),
+            (1, 7, (1,), "write LOOKING, FOLLOWING, LEADING, OBSERVING, STANDALONE or down"),
             (2, {"leader": 1, "staet": "LEADING"}, (2, "staet"), "did you mean state?"),
             (2, {"state": "FOLLOWING", "leadr": 1}, (2, "leadr"), "did you mean leader?"),
             (2, {"state": "FOLLOWING", "leader": 9}, (2, "leader"), "write one of 1, 2, 3"),

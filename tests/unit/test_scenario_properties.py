@@ -35,7 +35,7 @@ def test_every_property_has_a_meaning_and_a_kind() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownPropertyError, match=r"no property 'Oneleader'; did you mean OneLeader\?"):
+    with pytest.raises(UnknownPropertyError, match=r"unknown property 'Oneleader'; did you mean OneLeader\?"):
         ENSEMBLE_PROPERTIES.build(setup(), "Oneleader")
 
 
@@ -80,5 +80,5 @@ def test_a_pattern_may_name_the_file() -> None:
 def test_a_bucket_names_a_state_and_votes() -> None:
     with pytest.raises(ParameterError, match="a bucket has a state and votes, and nothing else"):
         ENSEMBLE_PROPERTIES.build(setup(), "Buckets", {1: {"votes": {1: 1}}})
-    with pytest.raises(ParameterError, match="is no state"):
+    with pytest.raises(ParameterError, match="is not a state"):
         ENSEMBLE_PROPERTIES.build(setup(), "Buckets", {1: {"state": "SLEEPING", "votes": {1: 1}}})

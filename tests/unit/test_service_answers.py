@@ -33,10 +33,10 @@ def test_several_codes_and_fields_are_allowed() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong", "right"),
     [
-        ("NoNod", "no error code 'NoNod'", "did you mean NoNode?"),
+        ("NoNod", "unknown error code 'NoNod'", "did you mean NoNode?"),
         ("NoNode version=1", "NoNode version=1", "only ok"),
         ("ok versoin=1", "no field 'versoin'", "did you mean version?"),
-        ("ok version", "there is no value", "version=0"),
+        ("ok version", "the value is missing", "version=0"),
         ("ok results=OK", "no field 'results'", "write one of"),
     ],
 )

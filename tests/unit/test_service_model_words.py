@@ -42,7 +42,7 @@ def test_a_list_is_a_multi_and_a_choice_is_a_step_with_several_requests() -> Non
 @pytest.mark.parametrize(
     ("words", "wrong", "right"),
     [
-        ("fetch /a", "no request 'fetch'", "create, get"),
+        ("fetch /a", "unknown request 'fetch'", "create, get"),
         ("get -e /a", "get knows no -e", "get takes -w"),
         ("sync -w /a", "sync knows no -w", "sync takes no option"),
         ("set -v /a", "set -v /a", "-v is followed by the version"),

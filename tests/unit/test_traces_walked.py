@@ -61,5 +61,5 @@ def test_every_format_shows_a_walk(walk: Trace, name: str) -> None:
 def test_a_walk_with_something_of_a_finding_is_refused(walk: Trace, of_a_finding: str) -> None:
     file = json.loads(to_itf(walk))
     file["#meta"][of_a_finding] = {"verdict": "violated", "values": [["leaders", 2]]}.get(of_a_finding, "OneLeader")
-    with pytest.raises(TraceFileError, match="its kind is none, and it has something of a finding"):
+    with pytest.raises(TraceFileError, match="its kind is missing, and it has parts of a finding"):
         read_itf(json.dumps(file))

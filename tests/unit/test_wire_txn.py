@@ -147,7 +147,7 @@ def test_what_is_no_transaction_is_refused_with_the_place(data: bytes, said: str
 
 
 def test_a_check_of_its_own_is_never_written() -> None:
-    with pytest.raises(JuteError, match="CheckVersionTxn is no transaction of its own"):
+    with pytest.raises(JuteError, match="CheckVersionTxn is not a complete transaction"):
         encode_txn(1, Change(0, 0, 0, CheckVersionTxn("/", 1)))
 
 

@@ -1,0 +1,189 @@
+"""Runs like a release of ZooKeeper: `--like RELEASE`, and the key `like` of a scenario of an ensemble.
+
+Expected values: the defects of each release are those of docs/reference-releases.md, which `test_releases.py` compares
+with the tags of ZooKeeper. ZOOKEEPER-4394 shows as a COMMIT without a proposal before 3.9.3, and not since.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checker.scenario import ScenarioError, from_source, from_text
+from checker.scenario.yaml_lines import LikeError
+from spec.releases import HISTORIES, RELEASES, Release, defects_of
+from tests.support.command_line import Ended, Write, cli, scenarios_in
+
+DEFECTS = Path(__file__).parents[2] / "spec" / "scenarios" / "known-defects"
+FORGETS = DEFECTS.joinpath("zookeeper-4394.yaml").read_text("utf-8").replace("variants: [ZOOKEEPER-4394]\n", "")
+"""The scenario that shows ZOOKEEPER-4394, without the defect."""
+FILES = {"zoo-3.cfg": DEFECTS.joinpath("zoo-3.cfg").read_text("utf-8")}
+ZAB = (
+    "file: zoo-3.cfg\nservers: [1, 2, 3]\nprotocol: zab\ngrain: oracle\nelections: 1\ndiscovery: one-step\n"
+    "history: [{start: [1, 2, 3]}]\nworkload: {writes: 1}\nalways: [Durability]\nexpect: passed\n"
+)
+ALL = ZAB + "commits: async\nfaults: {full_disks: 1}\n"
+"""A scenario in which every defect may show."""
+ELECTION = "file: zoo-3.cfg\nservers: [1, 2, 3]\nrounds: 1\n"
+LOCK = "recipe: lock\n"
+SERVICE = "service: [[get /a]]\n"
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Write:
+    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
+    return scenarios_in(tmp_path)
+
+
+# The defects that a run has.
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+def test_a_run_has_the_defects_of_its_release_and_no_others(release: Release) -> None:
+    like = from_text(ALL, FILES.get, like=release).like
+    assert like is not None
+    assert like.release == str(release)
+    assert like.variants == tuple(each.value for each in defects_of(release))
+    assert like.idle == {}
+
+
+def test_like_the_newest_release_a_run_has_exactly_the_open_defects() -> None:
+    like = from_text(ALL, FILES.get, like=Release(3, 9, 5)).like
+    assert like is not None
+    assert set(like.variants) == {each.value for each, history in HISTORIES.items() if not history.fixed}
+
+
+def test_defects_without_an_effect_are_left_out_and_named() -> None:
+    job = from_text(ZAB + "disk: sync\n", FILES.get, like=Release(3, 8, 4))
+    assert job.like is not None
+    late, early = "it changes nothing where the disk is never late", "it changes nothing where commits are applied"
+    assert job.like.idle["ZOOKEEPER-4643"] == job.like.idle["ZOOKEEPER-4712"] == late
+    assert job.like.idle["sync-from-applied"].startswith(early)
+    assert "ZOOKEEPER-4394" in job.like.variants
+    assert f"like 3.8.4, without ZOOKEEPER-4643: {late}" in job.bounds
+
+
+def test_the_key_of_a_scenario_and_its_variants_are_a_union() -> None:
+    job = from_text(ZAB + "like: 3.9.4\nvariants: [no-truncation]\n", FILES.get)
+    assert job.like is not None
+    assert f"like 3.9.4: with {', '.join(job.like.variants)}" in job.bounds
+    assert "with no-truncation" in job.bounds
+
+
+def test_a_variant_that_the_release_has_may_be_named_too() -> None:
+    job = from_text(ZAB + "like: 3.9.4\nvariants: [acks-survive-truncation]\n", FILES.get)
+    (bound,) = (each for each in job.bounds if "acks-survive-truncation" in each)
+    assert bound.startswith("like 3.9.4: with ")
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_a_run_can_be_made_again_from_its_source(key: bool) -> None:
+    release = Release(3, 8, 6)
+    job = from_text(ZAB + "like: 3.8.6\n", FILES.get) if key else from_text(ZAB, FILES.get, like=release)
+    again = from_source(job.source)
+    assert (again.like, again.bounds, again.name) == (job.like, job.bounds, job.name)
+
+
+# The runs themselves.
+
+
+@pytest.mark.parametrize(("release", "code"), [("3.8.4", 12), ("3.8.6", 12), ("3.9.2", 12), ("3.9.3", 0), ("3.9.5", 0)])
+def test_a_commit_without_a_proposal_is_found_before_3_9_3(scenario: Write, release: str, code: int) -> None:
+    ended = cli("run", scenario(FORGETS), "--like", release, "--format", "none")
+    assert ended.code == code
+    assert ended.out.startswith("violated: NoBadCommit" if code else "passed")
+    assert f" like {release}\n" in ended.out
+    assert f"  like {release}: with " in ended.out
+
+
+def test_the_expectation_of_a_scenario_applies_to_its_own_release(scenario: Write) -> None:
+    own = scenario(FORGETS.replace("{NoBadCommit: 12}", "{NoBadCommit: 12}\nlike: 3.9.2"))
+    ended = cli("run", own, "--format", "none")
+    assert (ended.code, "as expected" in ended.out) == (0, True)
+
+
+def test_each_defect_of_two_is_carried_out_when_both_are_there(scenario: Write) -> None:
+    """A forgotten proposal is queued for the disk and acknowledged, as `logRequest` of 3.8.4 does."""
+    text = FORGETS.replace("always: [NoBadCommit]", "always: [NoBadAck]").replace("{NoBadCommit: 12}", "{NoBadAck: 12}")
+    ended = cli("run", scenario(text), "--like", "3.8.4", "--format", "none")
+    assert ended.out.startswith("violated: NoBadAck")
+
+
+def test_the_report_names_the_release_and_its_variants(scenario: Write) -> None:
+    data = json.loads(cli("run", scenario(ZAB), "--like", "3.8.4", "--json").out)
+    like = data["runs"][0]["job"]["like"]
+    assert like["release"] == "3.8.4"
+    assert set(like["without_effect"]) == {"sync-from-applied", "ZOOKEEPER-4882", "ZOOKEEPER-5094"}
+    assert set(like["variants"]) == {each.value for each in defects_of(Release(3, 8, 4))} - set(like["without_effect"])
+
+
+def test_without_a_release_the_report_has_none(scenario: Write) -> None:
+    assert json.loads(cli("run", scenario(ZAB), "--json").out)["runs"][0]["job"]["like"] is None
+
+
+def test_a_trace_of_such_a_run_replays(scenario: Write, tmp_path: Path) -> None:
+    cli("run", scenario(FORGETS), "--like", "3.9.2", "--format", "none", "--traces", tmp_path / "traces")
+    (trace,) = (tmp_path / "traces").glob("*.itf.json")
+    ended = cli("replay", trace, "--format", "none")
+    assert (ended.code, "and NoBadCommit again" in ended.out) == (0, True)
+
+
+def test_of_the_runs_of_nodes_those_with_the_whole_server_are_taken() -> None:
+    ended = cli("--nodes", "2", "--like", "3.8.4", "--depth", "3", "--format", "none", "--engine", "plain")
+    named = [line.split("  ")[0] for line in ended.out.splitlines() if " like 3.8.4  " in line]
+    assert named == ["cold start like 3.8.4", "established like 3.8.4"]
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ELECTION, "it changes nothing where the election is all there is; write protocol: zab"),
+        (
+            ELECTION.replace("rounds: 1", "grain: oracle"),
+            "it changes nothing where the election is all there is; write protocol: zab",
+        ),
+        (LOCK, "it changes nothing where clients are explored and no servers; name a scenario with protocol: zab"),
+        (SERVICE, "it changes nothing where clients are explored and no servers; name a scenario with protocol: zab"),
+        (ZAB + "like: 3.8.6\n", "the scenario is like 3.8.6; leave one of them out"),
+    ],
+)
+def test_a_release_that_changes_nothing_is_refused(scenario: Write, text: str, said: str) -> None:
+    assert cli("run", scenario(text), "--like", "3.8.4") == Ended(2, "", f"error: like 3.8.4: {said}\n")
+
+
+def test_nodes_refuses_a_release_where_only_the_election_is_explored() -> None:
+    ended = cli("--nodes", "3", "--crashes", "1", "--grain", "oracle", "--like", "3.8.4")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--like 3.8.4: it changes nothing where the election is all there is; add --protocol zab" in ended.err
+
+
+def test_an_unknown_release_is_a_bad_command_line_with_the_nearest_ones() -> None:
+    ended = cli("--nodes", "3", "--like", "3.8.7")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--like: the release '3.8.7' is not in the table; the nearest known: 3.8.6 and 3.9.0" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ZAB + "like: 3.9.9\n", "yaml:11: like: the release '3.9.9' is not in the table; the nearest known: 3.9.5"),
+        (ELECTION + "like: 3.9.5\n", "scenario.yaml:4: like: it changes nothing where the election is all there is"),
+        (LOCK + "like: 3.9.5\n", "scenario.yaml:2: like: unknown key; it is a key of scenarios of an ensemble"),
+        (ZAB + "like: 3.9\n", "scenario.yaml:11: like: expected text or nothing"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_key_is_an_error_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        from_text(text, FILES.get)
+    assert said in str(raised.value)
+
+
+def test_a_source_with_an_unknown_release_makes_no_job() -> None:
+    source = from_text(ZAB, FILES.get, like=Release(3, 8, 6)).source
+    with pytest.raises(LikeError, match=r"the release '9\.9\.9' is not in the table"):
+        from_source({**source, "like": "9.9.9"})
