@@ -149,11 +149,12 @@ def test_a_data_directory_with_files_of_something_else(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(("name", "text"), [("currentEpoch", "soon"), ("acceptedEpoch", "-3")])
-def test_an_epoch_that_is_no_number(tmp_path: Path, name: str, text: str) -> None:
+def test_an_epoch_of_a_member_that_is_no_number(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / "data" / "version-2").mkdir(parents=True)
     file = tmp_path / "data" / "version-2" / name
     file.write_text(text)
-    assert failure(tmp_path, {}).startswith(f"{file}: found b'{text}', expected an epoch")
+    (tmp_path / "data" / "myid").write_text("1\n")
+    assert failure(tmp_path, MEMBERS).startswith(f"{file}: found b'{text}', expected an epoch")
 
 
 def test_an_event_log_that_cannot_be_written(tmp_path: Path) -> None:
