@@ -47,7 +47,9 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 class Server(msgspec.Struct, frozen=True):
     """One server. `view` is its own configuration; `election` is None while it does not run, or runs standalone.
 
-    `disk_full`: its log could not be written. A crash forgets this: space is made before the process starts again.
+    - `disk_full`: its log could not be written. A crash forgets this: space is made before the process starts again.
+    - `defects`: the known defects of its release, where the servers of an ensemble run different releases. Whoever
+      calls `step` adds them to the variants of the rules.
     """
 
     sid: Sid
@@ -57,6 +59,7 @@ class Server(msgspec.Struct, frozen=True):
     zab: Leader | Learner | None = None
     remains: StaleMemory = StaleMemory()
     disk_full: bool = False
+    defects: frozenset[Variant] = frozenset()
 
     @property
     def runs(self) -> bool:
@@ -83,7 +86,7 @@ class Summary(msgspec.Struct, frozen=True):
       otherwise.
     - `vote` is the decided vote, and for a LOOKING server the vote with which it **entered** its election. Later
       changes of its proposal are left out, because an oracle abstracts from them.
-    - `format_zxid` is the vote that a LOOKING server announces to a server outside its view; None otherwise.
+    - `announced` is the vote that a LOOKING server sends to a server outside its view; None otherwise.
     """
 
     sid: Sid
@@ -92,7 +95,7 @@ class Summary(msgspec.Struct, frozen=True):
     leader: Sid | None
     round: int
     vote: Vote
-    told: Vote | None
+    announced: Vote | None
     view: View
 
 
@@ -143,7 +146,12 @@ def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
     durable = server.durable
     if zab is not None and Variant.TORN_RECORD in zab.variants and server.zab is not None:
         durable = disk.torn(durable, server.zab.queue)
-    return Server(server.sid, server.view, durable)
+    return stopped(server, durable)
+
+
+def stopped(server: Server, durable: Durable) -> Server:
+    """The server with this disk, while its process does not run."""
+    return Server(server.sid, server.view, durable, defects=server.defects)
 
 
 def summary(server: Server) -> Summary:
@@ -160,7 +168,7 @@ def summary(server: Server) -> Summary:
         leader=None if looking else election.vote.leader,
         round=election.round,
         vote=entered if looking else election.vote,
-        told=election.told,
+        announced=election.announced,
         view=server.view,
     )
 
@@ -247,7 +255,7 @@ def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerSt
     if part is None or not part.queue:
         return None
     if server.runs_standalone:
-        return Step(Server(server.sid, server.view, server.durable))  # its process ends
+        return Step(stopped(server, server.durable))  # its process ends
     failed = replace(server, zab=replace(part, queue=()))
     if Variant.DISK_ERROR_KEEPS_TREE in zab.variants:
         return _give_up(replace(failed, remains=memory.after_disk_error(part, server.remains)), rules, zab)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.cli.command import Command, refused, unread_output_discarded
-from checker.cli.options import between, seconds
+from checker.cli.options import between, release, seconds
 from checker.report.verdict import ExitCode
 from spec.quorum import Sid
 
@@ -63,7 +63,20 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SID=KIND",
-        help="server SID starts with a disk that is empty (lost), stale (of an earlier time) or foreign (of others)",
+        help="server SID starts with a disk that is empty (lost), stale (of an earlier time) or foreign (of others); "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--release",
+        type=release,
+        metavar="RELEASE",
+        help="the release of ZooKeeper that runs, like 3.8.4: its known defects are judged, too (see list releases)",
+    )
+    parser.add_argument(
+        "--to-release",
+        type=release,
+        metavar="RELEASE",
+        help="the release that each server gets at its step, for an upgrade; needs --release",
     )
     parser.add_argument("--down", type=sids, default=(), metavar="4,5", help="servers that do not run, now or later")
     parser.add_argument(
@@ -122,6 +135,7 @@ def _rollout(options: argparse.Namespace) -> int:
     from checker.rollout.inputs.sources import read_input, read_mixed_input  # noqa: PLC0415
     from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
     from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
+    from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
     from checker.user_files import OutputError, make_folder, write  # noqa: PLC0415
@@ -129,6 +143,13 @@ def _rollout(options: argparse.Namespace) -> int:
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_names_of(given_old, given_new), with_names_of(given_new, given_old)
     now = None if options.now is None else read_now(with_names_of(read_mixed_input(options.now), new), old, new)
+    if options.to_release is not None and options.release is None:
+        return refused(
+            "--to-release says what comes after; add --release, the release that runs now", ExitCode.COMMAND_LINE
+        )
+    releases = (
+        None if options.release is None else ReleaseChange(options.release, options.to_release or options.release)
+    )
     seen = (now.leader if now is not None else None) or old.leader
     leads = options.leader if options.leader is not None else seen
     try:
@@ -149,6 +170,7 @@ def _rollout(options: argparse.Namespace) -> int:
         leads_now=options.leader is None and seen is not None,
         how=None if options.how is None else Way(options.how),
         disks=disks,
+        releases=releases,
     )
     try:
         # The folders are created first: a bad path must fail before the runs, not after them.

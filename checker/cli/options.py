@@ -156,7 +156,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
 def add_like(group: argparse._ActionsContainer) -> None:
     """Add `--like`, the release whose known defects a run has."""
     group.add_argument(
-        "--like", type=like, metavar="RELEASE",
+        "--like", type=release, metavar="RELEASE",
         help="reproduce the known defects of a release of ZooKeeper, like 3.8.4 (see list releases)",
     )  # fmt: skip
 
@@ -207,7 +207,7 @@ def variant(text: str) -> Variant:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def like(text: str) -> Release:
+def release(text: str) -> Release:
     """Parse a release of the table."""
     try:
         return release_named(text)

@@ -54,7 +54,7 @@ class EnsemblePresenter:
         server: Server = row[self._places[sid]]
         election, file = server.election, {"file": self.file_of(sid, server.view)}
         if self._setup.zab is not None:
-            file = {**disk_of(server), **file}
+            file = {**disk_of(server), **file, **self._release(server)}
         if election is None:
             state = STANDALONE if server.runs_standalone else "down"
             return {"state": state, **part_of(server), **file}
@@ -73,6 +73,11 @@ class EnsemblePresenter:
         if election.finalizing:
             fields["waits"] = "finalizeWait"
         return {**fields, **part_of(server), **file}
+
+    def _release(self, server: Server) -> dict[str, Json]:
+        """The release of a server, where servers run different ones."""
+        releases = self._setup.releases
+        return {"release": next(r.name for r in releases if r.defects == server.defects)} if len(releases) > 1 else {}
 
     def _bucket(self, sid: Sid, election: Election, row: Row) -> dict[str, Json]:
         if self._votes is None:
@@ -119,8 +124,10 @@ def _many(sids: Any) -> str:
 
 
 def _starts(verb: str) -> Any:
-    def caption(_: EnsemblePresenter, sid: Sid, file: str = "the same file", disk: str = "") -> str:
-        return f"{verb.format(server_name(sid))} with {file}{f' and {disk}' if disk else ''}"
+    def caption(_: EnsemblePresenter, sid: Sid, *loaded: str) -> str:
+        *others, last = loaded or ("the same file",)
+        first = f"{', '.join(others)} and " if others else ""
+        return f"{verb.format(server_name(sid))} with {first}{last}"
 
     return caption
 

@@ -12,6 +12,8 @@ from checker.rollout.differences import Interruption
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.software.answers import SoftwareAnswer
+from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import left_out, steps_of
 from checker.rollout.ways import Way, way_of
 from spec.quorum import Sid
@@ -26,7 +28,7 @@ class PlanRequest:
     `leads_now` the leader is the one that a live ensemble has, and not one that the user asks about. `how` is the way
     of working that is judged. Without it the way of the platform is judged, if an input states it, and every way is
     compared, unless the roll-out was interrupted. `disks` are the disks with which some servers start, where these are
-    not their own.
+    not their own. `releases` are the releases that the servers run.
     """
 
     old: Folder
@@ -42,6 +44,7 @@ class PlanRequest:
     leads_now: bool = False
     how: Way | None = None
     disks: Disks = field(default_factory=dict)
+    releases: ReleaseChange | None = None
 
     @property
     def way(self) -> Way:
@@ -52,9 +55,13 @@ class PlanRequest:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the user names neither an order nor a leader, nor stopped servers, and demands no run."""
+        """Whether the user names neither an order nor a leader, nor stopped servers, and demands no run.
+
+        An upgrade restarts every server, so it is not plain.
+        """
         no_leader = self.leader is None or self.leads_now
-        return self.order is None and no_leader and not self.down and not self.explored
+        upgrade = self.releases is not None and self.releases.is_upgrade
+        return self.order is None and no_leader and not self.down and not self.explored and not upgrade
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,8 @@ class Plan:
     After an interruption `direct` is the rest of the change, and `back` the way back to the old files.
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
-    the request names one, and `remedies` what is safe instead of a start with a given disk.
+    the request names one, and `remedies` what is safe instead of a start with a given disk. `software` is the answer
+    about the releases of the request.
     """
 
     request: PlanRequest
@@ -100,6 +108,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     ways: tuple[WayAnswer, ...] = ()
     remedies: tuple[DiskRemedy, ...] = ()
+    software: SoftwareAnswer | None = None
     seconds: float = 0.0
 
     @property
@@ -124,8 +133,13 @@ class Plan:
 
     @property
     def outcome(self) -> SafetyVerdict:
-        """The worst verdict of the recommended stages."""
+        """The worst verdict of the recommended stages, by the protocol."""
         return _worst(each.outcome for each in self.advised)
+
+    @property
+    def outcome_of_releases(self) -> SafetyVerdict:
+        """The same with the known defects of the releases in the request."""
+        return self.outcome if self.software is None else _worst((self.outcome, self.software.outcome))
 
     @property
     def outcome_with_disks(self) -> SafetyVerdict:
@@ -137,13 +151,14 @@ class Plan:
         """The exit code of the command; 0 only if the whole change is safe without stages.
 
         A CI job applies the change that it was given. Safe stages say nothing about that change, so they have another
-        code. An incomplete order counts as undecided.
+        code. An incomplete order counts as undecided. The defects of the releases count, if the request names releases.
         """
-        if self.outcome is SafetyVerdict.UNSAFE:
+        outcome = self.outcome_of_releases
+        if outcome is SafetyVerdict.UNSAFE:
             return ExitCode.SAFETY
-        if self.outcome is SafetyVerdict.STALLS and not self.left_out:
+        if outcome is SafetyVerdict.STALLS and not self.left_out:
             return ExitCode.LIVENESS
-        if self.outcome is not SafetyVerdict.SAFE or self.left_out:
+        if outcome is not SafetyVerdict.SAFE or self.left_out:
             return ExitCode.INCOMPLETE
         return ExitCode.ONLY_IN_STAGES if self.stages else ExitCode.PASSED
 
@@ -154,8 +169,13 @@ class Plan:
 
     @property
     def runs(self) -> list[tuple[StageAssessment, RunResult]]:
-        """All runs with their stages; the runs of the change in one go come first."""
-        return [(stage, result) for stage in self.judged for result in stage.runs]
+        """All runs with their stages; the runs of the change in one go come first, those of releases last."""
+        of_stages = [(stage, result) for stage in self.judged for result in stage.runs]
+        of_releases = () if self.software is None else self.software.runs
+        return [*of_stages, *((self._stage_of(result), result) for result in of_releases)]
+
+    def _stage_of(self, result: RunResult) -> StageAssessment:
+        return next(each for each in self.judged if each.stage is result.spec.stage)
 
 
 def _worst(outcomes: Iterable[SafetyVerdict]) -> SafetyVerdict:

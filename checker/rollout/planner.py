@@ -17,6 +17,7 @@ from checker.rollout.disks.hazards import check_disks
 from checker.rollout.disks.search import judge_disks
 from checker.rollout.runs import Meter, Runner, WorkBudget
 from checker.rollout.search import PlanSearch
+from checker.rollout.software.search import check_releases, judge_software
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import OrderError, may_lead
 from checker.rollout.way_search import judged_ways
@@ -37,11 +38,14 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
     _check_servers(request, stage)
     check_disks(request.disks, stage, request.down)
+    if request.releases is not None:
+        check_releases(request.releases, stage)
     seconds = request.seconds if request.now is None else request.seconds / 2
     search = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
     made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
     if request.disks:
         judge_disks(made, search, meter.run)
+    judge_software(made, meter.run, search.budget)
     if request.how is None and request.now is None:
         made.ways = judged_ways(made, meter.run, search.budget)
     if request.now is not None:

@@ -1,11 +1,13 @@
 """Writes the questions about a stage as scenarios, so that users can keep and repeat each run.
 
-Five questions are asked, each in the model that answers it soonest:
+Seven questions are asked, each in the model that answers it soonest:
 
     ELECTION   can two servers lead at the same time, each with a quorum of its view
     COMMITS    can a write that was committed get lost, or one zxid be two writes
     EMPTY_DISK the same, where servers that move to another host start with empty disks
     GIVEN_DISKS the same, where servers start with the disks that the request names
+    DEFECTS    the same, where servers have the known defects of their releases
+    QUIET_DEFECTS the same, where nothing is written after the first step has begun
     HEALING    can all running servers follow one leader again after every run, with equal data
 
 Rules of this module:
@@ -25,10 +27,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.stages import Stage
 from checker.rollout.steps import STOP, Steps
 from checker.rollout.ways import Way
 from spec.quorum import Sid
+from spec.variants import Variant
 
 FOREIGN_EPOCH = 9  # beyond every epoch of a run
 ELECTIONS = 4  # of a leader, where nothing is written: more than any roll-out needs that nothing disturbs
@@ -59,6 +63,8 @@ class Question(Enum):
     HEALING = "in the end all follow one leader, and agree"
     EMPTY_DISK = "no committed write is lost or doubled if a new host starts with an empty disk"
     GIVEN_DISKS = "no committed write is lost or doubled if servers start with the given disks"
+    DEFECTS = "no acknowledged write is lost by a known defect of the release"
+    QUIET_DEFECTS = "no acknowledged write is lost by a known defect of the release while nothing is written"
 
 
 QUESTION_WORDS = {
@@ -67,12 +73,21 @@ QUESTION_WORDS = {
     Question.HEALING: "healing",
     Question.EMPTY_DISK: "empty disks",
     Question.GIVEN_DISKS: "given disks",
+    Question.DEFECTS: "defects of the release",
+    Question.QUIET_DEFECTS: "defects of the release without writes",
 }
+
+
+OF_RELEASES = frozenset({Question.DEFECTS, Question.QUIET_DEFECTS})
+"""The questions about releases."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """A question about a stage: the steps, the first leader, the number of faults of each kind, and the model."""
+    """A question about a stage: the steps, the first leader, the number of faults of each kind, and the model.
+
+    With `releases` each server has the defects of its release, with `variants` every server has these.
+    """
 
     stage: Stage
     steps: Steps
@@ -90,12 +105,15 @@ class RunSpec:
     opening: Opening = ()
     way: Way = Way.ONE_BY_ONE
     disks: Mapping[Sid, DiskHazard] = field(default_factory=dict)
+    releases: ReleaseChange | None = None
+    variants: tuple[Variant, ...] = ()  # of every server
 
     @property
     def name(self) -> str:
         """The name of the run and of its files."""
         parts = [f"{self.stage.old.label} to {self.stage.new.label}", QUESTION_WORDS[self.question]]
         parts += [f"{sid} {hazard.value}" for sid, hazard in sorted(self.disks.items())]
+        parts += [str(self.releases)] if self.releases else [each.value for each in self.variants]
         if self.way is not Way.ONE_BY_ONE and not self.done:
             parts.append(self.way.value)
         if not self.done and not self.way.has_one_order:
@@ -150,6 +168,8 @@ def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
         yield from _disk(spec, sid, alone=view.standalone)
     elif sid == spec.leader and (spec.zab or _starts(spec) is None) and not view.standalone:
         yield "epoch: 1"
+    if spec.releases is not None:
+        yield f"like: {spec.releases.new if new else spec.releases.old}"
 
 
 def _disk(spec: RunSpec, sid: Sid, *, alone: bool) -> Iterable[str]:
@@ -197,6 +217,8 @@ def _plan(spec: RunSpec) -> Iterable[str]:
         wait = ", wait: rejoined" if step.wait and spec.patient else ""
         again = step.sid in spec.stage.old.members & spec.stage.new.members
         file = f", file: {spec.stage.new.files[step.sid]}" if again else ""
+        if again and spec.releases is not None and spec.releases.is_upgrade:
+            file += f", like: {spec.releases.new}"
         disk = _disk_of_step(spec, step.sid)
         if step.action == STOP:
             yield f"stop: {step.sid}"
@@ -218,8 +240,12 @@ def _model(spec: RunSpec) -> Iterable[str]:
     else:
         yield "grain: oracle"
     if spec.zab:
-        disk = "async" if spec.stage.changed_roles and spec.question is Question.COMMITS else "sync"
-        yield from ("protocol: zab", f"disk: {disk}")
+        late = spec.question in OF_RELEASES or (spec.stage.changed_roles and spec.question is Question.COMMITS)
+        yield from ("protocol: zab", f"disk: {'async' if late else 'sync'}")
+        if spec.question in OF_RELEASES:
+            yield "commits: async"
+        if spec.variants:
+            yield f"variants: [{', '.join(each.value for each in spec.variants)}]"
         if not spec.stage.gossips:  # there `rounds` is the bound, and discovery is explored message by message
             yield from ("discovery: one-step", f"elections: {spec.elections}")
         if spec.writes:

@@ -96,6 +96,7 @@ def ensemble_job(
     like: Likeness | None = None,
 ) -> Job:
     """The job of a model of an ensemble, with its refinement if its grain is the oracle; see `bounds_of`."""
+    has_release = like is not None or any(each.defects for each in setup.releases)
     job = Job(
         name=name,
         model=model,
@@ -105,7 +106,7 @@ def ensemble_job(
         bounds=bounds_of(setup, opening, fast=fast, like=like),
         actions=model.actions,
         faults=FAULT_ACTIONS,
-        allowed_silent=may_be_silent(setup) | (frozenset() if like is None else OF_DEFECTS),
+        allowed_silent=may_be_silent(setup) | (OF_DEFECTS if has_release else frozenset()),
         like=like,
     )
     return replace(job, refinement=OracleRefinement(job, setup)) if setup.grain is Grain.ORACLE else job
@@ -190,6 +191,11 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False, like: Likeness 
     if like is not None:
         said.append(f"like {like.release}: with {', '.join(like.variants)}")
         said += [f"like {like.release}, without {name}: {reason}" for name, reason in like.idle.items()]
+    said += [
+        f"{each.name}: with {variant_names(sorted(each.defects, key=lambda one: one.value)) or 'no known defect'}"
+        for each in setup.releases
+        if len(setup.releases) > 1 or each.defects
+    ]
     others = [each for each in setup.variants if like is None or each.value not in like.variants]
     if others:
         said.append(f"with {variant_names(others)}")

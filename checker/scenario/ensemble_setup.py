@@ -34,6 +34,7 @@ from checker.scenario.schema import (
     decode,
 )
 from checker.scenario.servers import members_of
+from checker.scenario.software import software_of, without_idle_defects
 from checker.scenario.yaml_lines import LikeError, NoEffect, Path, VariantError, YamlDocument, one_of, position
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
@@ -95,7 +96,7 @@ def setup_of(scenario: Scenario, document: YamlDocument, files: Files, variants:
     )
     _check_running(setup, document)
     check_that_all_matters(scenario, setup, document)
-    return setup
+    return without_idle_defects(setup, why_no_effect)
 
 
 def _history(scenario: Scenario, document: YamlDocument, sids: tuple[Sid, ...]) -> Iterable[Prologue]:
@@ -146,7 +147,8 @@ class _Plan:
         check_server(self._document, sid, self._boots_with, (*path, name))
         wait = word(self._document, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
         disk = word(self._document, entry.disk or KEPT, [KEPT, EMPTY, EARLIER], (*path, "disk"))
-        if name == "stop" and (entry.file or wait == "rejoined" or disk != KEPT):
+        software = software_of(entry, self._document, path)
+        if name == "stop" and (entry.file or wait == "rejoined" or disk != KEPT or software is not None):
             raise self._document.error(path, "a server that is stopped loads no file", "write restart or start")
         after, self._after = self._after, (sid,) if wait == "rejoined" else ()
         if name in ("restart", "stop"):
@@ -155,7 +157,7 @@ class _Plan:
         if name in ("restart", "start"):
             if entry.file:
                 self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
-            yield PlannedAction("start", sid, self._boots_with[sid], after, self._disks.get((sid, disk)))
+            yield PlannedAction("start", sid, self._boots_with[sid], after, self._disks.get((sid, disk)), software)
 
 
 def _check_running(setup: Setup, document: YamlDocument) -> None:
@@ -247,6 +249,20 @@ def _without_effect(scenario: Scenario, setup: Setup) -> Iterator[tuple[Path, st
         reason = why_no_effect(Variant(name), setup)
         if reason is not None:
             yield ("variants", position(number)), reason.what, reason.right
+    for path, names in _variants_of_servers(scenario):
+        for number, name in enumerate(names):
+            reason = why_no_effect(Variant(name), setup)
+            if reason is not None:
+                yield (*path, "variants", position(number)), reason.what, reason.right
+
+
+def _variants_of_servers(scenario: Scenario) -> Iterator[tuple[Path, list[str]]]:
+    """The variants that single servers have, each list with the place of its entry."""
+    if isinstance(scenario.servers, dict):
+        for sid, entry in scenario.servers.items():
+            yield ("servers", sid), (entry or {}).get("variants", [])
+    for number, entry in enumerate(scenario.plan):
+        yield ("plan", position(number)), entry.get("variants", [])
 
 
 def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
@@ -264,7 +280,7 @@ def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
         return NoEffect("it changes nothing where the disk is never late", "write disk: async")
     if variant is Variant.SYNC_FROM_APPLIED and not setup.zab.asynchronous_commits:
         return NoEffect("it changes nothing where commits are applied immediately", "write commits: async")
-    if variant is Variant.TREE_AHEAD_OF_LOG and Variant.SYNC_FROM_APPLIED not in setup.variants:
+    if variant is Variant.TREE_AHEAD_OF_LOG and Variant.SYNC_FROM_APPLIED not in setup.all_variants:
         what = "it changes nothing where no committed transaction follows a TRUNC"
         return NoEffect(what, f"add the variant {Variant.SYNC_FROM_APPLIED.value}")
     if variant is Variant.DISK_ERROR_KEEPS_TREE and not setup.budgets.full_disks:

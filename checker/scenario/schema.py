@@ -117,7 +117,7 @@ class ServerEntry(msgspec.Struct):
     """One server: its file and its disk; `late` starts at any time or never; `other_files` are for restarts.
 
     `epoch` is currentEpoch, and acceptedEpoch unless that is given too; `zxid` is the zxid of the snapshot, and `log`
-    the transactions after it.
+    the transactions after it. `like` is its release, and `variants` are further defects of its software.
     """
 
     file: str | None = None
@@ -127,6 +127,8 @@ class ServerEntry(msgspec.Struct):
     log: list[Any] = []
     late: bool = False
     other_files: list[str] = []
+    like: str | None = None
+    variants: list[str] = []
 
 
 class LogEntry(msgspec.Struct):
@@ -146,7 +148,7 @@ class PlanEntry(msgspec.Struct):
     """One of `restart`, `stop` and `start`; the next action may wait until the server has rejoined.
 
     `disk` is `kept`, `empty` or `earlier`: whether the server starts with its data, with an empty data directory, or
-    with the disk that it has at the beginning of the scenario.
+    with the disk that it has at the beginning of the scenario. With `like` or `variants` it starts with that release.
     """
 
     restart: int | None = None
@@ -155,6 +157,8 @@ class PlanEntry(msgspec.Struct):
     file: str | None = None
     disk: str | None = None
     wait: str | None = None
+    like: str | None = None
+    variants: list[str] = []
 
 
 class OpeningEntry(msgspec.Struct):

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from checker.models.ensemble import Member
+from checker.models.ensemble import Member, Software
 from checker.scenario.files import Files
 from checker.scenario.schema import ZAB, LogEntry, Scenario, ServerEntry, decode
+from checker.scenario.software import software_of
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.durable import Durable
 from spec.txn import Txn, counter_of, epoch_of, format_zxid
@@ -49,7 +50,7 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
         others = [
             files.file(other, sid, (*path, "other_files", position(n))) for n, other in enumerate(entry.other_files)
         ]
-        yield Member(sid, file, durable, entry.late, tuple(others))
+        yield Member(sid, file, durable, entry.late, tuple(others), software_of(entry, document, path) or Software())
 
 
 def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:

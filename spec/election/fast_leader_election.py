@@ -115,8 +115,8 @@ def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> ServerS
 
 def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: ElectionRules) -> ServerStep[Election]:
     """The first lines of `lookForLeader`: a fresh record, the initial vote, and a notification to every voter."""
-    told = current if rules.outsiders else None
-    fresh = Election(LOOKING, election_round, peer.initial_vote, told)
+    announced = current if rules.outsiders else None
+    fresh = Election(LOOKING, election_round, peer.initial_vote, announced)
     election, sent = send_notifications(peer, fresh)
     election = _count_own(peer, election)
     return Step(election, (Observe(Looked(peer.sid, election_round)), *sent, *_timers(None, election)))

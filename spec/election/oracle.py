@@ -119,7 +119,7 @@ class _World:
     def hears(self, q: Summary, p: Sid, vote: Vote) -> bool:
         """Whether q hears this vote from p, which is LOOKING: as a voter of p, or because p sends it to outsiders."""
         sender = self.servers[p]
-        return self.takes_votes(q, p) and (sender.view.is_voter(q.sid) or sender.told == vote)
+        return self.takes_votes(q, p) and (sender.view.is_voter(q.sid) or sender.announced == vote)
 
 
 class _Decided(msgspec.Struct, frozen=True):
@@ -279,35 +279,35 @@ def _can_decide(world: _World, candidacy: _Candidacy, q: Summary, decided: Mappi
     """The rules (A), (B) and (C) of the module's docstring."""
     if not q.view.is_voter(candidacy.leader):
         return False
-    told = {sid: each for sid, each in decided.items() if world.takes_votes(q, sid)}
-    return _in_this_round(world, candidacy, q, told) or _out_of_election(candidacy, q, told)
+    heard = {sid: each for sid, each in decided.items() if world.takes_votes(q, sid)}
+    return _in_this_round(world, candidacy, q, heard) or _out_of_election(candidacy, q, heard)
 
 
-def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided]) -> bool:
+def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Decided]) -> bool:
     """(A) and (B): the possible contents of recvset."""
     supports = q.sid in candidacy.supporters
     proposing: set[Sid] = set()
     if _counts(q, candidacy.round):
         proposing = {p for p in candidacy.supporters if world.hears(q, p, candidacy.vote)}
     voting = proposing | {q.sid} if supports else proposing
-    same_round = {sid for sid, each in told.items() if each.round == candidacy.round}
-    same_vote = {sid for sid in same_round if told[sid].vote == candidacy.vote}
+    same_round = {sid for sid, each in heard.items() if each.round == candidacy.round}
+    same_vote = {sid for sid in same_round if heard[sid].vote == candidacy.vote}
     if supports and q.view.contains_quorum(voting | same_vote):
         return True
     return (
         (q.round == candidacy.round or bool(voting))
         and bool(same_vote)
-        and _believes(candidacy, q, told, same_round, candidacy.round)
+        and _believes(candidacy, q, heard, same_round, candidacy.round)
         and q.view.contains_quorum(voting | same_round)
     )
 
 
-def _out_of_election(candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided]) -> bool:
+def _out_of_election(candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Decided]) -> bool:
     """(C): the possible contents of outofelection, which never holds the server's own vote."""
     own_round = candidacy.round if q.sid in candidacy.supporters else q.round
-    return _believes(candidacy, q, told, set(told), own_round) and any(
-        q.view.contains_quorum({sid for sid, each in told.items() if each.vote.peer_epoch == epoch})
-        for epoch in {each.vote.peer_epoch for each in told.values()}
+    return _believes(candidacy, q, heard, set(heard), own_round) and any(
+        q.view.contains_quorum({sid for sid, each in heard.items() if each.vote.peer_epoch == epoch})
+        for epoch in {each.vote.peer_epoch for each in heard.values()}
     )
 
 
@@ -316,11 +316,13 @@ def _counts(q: Summary, election_round: int) -> bool:
     return q.round <= election_round and q.vote.zxid != NO_DATABASE
 
 
-def _believes(candidacy: _Candidacy, q: Summary, told: Mapping[Sid, _Decided], among: set[Sid], own_round: int) -> bool:
+def _believes(
+    candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Decided], among: set[Sid], own_round: int
+) -> bool:
     """`checkLeader`: the leader has reported that it leads; or q is the leader, in the round of its followers."""
     if q.sid == candidacy.leader:
-        return any(told[sid].round == own_round for sid in among)
-    return candidacy.leader in among and told[candidacy.leader].leading
+        return any(heard[sid].round == own_round for sid in among)
+    return candidacy.leader in among and heard[candidacy.leader].leading
 
 
 def _subsets(servers: Iterable[Sid]) -> Iterator[tuple[Sid, ...]]:

@@ -52,9 +52,9 @@ def answer_to_outsider(peer: Peer, election: Election) -> Notification:
     """
     if election.state is not ServerState.LOOKING:
         return notification(peer, election, election.vote)
-    if election.told is None:
+    if election.announced is None:
         raise ValueError(f"server {peer.sid} heard from outside its view, but Rules.outsiders is False")
-    return notification(peer, election, election.told)
+    return notification(peer, election, election.announced)
 
 
 def observed(peer: Peer, election: Election, source: Sid, heard: Notification) -> Effects:

@@ -108,7 +108,7 @@ class Election(msgspec.Struct, frozen=True):
 
     - `round` is logicalclock. It is volatile: a server that boots begins with 1.
     - `vote` is the proposal while LOOKING, and the decided vote afterwards (then `getCurrentVote`).
-    - `told` is the vote for outsiders while LOOKING: `getCurrentVote` again, so the vote of the last
+    - `announced` is the vote for outsiders while LOOKING: `getCurrentVote` again, so the vote of the last
       leader, or the server itself since it booted, and **not** the proposal. None once decided.
     - `recvset`: the last vote of each voter in this round, this server's own included.
     - `outofelection`: the last claim of each decided voter, of any round.
@@ -121,7 +121,7 @@ class Election(msgspec.Struct, frozen=True):
     state: ServerState
     round: int
     vote: Vote
-    told: Vote | None = None
+    announced: Vote | None = None
     recvset: Pairs[Ballot] = ()
     outofelection: Pairs[Claim] = ()
     finalizing: bool = False

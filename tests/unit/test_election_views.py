@@ -106,7 +106,7 @@ class TestStrangers:
     def test_a_run_that_excludes_strangers_says_so_when_one_speaks(self) -> None:
         rules = ElectionRules(outsiders=False)
 
-        assert run(self.me, rules=rules).state.told is None
+        assert run(self.me, rules=rules).state.announced is None
         with pytest.raises(ValueError, match="outside its view"):
             run(self.me, says(4, leader=4), rules=rules)
 

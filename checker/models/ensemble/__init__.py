@@ -2,7 +2,7 @@
 
 from checker.models.ensemble.actions import Action, Budgets
 from checker.models.ensemble.build import HistoryError, NotRefinedError, ensemble, refine
-from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, Prologue, Setup
+from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, Prologue, Setup, Software
 
 __all__ = [
     "Action",
@@ -15,6 +15,7 @@ __all__ = [
     "PlannedAction",
     "Prologue",
     "Setup",
+    "Software",
     "ensemble",
     "refine",
 ]

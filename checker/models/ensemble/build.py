@@ -94,7 +94,7 @@ def _assemble(
     cells: list[Column] = []
     actors: list[Actor] = []
     for member in sorted(setup.members, key=lambda member: member.sid):
-        server = Server(member.sid, member.file.view, member.durable)
+        server = Server(member.sid, member.file.view, member.durable, defects=member.software.defects)
         cells.append(Column(server_name(member.sid), server))
         actors.append(columns.server_actor(member.sid, setup, kept))
     if setup.grain is Grain.FINE:

@@ -50,6 +50,7 @@ from spec.election.state import ElectionRules
 from spec.election.vote import Vote
 from spec.quorum import Addresses, Port, Sid, opens, reaches
 from spec.server import Event, Server
+from spec.variants import Variant
 from spec.zab.events import LearnerGone
 from spec.zab.packets import QuorumPacket
 from spec.zab.state import Leader, Learner, ZabRules
@@ -61,6 +62,12 @@ class DiskReplaced(msgspec.Struct, frozen=True):
     """The data directory of a server that does not run has this content when it starts."""
 
     durable: Durable
+
+
+class SoftwareReplaced(msgspec.Struct, frozen=True):
+    """A server that does not run starts with another release, which has these known defects."""
+
+    defects: frozenset[Variant]
 
 
 class Enqueue(msgspec.Struct, frozen=True):
@@ -140,16 +147,20 @@ class RecordedFacts(msgspec.Struct, frozen=True):
 
 def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
     """A server: its step function, with every effect sent to the columns that it concerns."""
-    rules, zab = rules_of(setup), setup.zab
+    all_defects = (release.defects for release in setup.releases)
+    rules_by_defects = {defects: (rules_of(setup, defects), setup.zab_with(defects)) for defects in all_defects}
     carried_out = _Carrier(sid, setup, kept)
 
     def step(values: tuple[Any, ...], event: Any) -> Outcome | None:
         server: Server = values[0]
+        rules, zab = rules_by_defects[server.defects]
         if event == CRASH:
             crashed = spec_server.crash(server, zab)
             return None if crashed is None else Outcome((crashed,), carried_out.crash())
         if isinstance(event, DiskReplaced):
-            return Outcome((Server(sid, server.view, event.durable),)) if not server.runs else None
+            return Outcome((spec_server.stopped(server, event.durable),)) if not server.runs else None
+        if isinstance(event, SoftwareReplaced):
+            return Outcome((replace(server, defects=event.defects),)) if not server.runs else None
         if isinstance(event, ConnectRequest):
             return _knocked(server, event, rules, zab)
         wanted = _noticed(server, event) if isinstance(event, PeerClosed) else event
@@ -199,10 +210,10 @@ def _knocked(server: Server, knock: ConnectRequest, rules: ElectionRules, zab: Z
     return Outcome((after,), (Send(name, Open(knock.learner, server.sid, knock.first)),))
 
 
-def rules_of(setup: Setup) -> ElectionRules:
-    """The bounds and variants of every server's election."""
+def rules_of(setup: Setup, defects: frozenset[Variant] = frozenset()) -> ElectionRules:
+    """The bounds and variants of the election of a server whose release has these defects."""
     rounds = None if setup.grain is Grain.ORACLE else setup.round_limit
-    return ElectionRules(rounds, setup.variants, setup.outsiders)
+    return ElectionRules(rounds, setup.variants | defects, setup.outsiders)
 
 
 def _without_rounds(server: Server) -> Server:

@@ -23,6 +23,7 @@ from checker.models.ensemble.columns import (
     ConnectionsEnded,
     DiskReplaced,
     LinkChange,
+    SoftwareReplaced,
     reachable,
 )
 from checker.models.ensemble.connection import Disconnection
@@ -169,6 +170,8 @@ def _planned(setup: Setup, number: int, name: str) -> Rule:
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.disk is not None else ()
     if planned.disk is not None:
         loaded += (EMPTY_DISK if planned.disk == Durable() else EARLIER_DISK,)
+    if planned.software is not None:
+        loaded += (planned.software.name,)
 
     def moves(_: bool, cut: frozenset[Link], *seen: ElectionStatus | str) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen, strict=True))
@@ -182,6 +185,8 @@ def _planned(setup: Setup, number: int, name: str) -> Rule:
             return None
         if planned.disk is not None:
             sends = (Send(server_name(planned.sid), DiskReplaced(planned.disk)), *sends)
+        if planned.software is not None:
+            sends = (Send(server_name(planned.sid), SoftwareReplaced(planned.software.defects)), *sends)
         return [Move(name, (planned.sid, *loaded), (Send(PLAN, "done"), *sends))]
 
     reads = (

@@ -221,5 +221,5 @@ def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:
     known = {each.txn for each in history.committed}
     if epoch == NO_EPOCH:
         epoch = max((each.epoch for each in history.established), default=0)
-    new = tuple(FirstCommit(txn, epoch) for txn in txns if txn not in known)
+    new = tuple(FirstCommit(txn, epoch) for txn in dict.fromkeys(txns) if txn not in known)  # a log may repeat one
     return replace(history, committed=(*history.committed, *new)) if new else history

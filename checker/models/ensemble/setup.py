@@ -11,6 +11,8 @@ from enum import Enum
 from functools import cached_property
 from itertools import combinations
 
+import msgspec
+
 from checker.models.ensemble.actions import Budgets, Domain
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
@@ -55,6 +57,17 @@ class File:
 
 
 @dataclass(frozen=True)
+class Software:
+    """The release of ZooKeeper that a server runs: its name in reports, and its known defects.
+
+    The default is the specification, which has none.
+    """
+
+    name: str = "the specification"
+    defects: frozenset[Variant] = frozenset()
+
+
+@dataclass(frozen=True)
 class Member:
     """A server: the file it boots with, the contents of its disk, and whether it runs from the start.
 
@@ -66,6 +79,7 @@ class Member:
     durable: Durable = Durable()
     late: bool = False
     other_files: tuple[File, ...] = ()  # a restart after a crash may load one of these instead of the last one
+    software: Software = Software()
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,7 @@ class PlannedAction:
     `after` names servers that must have rejoined first: each has decided, and its leader (possibly the server itself)
     leads with a quorum of the leader's view following it. With `disk` a server starts with that content in its data
     directory: an empty one, as on another host without a copy of its disk, or one of an earlier time, from a backup.
+    With `software` it starts with another release.
     """
 
     action: str  # "stop" or "start"
@@ -82,6 +97,7 @@ class PlannedAction:
     file: File | None = None  # for a start
     after: tuple[Sid, ...] = ()
     disk: Durable | None = None  # its own
+    software: Software | None = None  # its present one
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,23 @@ class Setup:
     def sids(self) -> tuple[Sid, ...]:
         """The ids of all servers, ascending."""
         return tuple(sorted(member.sid for member in self.members))
+
+    @cached_property
+    def releases(self) -> tuple[Software, ...]:
+        """Each release that some server runs at some time."""
+        installed = [planned.software for planned in self.plan if planned.software is not None]
+        return tuple(dict.fromkeys([member.software for member in self.members] + installed))
+
+    @property
+    def all_variants(self) -> frozenset[Variant]:
+        """The variants of the run, and the defects of every release in it."""
+        return self.variants.union(*(each.defects for each in self.releases))
+
+    def zab_with(self, defects: frozenset[Variant]) -> ZabRules | None:
+        """The rules of leading and following of a server whose release has these defects."""
+        if self.zab is None or not defects:
+            return self.zab
+        return msgspec.structs.replace(self.zab, variants=self.zab.variants | defects)
 
     @cached_property
     def planned(self) -> dict[str, PlannedAction]:

@@ -43,9 +43,9 @@ def rules(setup: Setup) -> Iterator[Rule]:
             yield _own(Action.SYNC, sid, _disk_moves(setup.zab))
         if setup.zab.asynchronous_commits:
             yield _own(Action.APPLY, sid, _apply_moves)
-        if Variant.QUEUE_SURVIVES_SHUTDOWN in setup.variants:
+        if Variant.QUEUE_SURVIVES_SHUTDOWN in setup.all_variants:
             yield _own(Action.SYNC_LATE, sid, _late_moves)
-        if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in setup.variants:
+        if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in setup.all_variants:
             yield _own(Action.RESUME, sid, _resume_moves)
         if setup.budgets.full_disks:
             yield _fill_disk(sid)

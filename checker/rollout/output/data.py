@@ -17,7 +17,9 @@ service (whether they are a quorum), going_on and going_back (verdict, basis, be
 `ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
 without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
 null if no faults were asked for). `disks` are the disks with which servers start (server, disk: empty | stale |
-foreign), and `remedies` what is safe instead (kind, servers, proved).
+foreign), and `remedies` what is safe instead (kind, servers, proved). `releases` is the answer about the defects of the
+releases, or null if the request names none: before and after (numbers), while_clients_write and
+while_nothing_is_written (verdicts), defects (one of them is enough to lose a write) and runs.
 
 Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
 
@@ -38,6 +40,7 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.output.recommendation import recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
 from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import ServerStep, unwaited
 from checker.rollout.ways import WAY_WORDS
 from checker.traces.formats import FORMATS
@@ -51,7 +54,7 @@ def data(plan: Plan) -> dict[str, Any]:
     """The plan as plain data for `json.dumps`."""
     return {
         "schema": SCHEMA,
-        "verdict": plan.outcome.value,
+        "verdict": plan.outcome_of_releases.value,
         "verdict_with_disks": plan.outcome_with_disks.value,
         "exit_code": int(plan.exit_code),
         "recommendation": recommendation(plan),
@@ -76,6 +79,18 @@ def data(plan: Plan) -> dict[str, Any]:
         "remedies": [
             {"kind": each.kind.value, "servers": list(each.sids), "proved": each.proved} for each in plan.remedies
         ],
+        "releases": None if plan.software is None else _releases(plan.software),
+    }
+
+
+def _releases(software: SoftwareAnswer) -> dict[str, Any]:
+    return {
+        "before": str(software.releases.old),
+        "after": str(software.releases.new),
+        "while_clients_write": software.outcome.value,
+        "while_nothing_is_written": software.quiet_outcome.value,
+        "defects": [each.value for each in software.culprits],
+        "runs": [_run(result) for result in software.runs],
     }
 
 

@@ -3,6 +3,7 @@
     the recommendation                      one line, with warnings and a table of verdicts
     the steps                               the file of each server, the command that waits, the service meanwhile
     if a step fails                         what to do, and whether going on and going back are safe
+    the release                             what its known defects can do in these steps, and what helps
     disks and ways of working               what is safe instead, and which other ways are safe
     what goes wrong                         the run that was found, step by step, with a picture
     evidence, folded                        every question, quorum, key and run, with the limits of the answer
@@ -19,6 +20,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.output.evidence import states, verdicts
 from checker.rollout.output.operator_steps import steps
 from checker.rollout.output.recommendation import recommendation, summary
+from checker.rollout.output.release_section import release_section
 from checker.rollout.output.sections import differences, if_a_step_fails, what_was_checked
 from checker.rollout.output.sentences import headline, in_short, not_covered
 from checker.rollout.output.story import what_goes_wrong
@@ -68,6 +70,7 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
         [f"# {recommendation(plan)}", "", *in_short(plan), "", *summary(plan)],
         steps(plan),
         if_a_step_fails(plan),
+        release_section(plan),
         disks(plan),
         ways(plan),
         what_goes_wrong(plan, traces=traces),

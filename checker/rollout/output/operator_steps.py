@@ -87,7 +87,7 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
         return f"**Stop server {step.sid}** for good.{service}"
     new = part.stage.new
     file = f"`{new.servers[step.sid].origin if new.given else new.files[step.sid]}`"
-    what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}"
+    what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}{_release(plan)}"
     if step.sid in part.stage.moved:
         hosts = " or ".join(f"`{host}`" for host in sorted(new.hosts(step.sid)))
         disk = "its disk (`dataDir` and `dataLogDir`)"
@@ -97,6 +97,12 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{service}"
+
+
+def _release(plan: Plan) -> str:
+    """The release to install at a step of an upgrade."""
+    releases = plan.request.releases
+    return f" and ZooKeeper {releases.new}" if releases is not None and releases.is_upgrade else ""
 
 
 def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:

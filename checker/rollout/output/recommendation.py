@@ -2,6 +2,7 @@
 
     recommendation      one imperative sentence: do it so, or do not do it
     changes             a stage in imperative words: `add servers 4 and 5`
+    change_of           the same for a stage of a plan, which may be an upgrade
     summary             a row for each stage: the verdict, and its basis
 
 Rules of this module:
@@ -21,6 +22,7 @@ from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.output.sentences import clause, order_words
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
+from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP
 from spec.quorum import Sid
@@ -38,7 +40,32 @@ def recommendation(plan: Plan) -> str:
     """The first line of the answer, without a full stop."""
     if plan.back is not None:
         return _after_an_interruption(plan)
-    change = changes(plan.direct.stage)
+    return _despite_defects(plan, plan.software) if plan.software is not None else _by_protocol(plan)
+
+
+def _despite_defects(plan: Plan, software: SoftwareAnswer) -> str:
+    """The recommendation by the protocol, with what the defects of the releases demand."""
+    by_protocol, defects = _by_protocol(plan), f"defects of ZooKeeper {software.releases}"
+    if software.outcome is SafetyVerdict.SAFE or not plan.direct.stage.remaining:
+        return by_protocol
+    if software.quiet_outcome_without_faults is SafetyVerdict.SAFE:
+        return f"{by_protocol}. Let nothing be written meanwhile: {defects} may lose it"
+    if software.outcome is SafetyVerdict.UNSAFE:
+        return f"Do not {change_of(plan, plan.direct)}: {defects} can lose an acknowledged write"
+    return f"Not decided: {defects} were not explored to the end"
+
+
+def change_of(plan: Plan, part: StageAssessment) -> str:
+    """A stage of a plan in imperative words; an upgrade has one stage."""
+    releases = plan.request.releases
+    if releases is not None and releases.is_upgrade:
+        return f"change ZooKeeper {releases.old} to {releases.new}"
+    return changes(part.stage)
+
+
+def _by_protocol(plan: Plan) -> str:
+    """The recommendation without regard to the defects of a release."""
+    change, releases = change_of(plan, plan.direct), plan.request.releases
     match plan.outcome:
         case SafetyVerdict.SAFE if plan.left_out:
             return f"This order is safe as far as it goes, but it is not the whole change: {_order(plan)}"
@@ -49,6 +76,8 @@ def recommendation(plan: Plan) -> str:
             return f"This order is safe{', but do not wait after every step' if stop else ''}: {_order(plan)}"
         case SafetyVerdict.SAFE if not plan.direct.stage.remaining:
             return "There is nothing to do: the two states are equal"
+        case SafetyVerdict.SAFE if releases is not None and releases.is_upgrade:
+            return f"{_capital(change)}, one server after the other: {_in_one_go(plan.direct)}"
         case SafetyVerdict.SAFE if plan.direct.unchanged:
             return "Restart the servers one by one: nothing changes for the ensemble"
         case SafetyVerdict.SAFE:
@@ -180,7 +209,8 @@ COLUMNS = {
 BASIS = (
     "*Proved*: by these files, any servers that may elect a leader include one with every acknowledged write, in any "
     "order of steps and with any number of crashes and network failures. *Explored to the end*: a program has followed "
-    "every possible run within the limits that the evidence lists. Neither covers lost disks, or defects of a release."
+    "every possible run within the limits that the evidence lists. Neither covers lost disks, or defects of a release: "
+    "`--release` asks about those."
 )
 
 

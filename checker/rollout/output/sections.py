@@ -12,7 +12,7 @@ from checker.printable import table
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.failures import Basis, Failure, failures
-from checker.rollout.output.recommendation import changes
+from checker.rollout.output.recommendation import change_of
 from checker.rollout.output.sentences import direction_sentence
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import QUESTION_WORDS
@@ -61,7 +61,7 @@ def if_a_step_fails(plan: Plan) -> list[str]:
         lines += ["", NEXT_STEP]
     for part, order, rows in shown:
         example = ", as an example" if len(part.orders) > 1 else ""
-        lines += ["", f"**{changes(part.stage)}**, if server {order.leader} leads{example}:", ""]
+        lines += ["", f"**{change_of(plan, part)}**, if server {order.leader} leads{example}:", ""]
         lines += table(HEAD if proved else HEAD_JUDGED, (_failure(each, proved=proved) for each in rows))
     return lines
 

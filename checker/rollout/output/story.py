@@ -52,7 +52,8 @@ def told_runs(plan: Plan) -> list[RunResult]:
         for _, _, answer in assessment.answers:
             if (result := answer.finding) and result.found and answer.reason is Reason.FOUND:
                 shown.setdefault((result.prop, bool(result.spec.faults)), result)
-    return list(shown.values())
+    by_defect = plan.software.finding if plan.software is not None else None
+    return [*shown.values(), *([by_defect] if by_defect is not None else [])]
 
 
 def _disjoint(assessment: StageAssessment) -> list[str]:

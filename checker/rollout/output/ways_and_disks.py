@@ -15,6 +15,7 @@ from checker.rollout.output.sentences import clause
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.ways import WAY_WORDS
 
+BY_THE_PROTOCOL = "That is by the protocol: the defects of the release were looked at for the steps above alone."
 SAME = "Each stage is safe in each of these ways (proved)."
 
 
@@ -24,7 +25,8 @@ def ways(plan: Plan) -> list[str]:
         return []
     if all(each.outcome is SafetyVerdict.SAFE for each in plan.ways):
         others = [WAY_WORDS[each.way] for each in plan.ways if each.way is not plan.request.way]
-        return ["## Other ways to do it", "", f"These ways are safe, too: {'; '.join(others)}."]
+        limit = "" if plan.request.releases is None else f" {BY_THE_PROTOCOL}"
+        return ["## Other ways to do it", "", f"These ways are safe, too: {'; '.join(others)}.{limit}"]
     lines = ["## Ways to do it in one go", "", "| way | is it safe |", "| --- | --- |"]
     lines += [f"| {WAY_WORDS[each.way]} | {_cell(each)} |" for each in plan.ways]
     proved = plan.stages and all(part.proved and not part.stage.changed_roles for part in plan.stages)

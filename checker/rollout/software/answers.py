@@ -1,0 +1,60 @@
+"""The answer about the releases of a roll-out.
+
+The other answers of a plan are about the protocol as it is specified. A release has known defects, and some of them
+lose acknowledged writes when a server restarts. So a plan for a release has one more answer: whether its steps lose a
+write by a defect, while clients write and while nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.software.releases import ReleaseChange
+from spec.variants import Variant
+
+
+@dataclass(frozen=True)
+class SoftwareAnswer:
+    """Whether the steps of a plan lose an acknowledged write by a known defect of their releases.
+
+    `writing` are the runs in which a client writes during the steps, `quiet` those in which nothing is written after
+    the first step has begun. `culprits` are the defects that lose a write in the run of `finding` if every server has
+    that defect and no other.
+    """
+
+    releases: ReleaseChange
+    writing: tuple[RunResult, ...] = ()
+    quiet: tuple[RunResult, ...] = ()
+    culprits: tuple[Variant, ...] = ()
+
+    @property
+    def outcome(self) -> SafetyVerdict:
+        """The verdict while clients write."""
+        return _worst(self.writing)
+
+    @property
+    def quiet_outcome(self) -> SafetyVerdict:
+        """The verdict while nothing is written."""
+        return _worst(self.quiet)
+
+    @property
+    def quiet_outcome_without_faults(self) -> SafetyVerdict:
+        """The same without faults."""
+        return _worst(each for each in self.quiet if not each.spec.faults)
+
+    @property
+    def finding(self) -> RunResult | None:
+        """The first run that loses a write while a client writes."""
+        return next((each for each in self.writing if each.outcome is SafetyVerdict.UNSAFE), None)
+
+    @property
+    def runs(self) -> tuple[RunResult, ...]:
+        """All runs."""
+        return (*self.writing, *self.quiet)
+
+
+def _worst(results: Iterable[RunResult]) -> SafetyVerdict:
+    """The worst verdict of some runs; undecided without a run."""
+    return min((each.outcome for each in results), key=list(SafetyVerdict).index, default=SafetyVerdict.OPEN)

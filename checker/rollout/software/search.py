@@ -1,0 +1,136 @@
+"""Searches for an acknowledged write that the steps of a plan lose by a known defect of their releases.
+
+Rules of this module:
+
+- The steps are those that the plan recommends. A plan that is not safe by the protocol is not searched: it needs
+  other steps first.
+- The disk and the commits of these runs are late, since most defects need that.
+- The runs in which nothing is written come first, because they are small. A violation ends each of the two searches.
+  Without faults each first leader is explored. The others differ from the first one by their ids alone, so they are
+  left out where its run was not finished. Under faults one leader is explored.
+- A release that is the same before and after is judged in every stage; an upgrade has one stage, since it changes no
+  member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import Order, StageAssessment, too_large
+from checker.rollout.assessor import splits
+from checker.rollout.runs import Runner, RunResult, SafetyVerdict, WorkBudget, impossible, not_begun
+from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, Question, RunSpec
+from checker.rollout.software.answers import SoftwareAnswer
+from checker.rollout.software.releases import ReleaseChange
+from checker.rollout.stages import Stage
+from checker.rollout.steps import OrderError
+from checker.scenario import ScenarioError
+from spec.variants import Variant
+
+LOST_OR_DIFFERENT = (
+    "Leadership",
+    "LeaderLogCompleteness",
+    "PrefixConsistency",
+    "OneTxnPerZxid",
+    "ReplicasAgree",
+    "CommittedLogDurability",
+)
+"""The invariants of clients. HistoryConsistency is not one: a release may log one transaction twice, without harm."""
+
+SHARE_OF_QUIET = 0.3  # of the rest of the budget
+SHARE_OF_WRITING = 0.7  # of the rest then; the defects one by one have what is left
+KINDS = (DISCONNECTS, CRASHES, PARTITIONS)
+
+SpecOf = Callable[[StageAssessment, Order, Mapping[str, int]], RunSpec]
+"""Makes the question about an order of a stage, under some faults."""
+
+
+def check_releases(releases: ReleaseChange, stage: Stage) -> None:
+    """Raises OrderError for an upgrade together with a change of members or of their roles."""
+    if releases.is_upgrade and stage.old.view != stage.new.view:
+        what = "the release and the members change together"
+        raise OrderError(f"{what}; make two roll-outs of it, first the upgrade, then the change of members")
+
+
+def judge_software(made: Plan, run: Runner, budget: WorkBudget) -> None:
+    """Judge the releases of the request along the steps that the plan recommends."""
+    releases = made.request.releases
+    if releases is None or made.outcome is not SafetyVerdict.SAFE or not made.direct.stage.remaining:
+        return
+    search = _SoftwareSearch(made, releases, run, budget)
+    quiet = tuple(search.quiet())
+    made.software = SoftwareAnswer(releases, tuple(search.writing()), quiet)
+    if made.software.finding is not None:
+        made.software = replace(made.software, culprits=tuple(search.culprits(made.software.finding)))
+
+
+class _SoftwareSearch:
+    """The runs about the releases of one plan."""
+
+    def __init__(self, made: Plan, releases: ReleaseChange, run: Runner, budget: WorkBudget) -> None:
+        self._made, self._releases, self._run, self._budget = made, releases, run, budget
+        faults = made.request.faults
+        self._faults = tuple(splits(faults, KINDS)) if faults else ()
+        self._parts = [
+            part
+            for part in made.advised
+            if part.stage.remaining and not part.stage.gossips and not too_large(part.stage)
+        ]
+
+    def quiet(self) -> Iterator[RunResult]:
+        """The runs in which nothing is written after the first step has begun."""
+        return self._until_lost(self._quiet, WorkBudget(self._budget.left * SHARE_OF_QUIET, self._budget.clock))
+
+    def writing(self) -> Iterator[RunResult]:
+        """The runs in which a client writes during the steps, until one loses the write."""
+        return self._until_lost(self._writing, WorkBudget(self._budget.left * SHARE_OF_WRITING, self._budget.clock))
+
+    def _until_lost(self, question: SpecOf, work: WorkBudget) -> Iterator[RunResult]:
+        """Without faults every first leader, then under each kind of fault one leader of each stage."""
+        plain: dict[str, int] = {}
+        leaders = [(part, order, plain) for part in self._parts for order in part.orders]
+        asked = [*leaders, *((part, part.orders[0], faults) for faults in self._faults for part in self._parts)]
+        large: set[str] = set()
+        for number, (part, order, faults) in enumerate(asked):
+            if not faults and part.stage.title in large:
+                continue
+            result = self._explored(question(part, order, faults), work, len(asked) - number)
+            yield result
+            if result.outcome is SafetyVerdict.UNSAFE:
+                return
+            if result.outcome is SafetyVerdict.OPEN:
+                large.add(part.stage.title)
+
+    def culprits(self, finding: RunResult) -> Iterator[Variant]:
+        """The defects that lose a write in the question of this finding when every server has that one alone."""
+        defects = self._releases.defects
+        for number, defect in enumerate(defects):
+            spec = replace(finding.spec, releases=None, variants=(defect,))
+            if self._explored(spec, self._budget, len(defects) - number).outcome is SafetyVerdict.UNSAFE:
+                yield defect
+
+    def _writing(self, part: StageAssessment, order: Order, faults: Mapping[str, int]) -> RunSpec:
+        return self._spec(part, order, faults, Question.DEFECTS)
+
+    def _spec(self, part: StageAssessment, order: Order, faults: Mapping[str, int], question: Question) -> RunSpec:
+        return RunSpec(
+            part.stage, order.steps, order.leader, question, faults, writes=1, elections=2, always=LOST_OR_DIFFERENT,
+            down=self._made.request.down, way=part.way, releases=self._releases,
+        )  # fmt: skip
+
+    def _quiet(self, part: StageAssessment, order: Order, faults: Mapping[str, int]) -> RunSpec:
+        """The write is made before the first step: it is on every disk, and applied."""
+        spec = self._spec(part, order, faults, Question.QUIET_DEFECTS)
+        running = sorted(part.stage.running - self._made.request.down)
+        return replace(spec, opening=({"write": order.leader}, {"settle": running}))
+
+    def _explored(self, spec: RunSpec, work: WorkBudget, runs: int) -> RunResult:
+        """Run a question within its share of some work: one of this number of runs."""
+        if not work.left:
+            return not_begun(spec)
+        try:
+            return self._run(spec, work.share(runs))
+        except ScenarioError:
+            return impossible(spec)

@@ -1,0 +1,124 @@
+"""Roll-outs of a release: the known defects of ZooKeeper along the steps of a plan, and upgrades.
+
+Expected values: the releases of a defect are those of docs/reference-releases.md. `trunc-after-snap` is finding C,
+which real servers of 3.8.0 and 3.9.5 have shown; each verdict here is repeated with the plain engine.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from checker.engine import Limits, plain
+from checker.report.verdict import ExitCode
+from checker.rollout.answer import Plan, PlanRequest
+from checker.rollout.inputs.folders import read_folder
+from checker.rollout.output.markdown import markdown
+from checker.rollout.planner import plan
+from checker.rollout.runs import SafetyVerdict, job_of, run
+from checker.rollout.scenarios import scenario_of
+from checker.rollout.software.releases import ReleaseChange
+from checker.rollout.steps import OrderError
+from checker.scenario import bundled
+from spec.releases import Release
+from spec.variants import Variant
+from tests.support.command_line import cli
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+SAFE, UNSAFE = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE
+OLD, NEW = Release(3, 8, 4), Release(3, 9, 5)
+
+
+def planned(old: str, new: str, releases: ReleaseChange | None, **options: object) -> Plan:
+    folders = (read_folder(FOLDERS / each) for each in (old, new))
+    return plan(PlanRequest(*folders, releases=releases, **options), run)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def upgrade() -> Plan:
+    """From 3.8.4 to 3.9.5, three servers, one fault."""
+    return planned("three", "three", ReleaseChange(OLD, NEW), leader=3)
+
+
+def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) -> None:
+    (order,) = upgrade.direct.orders
+    assert sorted(step.sid for step in order.steps) == [1, 2, 3]
+    assert order.steps[-1].sid == 3, "the leader is last"
+    assert upgrade.software is not None
+    text = scenario_of(upgrade.software.writing[0].spec)
+    assert text.count("like: 3.8.4") == text.count("like: 3.9.5") == 3
+    assert "with `" in markdown(upgrade) and "and ZooKeeper 3.9.5. Wait:" in markdown(upgrade)
+
+
+def test_without_faults_one_defect_of_the_new_release_loses_a_write(upgrade: Plan) -> None:
+    software = upgrade.software
+    assert software is not None and software.finding is not None
+    assert (upgrade.outcome, software.outcome, upgrade.exit_code) == (SAFE, UNSAFE, ExitCode.SAFETY)
+    assert not software.finding.spec.faults
+    assert software.culprits == (Variant.TRUNC_AFTER_SNAP,)
+
+
+def test_nothing_is_lost_while_nothing_is_written(upgrade: Plan) -> None:
+    assert upgrade.software is not None
+    assert upgrade.software.quiet_outcome is SAFE
+    assert {tuple(each.spec.faults) for each in upgrade.software.quiet} == {
+        (),
+        ("disconnects",),
+        ("crashes",),
+        ("partitions",),
+    }
+    assert "Let nothing be written meanwhile" in markdown(upgrade).splitlines()[0]
+
+
+def test_the_plain_engine_agrees_with_each_run_without_faults(upgrade: Plan) -> None:
+    assert upgrade.software is not None
+    for result in upgrade.software.runs:
+        if not result.spec.faults:
+            again = plain.explore(job_of(result.spec).model, Limits())
+            assert bool(again.violations) is (result.outcome is UNSAFE), result.spec.name
+            if not again.violations:
+                assert again.states == result.states
+
+
+def test_a_release_is_judged_along_a_change_of_members() -> None:
+    made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
+    assert made.software is not None
+    assert (made.outcome, made.outcome_of_releases) == (SAFE, UNSAFE)
+    assert "## ZooKeeper 3.9.5" in markdown(made)
+
+
+def test_without_a_release_the_answer_is_about_the_protocol() -> None:
+    made = planned("three", "four", None, leader=3, faults=0)
+    assert made.software is None
+    assert made.exit_code is ExitCode.PASSED
+
+
+def test_an_upgrade_together_with_a_change_of_members_is_refused() -> None:
+    with pytest.raises(OrderError, match="two roll-outs"):
+        planned("three", "four", ReleaseChange(OLD, NEW))
+
+
+def test_the_command_line_has_the_answer_for_machines() -> None:
+    three = str(FOLDERS / "three")
+    words = ["rollout", "--from", three, "--to", three, "--release", "3.8.4", "--to-release", "3.9.5", "--leader", "3"]
+    ended = cli(*words, "--json", "--no-cache", "--faults", "0")
+    found = json.loads(ended.out)
+    assert ended.code == found["exit_code"] == ExitCode.SAFETY
+    assert (found["releases"]["before"], found["releases"]["after"]) == ("3.8.4", "3.9.5")
+    assert found["releases"]["defects"] == ["trunc-after-snap"]
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--to-release", "3.9.5"], "add --release"),
+        (["--release", "3.7.1"], "the nearest known: 3.8.0"),
+        (["--release", "three"], "write one from 3.8.0 to 3.9.5"),
+    ],
+)
+def test_a_bad_release_is_one_clear_line(options: list[str], what: str) -> None:
+    three = str(FOLDERS / "three")
+    ended = cli("rollout", "--from", three, "--to", three, *options)
+    assert ended.code == ExitCode.COMMAND_LINE
+    assert what in ended.err and "Traceback" not in ended.err
