@@ -65,6 +65,7 @@ WORDS: dict[tuple[type[msgspec.Struct], str], Sequence[str]] = {
         for kind in (schema.Scenario, schema.RecipeScenario, schema.ServiceScenario)
         for field, words in (("expect", EXPECTED), ("variants", [v.value for v in Variant]))
     },
+    **{(kind, "variants"): [v.value for v in Variant] for kind in (schema.ServerEntry, schema.PlanEntry)},
 }
 """Fields with a fixed set of words. Actions and properties, which depend on the scenario, are listed below."""
 FORMATS = {
@@ -73,6 +74,8 @@ FORMATS = {
     (schema.LimitsEntry, "memory"): ("lots", "2GB"),
     (schema.ServiceScenario, "paths"): ("a", "/a"),
     (schema.Scenario, "like"): ("newest", "3.9.5"),
+    (schema.ServerEntry, "like"): ("newest", "3.9.5"),
+    (schema.PlanEntry, "like"): ("newest", "3.9.5"),
 }
 """Fields with a text format: a text in the wrong format, and the example in the error message."""
 FREE = {"name", "about", "value"}
