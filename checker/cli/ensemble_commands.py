@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def _rollout_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "exit codes: 0 safe, 12 unsafe, 20 undecided within the budget, 22 safe only in stages, 151 bad configuration "
-        "file, 2 bad command line."
+        "exit codes: 0 safe, 12 unsafe, 13 it comes to a stop, 20 undecided within the budget, 22 safe only in stages, "
+        "151 bad configuration file, 2 bad command line."
     )
     parser.add_argument(
         "--from",
@@ -37,7 +37,7 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--how",
-        choices=("one-by-one", "no-wait", "parallel", "stop-all", "controller"),
+        choices=("one-by-one", "no-wait", "parallel", "stop-all", "controller", "parallel-controller"),
         help="judge this way of working (default: that of the platform, or one-by-one; and every way is compared)",
     )
     parser.add_argument(

@@ -298,7 +298,7 @@ class StageAssessment:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}
         if SafetyVerdict.OPEN in cells.values():
             return SafetyVerdict.OPEN
-        stalls = self.stage.readdressed and SafetyVerdict.STALLS in cells.values()
+        stalls = (self.stage.readdressed or self.way.is_of_controller) and SafetyVerdict.STALLS in cells.values()
         return SafetyVerdict.STALLS if stalls else SafetyVerdict.SAFE
 
 

@@ -7,7 +7,7 @@ Rules of this module:
 
 - "At most k faults" are all ways of sharing k among the kinds of faults, each a run.
 - A wait in vain is removed from the steps, the stage runs again, and the finding stays. So the steps after the wait are
-  explored as well.
+  explored as well. A controller keeps its waits.
 - An order in which a leader counts an observer as a voter is searched for a loss (`openings.lonely_writes`).
 - Where configurations have versions (`reconfigEnabled=true` with a dynamic file), one run for each restart explores
   every order of the messages after it. Packets after an election carry no configuration here, so these runs do not
@@ -99,7 +99,7 @@ class Assessor:
                 down=self._down,
             )  # fmt: skip
             result = self.explore(spec, share)
-            if result.outcome is not SafetyVerdict.STALLS or result.stuck is None:
+            if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or self._way.is_of_controller:
                 break
             vain.append(result)
             steps = tuple(replace(step, wait=step.wait and step.sid != result.stuck) for step in steps)
@@ -214,7 +214,7 @@ class Assessor:
         for faults in ({}, *splits(self._faults, (CRASHES, PARTITIONS, DISCONNECTS))):
             spec = RunSpec(
                 assessment.stage, order.steps, order.leader, Question.EMPTY_DISK, faults, writes=1, elections=2,
-                always=NO_LOSS, down=self._down,
+                always=_no_loss(assessment.stage), down=self._down,
             )  # fmt: skip
             assessment.runs.append(self.explore(spec, share))
             if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
@@ -226,7 +226,7 @@ class Assessor:
         """Whether a committed write is lost because servers start with the given disks."""
         spec = RunSpec(
             assessment.stage, with_disks(assessment.stage, steps, assessment.disks), leader, Question.GIVEN_DISKS,
-            faults, writes=1, elections=2, always=NO_LOSS, down=self._down, disks=assessment.disks,
+            faults, writes=1, elections=2, always=_no_loss(assessment.stage), down=self._down, disks=assessment.disks,
         )  # fmt: skip
         assessment.runs.append(self.explore(spec, share))
         return assessment.runs[-1].outcome is SafetyVerdict.UNSAFE
@@ -243,6 +243,11 @@ class Assessor:
 def _leaders(stage: Stage) -> tuple[str, ...]:
     """The invariants about leaders; the first one needs epochs."""
     return (*LEADERS, SERVED_ALONE) if stage.standalone else LEADERS
+
+
+def _no_loss(stage: Stage) -> tuple[str, ...]:
+    """The invariants about data where a server has lost its disk; a standalone server is no leader of an epoch."""
+    return (*NO_LOSS, ALONE_COMPLETE) if stage.standalone else NO_LOSS
 
 
 def splits(faults: int, kinds: Iterable[str]) -> Iterator[dict[str, int]]:

@@ -171,7 +171,8 @@ def shown(key: str, value: str | None) -> str | None:
 
 def _effect(key: str, old: Config, new: Config) -> Effect:
     if old.effective_view.standalone and new.effective_view.standalone and (key in MODELLED or is_ensemble_key(key)):
-        return Effect.HARMLESS  # a standalone server looks at no other server
+        # A standalone server looks at no other server, but its own line has its host.
+        return Effect.HARMLESS if not key.startswith("server.") or _same_peer(key, old, new) else Effect.MODELLED
     if key.startswith("server."):
         return Effect.HARMLESS if _same_peer(key, old, new) else Effect.MODELLED
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version

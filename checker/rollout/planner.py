@@ -21,7 +21,6 @@ from checker.rollout.software.search import check_releases, judge_software
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import OrderError, may_lead
 from checker.rollout.way_search import judged_ways
-from checker.rollout.ways import Way
 from spec.quorum import Sid
 
 
@@ -31,7 +30,7 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     Raises OrderError, spec.config.ConfigError for a new file that ZooKeeper refuses where it accepts the old one, and
     checker.symbolic.disjoint.UndecidedError.
     """
-    if request.way is Way.CONTROLLER and not request.faults:
+    if request.way.is_of_controller and not request.faults:
         request = replace(request, faults=1)  # the restart of a server that is not ready
     meter = Meter(runner)
     check_startable(request.old.servers, request.new.servers)
@@ -46,7 +45,7 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.disks:
         judge_disks(made, search, meter.run)
     judge_software(made, meter.run, search.budget)
-    if request.how is None and request.now is None:
+    if request.how is None and request.now is None and not request.disks:
         made.ways = judged_ways(made, meter.run, search.budget)
     if request.now is not None:
         back = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))

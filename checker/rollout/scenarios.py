@@ -160,7 +160,7 @@ def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
     stage = spec.stage
     new = spec.done or sid not in stage.old.members or sid in stage.applied
     yield f"file: {(stage.new if new else stage.old).files[sid]}"
-    lies_ready = spec.way is Way.CONTROLLER or not stage.changed_roles
+    lies_ready = spec.way.is_of_controller or not stage.changed_roles
     if spec.faults.get(CRASHES) and not new and sid in stage.new.members and lies_ready:
         yield f"other_files: [{stage.new.files[sid]}]"
     view = (stage.new if new else stage.old).view

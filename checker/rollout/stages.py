@@ -360,8 +360,12 @@ def _readdressed(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
 
 
 def _moved(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
-    """The servers without a common host in the two states, ascending."""
-    return tuple(sid for sid in _readdressed(old, new) if old.hosts(sid).isdisjoint(new.hosts(sid)))
+    """The servers without a common host in the two states, ascending; also those that run standalone.
+
+    The file of a standalone server need not name its host. Then the host is taken as unchanged.
+    """
+    hosts = ((sid, old.hosts(sid), new.hosts(sid)) for sid in sorted(old.members & new.members))
+    return tuple(sid for sid, before, after in hosts if before and after and before.isdisjoint(after))
 
 
 def _title(old: ConfigState, new: ConfigState) -> str:

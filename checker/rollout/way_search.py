@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-- The questions are those about leaders and commits. Where addresses change it is also asked whether all servers find a
-  leader, since one may then look for it for ever. The disk of a server that moves is taken to move with it.
+- The questions are those about leaders and commits. Where addresses change, or a controller waits, it is also asked
+  whether all servers find a leader, since one may then look for it for ever. The disk of a server that moves is taken
+  to move with it.
 - A proof comes first: it answers for every leader, without a run. Next are the runs that exist: those of one way are
   also runs of each way with fewer waits. What is left is searched for a violation, small models first, within a small
   part of the budget.
@@ -26,7 +27,7 @@ from checker.rollout.ways import Way, covers_runs, in_way
 from spec.quorum import Sid
 
 SHARE_OF_WAYS = 0.25  # of the rest of the budget, for all ways
-MOST_WAITS_FIRST = (Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL, Way.CONTROLLER)
+MOST_WAITS_FIRST = (Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL, Way.CONTROLLER, Way.PARALLEL_CONTROLLER)
 SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
@@ -57,7 +58,7 @@ def _leaders(made: Plan, run: Runner, work: WorkBudget) -> list[Sid]:
 
 def _faults(way: Way, made: Plan) -> int:
     """The number of faults: a controller restarts a server that is not ready, which is a crash to the others."""
-    return max(1, made.request.faults) if way is Way.CONTROLLER else made.request.faults
+    return max(1, made.request.faults) if way.is_of_controller else made.request.faults
 
 
 def _covers(base: StageAssessment, leaders: Sequence[Sid]) -> bool:
@@ -78,7 +79,8 @@ def _judged(way: Way, made: Plan, orders: list[Order], assessor: Assessor, known
     """The answer for a way that the plan does not follow, or of which it says too little."""
     stage = made.direct.stage
     trial = StageAssessment(stage, made.direct.pairs, _faults(way, made), orders, way=way)
-    if trial.unchanged or (trial.proved and not stage.readdressed) or stage.gossips or too_large(stage):
+    settled = trial.proved and not stage.readdressed and not way.is_of_controller
+    if trial.unchanged or settled or stage.gossips or too_large(stage):
         return _answer(trial)
     carried = _carried(trial, known)
     if False not in carried:
@@ -112,7 +114,7 @@ def _carried(trial: StageAssessment, known: Sequence[RunResult]) -> dict[bool, Q
     for result in known:
         if result.outcome is not SafetyVerdict.UNSAFE or result.spec.question not in SAFETY:
             continue
-        early = result.spec.way is Way.CONTROLLER and result.spec.faults and trial.stage.changed_roles
+        early = result.spec.way.is_of_controller and result.spec.faults and trial.stage.changed_roles
         if not early and any(covers_runs(order.steps, result.spec.steps) for order in trial.orders):
             found.setdefault(bool(result.spec.faults), QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND, result))
     return found
@@ -132,7 +134,7 @@ def _answer(trial: StageAssessment) -> WayAnswer:
 
 
 def _answers(trial: StageAssessment, *, faulty: bool) -> Iterator[QuestionAnswer]:
-    questions = QUESTIONS if trial.stage.readdressed else SAFETY
+    questions = QUESTIONS if trial.stage.readdressed or trial.way.is_of_controller else SAFETY
     for question in questions:
         answer = trial.answer(question, faulty=faulty)
         if question is Question.HEALING and faulty and answer.outcome is SafetyVerdict.OPEN:

@@ -5,11 +5,14 @@
     PARALLEL    all new servers start at once; the others are restarted one by one, with waits
     STOP_ALL    every server is stopped, then every server of the new state is started with its new file, without waits
     CONTROLLER  new servers ascending, servers that go descending, then restarts from the highest id down, with waits
+    PARALLEL_CONTROLLER  the same, but new servers start at once: podManagementPolicy Parallel changes no restart
 
 Rules of this module:
 
 - A controller has the new files ready everywhere at once, and restarts a server that is not ready. So a server that
   crashes may come back with its new file before its turn, and this way is judged with at least one crash.
+- A controller keeps every wait. Where a wait is in vain, the roll-out stops: a person may go on, a controller does not.
+- A pod is taken as ready when its server serves. A probe by `ruok` answers earlier; `no-wait` judges that.
 - Fewer waits allow more runs: a run of one way is also a run of another one that has the same actions and no further
   wait.
 - A proof about quorums covers every way in which no server that may have acknowledged as an observer counts as a voter.
@@ -39,11 +42,17 @@ class Way(Enum):
     PARALLEL = "parallel"
     STOP_ALL = "stop-all"
     CONTROLLER = "controller"
+    PARALLEL_CONTROLLER = "parallel-controller"
 
     @property
     def has_one_order(self) -> bool:
         """Whether the way itself fixes the order of its steps."""
-        return self in (Way.STOP_ALL, Way.CONTROLLER)
+        return self is Way.STOP_ALL or self.is_of_controller
+
+    @property
+    def is_of_controller(self) -> bool:
+        """Whether a program takes the steps, which goes on only where a person would wait."""
+        return self in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER)
 
 
 WAY_WORDS = {
@@ -52,23 +61,29 @@ WAY_WORDS = {
     Way.PARALLEL: "all new servers at once, then restarts one by one, waiting after each",
     Way.STOP_ALL: "everything is stopped, then everything is started",
     Way.CONTROLLER: "a rolling update of a StatefulSet: new servers first, then restarts from the highest id down",
+    Way.PARALLEL_CONTROLLER: "a rolling update with `podManagementPolicy: Parallel`: all new servers at once",
 }
 """Each way in words."""
 
 
 def way_of(working: WayOfWorking | None) -> Way | None:
-    """The way in which a platform works; None if nothing that is known here says it."""
+    """The way in which a platform works; None if nothing that is known here says it.
+
+    A partition restarts only a part of the servers, so the change is not made by the platform.
+    """
     if working is None or working.operator is not None or working.updates is not UpdateStrategy.ROLLING_UPDATE:
         return None
-    return Way.PARALLEL if working.pods is PodManagement.PARALLEL else Way.CONTROLLER
+    if working.partition:
+        return None
+    return Way.PARALLEL_CONTROLLER if working.pods is PodManagement.PARALLEL else Way.CONTROLLER
 
 
 def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Sid] = frozenset()) -> Steps:
     """The steps of a way, from those of one server after the other. Servers that are `down` have no step."""
     if way is Way.STOP_ALL:
         return _all_stopped(stage, leader, down)
-    if way is Way.CONTROLLER:
-        return _rolling_update(stage, down)
+    if way.is_of_controller:
+        return _rolling_update(stage, down, waits_for_new=way is Way.CONTROLLER)
     if way is Way.PARALLEL:
         steps = (*(each for each in steps if each.action == START), *(each for each in steps if each.action != START))
     return with_waits(way, steps)
@@ -90,8 +105,8 @@ def _all_stopped(stage: Stage, leader: Sid, down: frozenset[Sid]) -> Steps:
     return (*stopped, *(ServerStep(START, sid, wait=False) for sid in sorted(stage.new.members - down)))
 
 
-def _rolling_update(stage: Stage, down: frozenset[Sid]) -> Steps:
-    started = [ServerStep(START, sid) for sid in stage.added]
+def _rolling_update(stage: Stage, down: frozenset[Sid], *, waits_for_new: bool) -> Steps:
+    started = [ServerStep(START, sid, wait=waits_for_new) for sid in stage.added]
     stopped = [ServerStep(STOP, sid, wait=False) for sid in reversed(stage.removed)]
     restarted = [ServerStep(RESTART, sid) for sid in reversed(stage.restarted)]
     return tuple(step for step in (*started, *stopped, *restarted) if step.sid not in down)
@@ -105,7 +120,7 @@ def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = fr
     if not stage.changed_roles:
         return True
     promoted = stage.old.view.observers & stage.new.view.voters
-    if way is Way.CONTROLLER or promoted.intersection(unwaited(steps)):
+    if way.is_of_controller or promoted.intersection(unwaited(steps)):
         return False
     return not counts_an_observer(stage, steps, down)
 

@@ -45,9 +45,10 @@ def steps_by_hand(way: Way, stage: Stage, leader: int, planned: Steps) -> Steps:
     if way is Way.STOP_ALL:
         last = [*sorted(old - {leader}), leader]
         return (*stopped(last), *started(sorted(new), wait=False))
-    if way is Way.CONTROLLER:
+    if way in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER):
         again = [ServerStep("restart", sid, True) for sid in sorted(old & new, reverse=True)]
-        return (*started(sorted(new - old), wait=True), *stopped(sorted(old - new, reverse=True)), *again)
+        begun = started(sorted(new - old), wait=way is Way.CONTROLLER)
+        return (*begun, *stopped(sorted(old - new, reverse=True)), *again)
     order = [step.sid for step in planned]
     assert sorted(order) == sorted(old | new)
     if way is Way.PARALLEL:

@@ -41,6 +41,7 @@ STEPS = {
     Way.PARALLEL: (["start 4", "start 5", "restart 1+", "restart 3+", "restart 2+"]),
     Way.STOP_ALL: (["stop 1", "stop 3", "stop 2", "start 1", "start 2", "start 3", "start 4", "start 5"]),
     Way.CONTROLLER: (["start 4+", "start 5+", "restart 3+", "restart 2+", "restart 1+"]),
+    Way.PARALLEL_CONTROLLER: (["start 4", "start 5", "restart 3+", "restart 2+", "restart 1+"]),
 }
 
 
@@ -118,7 +119,8 @@ def test_a_server_comes_back_with_its_new_file_early_only_with_a_controller_wher
     ("working", "way"),
     [
         (None, None),
-        (WayOfWorking(PodManagement.PARALLEL, UpdateStrategy.ROLLING_UPDATE), Way.PARALLEL),
+        (WayOfWorking(PodManagement.PARALLEL, UpdateStrategy.ROLLING_UPDATE), Way.PARALLEL_CONTROLLER),
+        (WayOfWorking(PodManagement.ORDERED_READY, UpdateStrategy.ROLLING_UPDATE, partition=3), None),
         (WayOfWorking(PodManagement.ORDERED_READY, UpdateStrategy.ROLLING_UPDATE), Way.CONTROLLER),
         (WayOfWorking(PodManagement.ORDERED_READY, UpdateStrategy.ON_DELETE), None),
         (WayOfWorking(operator=Operator.STRIMZI, updates=UpdateStrategy.ROLLING_UPDATE), None),

@@ -12,6 +12,7 @@ from checker.rollout.output.sentences import verdict_of, who_looks
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import ConfigState, Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, ServerStep, quorum_without, unwaited
+from checker.rollout.ways import Way
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
 
@@ -50,7 +51,7 @@ FILES_AT_THEIR_STEP = (
     "Copy a new file to a server at the step of that server, and not earlier: a server that crashes before its step "
     "must come back with its old file."
 )
-ELECTION = "It leads, so an election follows: no service for a few seconds (seen on real servers: at most 4.1 s)."
+ELECTION = "It leads, so an election follows: no service for a few seconds (seen on real servers: at most 2.9 s)."
 
 
 def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
@@ -62,13 +63,15 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
     if len(orders) > 1 and len({order.steps for order in orders}) > 1:
         lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
     lines += [f"{n}. {_instruction(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
+    if part.way is Way.STOP_ALL:
+        lines += ["", "Then wait until every server serves:", "", "```", *_all_waits(part), "```"]
     others = [order for order in orders[1:] if order.steps != orders[0].steps]
     if others:
         same = "If another server leads, the same steps in another order:"
         lines += ["", same, "", "| leads now | order |", "| --- | --- |"]
     for order in others:
         unjudged = "" if order.explored or part.proved else " (not judged)"
-        lines.append(f"| {order.leader} | {_with_waits(order)}{unjudged} |")
+        lines.append(f"| {order.leader} | {_with_waits(order, part.way)}{unjudged} |")
     return lines
 
 
@@ -84,7 +87,8 @@ def _members(stage: Stage) -> list[str]:
 def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
     service = _service(plan, part, order, step)
     if step.action == STOP:
-        return f"**Stop server {step.sid}** for good.{service}"
+        again = any(other.action == START and other.sid == step.sid for other in order.steps)
+        return f"**Stop server {step.sid}**{'' if again else ' for good'}.{service}"
     new = part.stage.new
     file = f"`{new.servers[step.sid].origin if new.given else new.files[step.sid]}`"
     what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}{_release(plan)}"
@@ -94,9 +98,15 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
         what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
         return f"**{what}.{service} Wait:\n   `{_wait(new, step.sid)}`"
+    if plan.request.way is Way.STOP_ALL:
+        return f"**{what}."
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{service}"
+
+
+def _all_waits(part: StageAssessment) -> list[str]:
+    return [_wait(part.stage.new, sid) for sid in sorted(part.stage.new.members)]
 
 
 def _release(plan: Plan) -> str:
@@ -108,7 +118,9 @@ def _release(plan: Plan) -> str:
 def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
     """The service while a step is done, after a space; empty if it simply goes on."""
     if not quorum_without(part.stage, order.steps, step, plan.request.down):
-        until = "the next server is back" if step.action == STOP else "it is back"
+        until = "it is back"
+        if step.action == STOP:
+            until = "enough servers are started" if plan.request.way is Way.STOP_ALL else "the next server is back"
         return f" **Without it no quorum runs**: no service until {until}."
     return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
 
@@ -122,10 +134,10 @@ def _wait(new: ConfigState, sid: Sid) -> str:
     return f"until echo srvr | nc {host} {port} | grep -Eq 'Mode: {mode}'; do sleep 1; done"
 
 
-def _with_waits(order: Order) -> str:
+def _with_waits(order: Order, way: Way) -> str:
     """The steps in a row, each with its action, where servers are stopped for good too."""
     verbs = any(step.action == STOP for step in order.steps)
-    vain = set(unwaited(order.steps))
+    vain = set() if way is Way.STOP_ALL else set(unwaited(order.steps))
     steps = ((step if verbs else step.sid, step.sid in vain) for step in order.steps)
     return ", ".join(f"{step}{' (do not wait for it)' if in_vain else ''}" for step, in_vain in steps)
 

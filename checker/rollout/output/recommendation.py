@@ -78,6 +78,8 @@ def _by_protocol(plan: Plan) -> str:
             return "There is nothing to do: the two states are equal"
         case SafetyVerdict.SAFE if releases is not None and releases.is_upgrade:
             return f"{_capital(change)}, one server after the other: {_in_one_go(plan.direct)}"
+        case SafetyVerdict.SAFE if plan.direct.unchanged and not any(order.steps for order in plan.direct.orders):
+            return "There is nothing to do: nothing changes for the ensemble"
         case SafetyVerdict.SAFE if plan.direct.unchanged:
             return "Restart the servers one by one: nothing changes for the ensemble"
         case SafetyVerdict.SAFE:

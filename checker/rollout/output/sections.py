@@ -42,7 +42,7 @@ NEXT_STEP = (
     "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
     "the next step without waiting: that is safe too (proved), and the server joins when enough others have its file."
 )
-HEAD = ("step that fails", "service without it", "to go back")
+HEAD = ("step that fails", "service without it", "to go back, with the old files")
 HEAD_JUDGED = (*HEAD[:2], "is it safe to go on", "is it safe to go back", HEAD[2])
 
 

@@ -205,6 +205,7 @@ def in_short(plan: Plan) -> list[str]:
         lines.append("- Nothing changes in who votes: the two folders have the same members, in the same roles.")
     lines += _addresses(plan)
     lines += _by_operator(plan)
+    lines += _of_controller(plan)
     lines += _not_modelled(plan)
     lines += _of_direct(plan)
     for number, part in enumerate(plan.stages, start=1):
@@ -256,6 +257,16 @@ def _by_operator(plan: Plan) -> list[str]:
     ]
 
 
+def _of_controller(plan: Plan) -> list[str]:
+    """When a controller takes a server as ready."""
+    if not plan.request.way.is_of_controller or not plan.direct.stage.remaining:
+        return []
+    return [
+        "- **Readiness**: a pod counts as ready here when its server serves. A probe by `ruok` answers while the "
+        "server still looks for a leader; then ask with `--how no-wait`, too."
+    ]
+
+
 def _named(sids: tuple[Sid, ...]) -> str:
     return f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
 
@@ -286,7 +297,7 @@ def _of_stage(assessment: StageAssessment, name: str) -> list[str]:
         return [f"- {name} comes to a stop: {_where_it_stops(stuck)}. No acknowledged write is lost."]
     waits = " Not every step may be waited for: see the steps." if any(each.vain for each in assessment.orders) else ""
     if assessment.outcome is SafetyVerdict.OPEN:
-        return [f"- {name} is undecided: {'; '.join(_open(assessment))}.{waits}"]
+        return [f"- {name} is not decided. Not excluded: {'; '.join(_open(assessment))}.{waits}"]
     return [f"-{waits}"] if waits else []
 
 
@@ -309,13 +320,27 @@ def _where_it_stops(answer: QuestionAnswer) -> str:
 
 
 def _open(assessment: StageAssessment) -> list[str]:
-    """The questions without an answer, by reason."""
+    """The questions without an answer, in the words of an operator, by reason."""
     reasons: dict[str, list[str]] = {}
     for question, faulty, answer in assessment.answers:
         if answer.outcome is SafetyVerdict.OPEN and (assessment.faults or not faulty):
-            what = f"{question.value} {'under' if faulty else 'without'} faults"
-            reasons.setdefault(answer_sentence(answer), []).append(what)
-    return [f"{' and '.join(what)} ({because})" for because, what in reasons.items()]
+            because = UNFINISHED if answer.reason in OF_THE_SEARCH else answer_sentence(answer)
+            reasons.setdefault(because, []).append(f"{DANGERS[question]}{' under faults' if faulty else ''}")
+    return [f"{', or '.join(dict.fromkeys(dangers))} ({because})" for because, dangers in reasons.items()]
+
+
+DANGERS = {
+    Question.ELECTION: "two leaders",
+    Question.COMMITS: "a lost write",
+    Question.HEALING: "servers that find no leader",
+    Question.EMPTY_DISK: "a write that an empty disk loses",
+    Question.GIVEN_DISKS: "a write that one of the given disks loses",
+    Question.DEFECTS: "a write that a defect loses",
+    Question.QUIET_DEFECTS: "a write that a defect loses",
+}
+UNFINISHED = "the search was not finished, and a larger `--budget` may finish it"
+OF_THE_SEARCH = frozenset({Reason.EXPLORED, Reason.STEPS_OPEN, Reason.OPEN_WITHOUT_FAULTS, Reason.NO_WORK_LEFT})
+"""The reasons for which the search has no answer yet."""
 
 
 def clause(result: RunResult) -> str:

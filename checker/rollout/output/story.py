@@ -18,12 +18,13 @@ from checker.rollout.output.recommendation import listed, servers
 from checker.rollout.output.sentences import clause
 from checker.rollout.runs import RunResult
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SERVED_ALONE, THROWN_AWAY
+from checker.rollout.stages import Stage
 from checker.rollout.steps import unwaited
 from checker.traces.sequence_diagrams import escaped as mermaid_text
 from checker.traces.sequence_diagrams import to_mermaid
 from checker.traces.text import to_text
 from checker.traces.trace import Trace
-from spec.quorum import Sid
+from spec.quorum import Majority, Sid
 from spec.txn import counter_of
 from spec.zab.packets import Ack, AckEpoch, FollowerInfo, LeaderInfo, NewLeader, Snap, UpToDate
 
@@ -101,7 +102,7 @@ def likelihood(result: RunResult) -> str:
     needs = [text for kind, text in NEEDS.items() if result.spec.faults.get(kind)]
     if needs:
         return " ".join(needs)
-    if result.prop in TWO_LEADERS:
+    if result.prop in TWO_LEADERS and _is_three_to_five(result.spec.stage):
         return "No fault is needed. Real servers came to two leaders in 16 of 16 runs of such an order."
     if result.prop in (SERVED_ALONE, *THROWN_AWAY) and result.spec.stage.old.view.standalone:
         return "No fault is needed. Real servers of 3.9.5 did so in 5 of 5 runs of such an order."
@@ -111,6 +112,13 @@ def likelihood(result: RunResult) -> str:
             "of 3,666 on a healthy network."
         )
     return "No fault is needed."
+
+
+def _is_three_to_five(stage: Stage) -> bool:
+    """Whether the stage is the one that real servers were seen in: three voters become five, and none leaves."""
+    old, new = stage.old.view, stage.new.view
+    majorities = isinstance(old.quorums, Majority) and isinstance(new.quorums, Majority)
+    return majorities and len(old.voters) == 3 and len(new.voters) == 5 and old.voters < new.voters
 
 
 def _in_words(result: RunResult, caption: str) -> str:
