@@ -171,8 +171,11 @@ def shown(key: str, value: str | None) -> str | None:
 
 def _effect(key: str, old: Config, new: Config) -> Effect:
     if old.effective_view.standalone and new.effective_view.standalone and (key in MODELLED or is_ensemble_key(key)):
-        # A standalone server looks at no other server, but its own line has its host.
-        return Effect.HARMLESS if not key.startswith("server.") or _same_peer(key, old, new) else Effect.MODELLED
+        return (
+            Effect.MODELLED
+            if key in _lines_of(old) & _lines_of(new) and not _same_peer(key, old, new)
+            else Effect.HARMLESS
+        )
     if key.startswith("server."):
         return Effect.HARMLESS if _same_peer(key, old, new) else Effect.MODELLED
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version
@@ -183,6 +186,11 @@ def _effect(key: str, old: Config, new: Config) -> Effect:
         return Effect.DISK
     harmless = key in HARMLESS or key.startswith(HARMLESS_PREFIXES)
     return Effect.HARMLESS if harmless else Effect.UNKNOWN
+
+
+def _lines_of(config: Config) -> frozenset[str]:
+    """The keys of the `server.N` lines. A standalone server looks at no other server, but its line names its host."""
+    return frozenset(f"server.{each.sid}" for each in config.servers)
 
 
 def _same_peer(key: str, old: Config, new: Config) -> bool:

@@ -80,7 +80,7 @@ def test_the_command_writes_it_to_standard_output_and_to_a_file(tmp_path: Path) 
     both = ("--from", FOLDERS / "three", "--to", FOLDERS / "three")
     ended = cli("rollout", *both, "--format", "github-comment", "--output", tmp_path / "comment.md")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith(f"{MARKER}\n\n## Restart the servers one by one: ")
+    assert ended.out.startswith(f"{MARKER}\n\n## There is nothing to do: ")
     assert (tmp_path / "comment.md").read_text(encoding="utf-8") == ended.out
 
 
