@@ -123,7 +123,7 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
     named = re.fullmatch(r"\s*([0-9]{1,18})\s*=\s*(\w+)\s*", text)
     kinds = [each.value for each in DiskHazard]
     if named is None or named[2] not in kinds:
-        raise argparse.ArgumentTypeError(f"{text!r} is no disk of a server; write 3={', 3='.join(kinds)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a disk of a server; write 3={', 3='.join(kinds)}")
     return int(named[1]), DiskHazard(named[2])
 
 
@@ -144,9 +144,7 @@ def _rollout(options: argparse.Namespace) -> int:
     old, new = with_names_of(given_old, given_new), with_names_of(given_new, given_old)
     now = None if options.now is None else read_now(with_names_of(read_mixed_input(options.now), new), old, new)
     if options.to_release is not None and options.release is None:
-        return refused(
-            "--to-release says what comes after; add --release, the release that runs now", ExitCode.COMMAND_LINE
-        )
+        return refused("--to-release needs --release, the release that runs now; add --release", ExitCode.COMMAND_LINE)
     releases = (
         None if options.release is None else ReleaseChange(options.release, options.to_release or options.release)
     )

@@ -85,7 +85,7 @@ def _path(where: str, name: str) -> PurePosixPath:
     parts = name.split("/")
     if len(parts) > DEEPEST or not all(PART.fullmatch(part) for part in parts):
         right = "write letters, digits and .-_ with folders before, such as 1/zoo.cfg"
-        raise BadRequestError(f"{where}: {on_a_line(name)[:80]!r} is no name for a file here; {right}")
+        raise BadRequestError(f"{where}: {on_a_line(name)[:80]!r} is not a name for a file here; {right}")
     return PurePosixPath(*parts)
 
 

@@ -208,7 +208,7 @@ class PlanSearch:
         if not leaders and stage.applied:  # the interruption has left no leader
             leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
-            what = "no server of the first folder can come to lead by its file"
+            what = "no server of the first folder can lead by its file"
             raise OrderError(f"{what}; compare its weights and groups")
         return leaders
 

@@ -179,7 +179,7 @@ class ScenarioKind(ABC, Generic[Keys]):
             return None
         words = [each.value for each in Verdict if each is not Verdict.ERROR]  # which says nothing about the ensemble
         if self.keys.expect not in words:
-            what = f"{self.keys.expect[:60]!r} is no verdict"
+            what = f"{self.keys.expect[:60]!r} is not a verdict"
             raise self.document.error(("expect",), what, nearest(self.keys.expect, words))
         return Verdict(self.keys.expect)
 

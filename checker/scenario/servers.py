@@ -33,7 +33,7 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
     for number, sid in enumerate(servers):
         path: Path = ("servers", position(number) if alone else sid)
         if type(sid) is not int or abs(sid) > LARGEST or sid in seen:
-            what = f"{str(sid)[:60]!r} is no server id, or there twice"
+            what = f"{str(sid)[:60]!r} is not a server id, or occurs twice"
             raise document.error(path, what, "write the number in its myid file, once")
         seen.add(sid)
         value = None if alone else servers[sid]

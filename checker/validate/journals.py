@@ -146,7 +146,7 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             sid, count = begun.sid, 0
             yield begun
         elif sid is None:
-            what = 'it is no journal: the first line must be a start record, {"journal": 1, ...}'
+            what = 'not a journal: the first line must be a start record, {"journal": 1, ...}'
             raise JournalError(path, number, what)
         else:
             count += 1

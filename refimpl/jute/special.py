@@ -89,7 +89,7 @@ def _encode_results(encode: Encode, record: replies.MultiReply) -> bytes:
     for result in record.results:
         answer = result.record
         if RESULTS.get(result.type, ERROR) != (None if answer is None else type(answer)):
-            what = f"{type(answer).__name__} is no answer to opcode {result.type} in it"
+            what = f"{type(answer).__name__} does not answer opcode {result.type} in it"
             raise JuteError("MultiReply", "results", -1, what)
         err = answer.err if isinstance(answer, replies.ErrorReply) else 0
         parts.append(HEADER.pack(result.type, False, err))
@@ -106,7 +106,7 @@ def _decode_results(decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
         if done:
             return replies.MultiReply(tuple(results)), at
         if number not in RESULTS:
-            what = f"type {number} is no answer, only {sorted(RESULTS)}"
+            what = f"type {number} is not a reply type, only {sorted(RESULTS)}"
             raise JuteError("MultiReply", f"results[{len(results)}]", at - HEADER.size, what)
         cls, answer = RESULTS[number], None
         if cls is not None:

@@ -151,7 +151,7 @@ class Settings:
         self.port("secureClientPort")
         self._check_sasl()
         if self.get("oraclePath"):
-            what = "an oracle may stand in for a quorum of two servers, and is not part of the view"
+            what = "an oracle can replace a quorum of two servers, and the view does not contain it"
             self.warn("oraclePath", what, "judge quorums without it")
 
     def _check_sasl(self) -> None:

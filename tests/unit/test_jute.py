@@ -209,7 +209,7 @@ def test_what_is_left_is_an_error_where_nothing_may_be_left() -> None:
         pytest.param(MultiTxn((MultiTxn(()),)), "MultiTxn.txns: MultiTxn cannot", id="a multi in a multi"),
         pytest.param(MultiTxn((SetAclTxn("/", (), 1),)), "MultiTxn.txns: SetAclTxn cannot", id="a setACL in a multi"),
         pytest.param(
-            MultiReply((OperationResult(2, PathReply("/")),)), "PathReply is no answer to opcode 2", id="wrong answer"
+            MultiReply((OperationResult(2, PathReply("/")),)), "PathReply does not answer opcode 2", id="wrong answer"
         ),
     ],
 )

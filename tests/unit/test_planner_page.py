@@ -145,10 +145,10 @@ def test_a_mistake_in_a_file_is_the_planners_own_error() -> None:
     ("before", "why"),
     [
         ({}, "there are no files before the change"),
-        ({"../zoo.cfg": LINES}, "is no name for a file here; write letters"),
-        ({"/etc/zoo.cfg": LINES}, "is no name for a file here"),
-        ({"a/./zoo.cfg": LINES}, "is no name for a file here"),
-        ({"a\nb": LINES}, "is no name for a file here"),
+        ({"../zoo.cfg": LINES}, "is not a name for a file here; write letters"),
+        ({"/etc/zoo.cfg": LINES}, "is not a name for a file here"),
+        ({"a/./zoo.cfg": LINES}, "is not a name for a file here"),
+        ({"a\nb": LINES}, "is not a name for a file here"),
         ({"a": LINES, "a/b": LINES}, "a file and a folder have this name"),
     ],
 )

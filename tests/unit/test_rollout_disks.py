@@ -109,8 +109,8 @@ def test_a_stale_disk_under_a_new_id_is_no_danger_and_one_of_another_cluster_is(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["3=lost"], "'3=lost' is no disk of a server; write 3=empty, 3=stale, 3=foreign"),
-        (["empty"], "'empty' is no disk of a server; write 3=empty, 3=stale, 3=foreign"),
+        (["3=lost"], "'3=lost' is not a disk of a server; write 3=empty, 3=stale, 3=foreign"),
+        (["empty"], "'empty' is not a disk of a server; write 3=empty, 3=stale, 3=foreign"),
         (["9=empty"], "--disk names server 9, which is in neither folder; they have 1, 2, 3"),
         (["3=empty", "3=stale"], "--disk names server 3 twice; name each server once"),
     ],

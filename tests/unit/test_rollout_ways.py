@@ -84,7 +84,7 @@ def test_an_order_is_followed_with_the_waits_of_a_way_and_refused_by_a_way_that_
     assert told(with_waits(Way.PARALLEL, order)) == ["start 4", "restart 1+", "restart 3+", "restart 2+", "start 5"]
     assert told(with_waits(Way.NO_WAIT, order)) == ["start 4", "restart 1", "restart 3", "restart 2", "start 5"]
     for way in (Way.STOP_ALL, Way.CONTROLLER):
-        with pytest.raises(OrderError, match=f"--how {way.value} has an order of its own"):
+        with pytest.raises(OrderError, match=f"--how {way.value} fixes its order"):
             with_waits(way, order)
 
 

@@ -81,7 +81,7 @@ def test_clocks_may_be_trusted_or_not() -> None:
         ("recipe: lock\nalways: [{OneHolder: 1}]\n", "OneHolder takes no parameter; write OneHolder alone"),
         ("recipe: leader-latch\nagain: 1\n", "again: a leader-latch is not taken twice"),
         ("recipe: lock\nmay_not_fire: [reconect]\n", "may_not_fire[0]: no action is called 'reconect' here"),
-        ("recipe: lock\nexpect: pass\n", "expect: 'pass' is no verdict; did you mean passed?"),
+        ("recipe: lock\nexpect: pass\n", "expect: 'pass' is not a verdict; did you mean passed?"),
         ("service:\n  - [gt /a]\n", "scenario.yaml:2: service[0][0]: 'gt /a': unknown request 'gt'"),
         ("service:\n  - [get /a]\npaths: [a]\n", "paths[0]"),
         ("service: []\n", "there are no clients"),

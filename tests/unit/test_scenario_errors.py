@@ -60,8 +60,8 @@ def error_of(text: str) -> ScenarioError:
             "s.yaml:3: rounds: expected a whole number, got text; write a number in digits, like 3",
         ),
         (BASE + "grain: fien\n", "s.yaml:3: grain: 'fien' is not known here; did you mean fine?"),
-        (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is no kind of network; did you mean fast?"),
-        (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is no verdict; did you mean passed?"),
+        (BASE + "network: fats\n", "s.yaml:3: network: 'fats' is not a kind of network; did you mean fast?"),
+        (BASE + "expect: pased\n", "s.yaml:3: expect: 'pased' is not a verdict; did you mean passed?"),
         (
             BASE + "expect: violated\nviolations: {OneLeadr: 3}\n",
             "s.yaml:4: violations.OneLeadr: no property that can be violated is called 'OneLeadr' here; "
@@ -79,7 +79,7 @@ def error_of(text: str) -> ScenarioError:
             BASE + "expect: passed\nviolations: {OneLeader: 8}\n",
             "s.yaml:4: violations: the scenario expects no violation; write expect: violated, or remove the key",
         ),
-        (BASE + "expect: error\n", "s.yaml:3: expect: 'error' is no verdict; "
+        (BASE + "expect: error\n", "s.yaml:3: expect: 'error' is not a verdict; "
          "write one of violated, deadlock, incomplete, vacuous, passed"),
         (
             BASE + "always: [OneLeder]\n",

@@ -93,7 +93,7 @@ def test_a_file_that_is_not_there_is_refused(path: Path) -> None:
 def test_a_journal_whose_beginning_is_lost_is_refused(path: Path) -> None:
     written(path)
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    assert f"{path}:1: it is no journal: the first line must be a start record" in error_of(path)
+    assert f"{path}:1: not a journal: the first line must be a start record" in error_of(path)
 
 
 def test_another_format_is_refused(path: Path) -> None:

@@ -127,7 +127,7 @@ def _hosts_in(text: str) -> list[str]:
 def _address(part: str) -> tuple[str, int]:
     match = ADDRESS.fullmatch(part)
     if match is None or not 0 < int(match["port"] or CLIENT_PORT) < 65536:
-        raise input_error(part[:80], "this is no address", "write HOST:PORT, such as zk1:2181")
+        raise input_error(part[:80], "not an address", "write HOST:PORT, such as zk1:2181")
     return match["host"].strip("[]"), int(match["port"] or CLIENT_PORT)
 
 
@@ -195,7 +195,7 @@ def _server(name: str, conf: str, srvr: str) -> LiveServer:
     release = re.search(r"^Zookeeper version: ([0-9][^\s,-]*)", srvr, re.MULTILINE)
     sid = settings.get("serverId", "")
     if not re.fullmatch(r"\d{1,18}", sid) or mode is None:
-        what = f"this is no answer of ZooKeeper: {on_a_line(conf[:60])!r}"
+        what = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
         raise input_error(name, what, "name the client port of a ZooKeeper server")
     if not found:
         what = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"

@@ -98,7 +98,7 @@ def read_recording(path: Path) -> tuple[Header, Iterator[RecordedEvent]]:
     number, raw = next(numbered)
     line = _decoded(path, number, raw)
     if line.recording is None:
-        raise JournalError(path, number, 'it is no recording: the first line must be {"recording": 1, ...}')
+        raise JournalError(path, number, 'not a recording: the first line must be {"recording": 1, ...}')
     if line.recording != FORMAT:
         raise JournalError(path, number, f"the format is {line.recording}; this program reads format {FORMAT}")
     return Header(line.release, line.began), _events(path, numbered)
