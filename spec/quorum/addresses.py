@@ -97,6 +97,6 @@ def opens(dialler: Addresses | None, own: Sid, listener: Addresses | None, sid: 
         return False
     if own > sid or dialler is None:
         return True
-    told = dialler.endpoints(own, Port.ELECTION)
-    is_told = told is None or any(host not in WILDCARDS for host, _ in told)
-    return is_told or reaches(listener, dialler, own, Port.ELECTION)
+    endpoints = dialler.endpoints(own, Port.ELECTION)
+    is_dialled = endpoints is None or any(host not in WILDCARDS for host, _ in endpoints)
+    return is_dialled or reaches(listener, dialler, own, Port.ELECTION)

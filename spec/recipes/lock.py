@@ -46,8 +46,8 @@ def _again(rules: QueueRules, lock: Lock, event: Join) -> RecipeStep[Lock]:
     if Variant.ENTER_TWICE in rules.variants and lock.place.holds:
         return _through(rules, replace(lock, place=QueueMember(link=lock.place.link)), event)
     held = lock.place.holds and lock.place.phase is MemberPhase.HOLDING
-    told = (Observe(Holds(lock.place.path or "", lock.place.token or 0)),) if held else ()
-    return Step(lock, told)
+    observed = (Observe(Holds(lock.place.path or "", lock.place.token or 0)),) if held else ()
+    return Step(lock, observed)
 
 
 def _through(rules: QueueRules, lock: Lock, event: Event) -> RecipeStep[Lock]:

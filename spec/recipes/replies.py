@@ -76,9 +76,9 @@ def _looked(rules: QueueRules, member: QueueMember, answer: Answered) -> RecipeS
         return _deleted(rules, member)
     if queue[0] == own:
         return transitions.lead(rules, member)
-    told = (Observe(Follows(queue[0])),) if Variant.LEAD_UNANNOUNCED in rules.variants else ()
+    observed = (Observe(Follows(queue[0])),) if Variant.LEAD_UNANNOUNCED in rules.variants else ()
     before = queue[0] if Variant.WATCH_THE_LEADER in rules.variants else queue[queue.index(own) - 1]
-    return after(Step(member, told), lambda p: _queue_behind(rules, p, before))
+    return after(Step(member, observed), lambda p: _queue_behind(rules, p, before))
 
 
 def _deleted(rules: QueueRules, member: QueueMember) -> RecipeStep[QueueMember]:
@@ -119,8 +119,8 @@ def _leader_read(rules: QueueRules, member: QueueMember, answer: Answered) -> Re
         return transitions.look(rules, member)
     if not isinstance(answer.reply, DataReply):
         return transitions.wait(member)
-    told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
-    return after(Step(member, (told,)), transitions.wait)
+    observed = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
+    return after(Step(member, (observed,)), transitions.wait)
 
 
 def _announced(rules: QueueRules, member: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:

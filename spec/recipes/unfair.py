@@ -142,8 +142,8 @@ def _was_read(rules: UnfairRules, member: Member, answer: Answered) -> RecipeSte
         return withdraw(member)
     if member.notified:
         return _ELECTION.enter(rules, member)
-    told = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
-    return Step(replace(member, phase=MemberPhase.WAITING), (told,))
+    observed = Observe(Follows((answer.reply.data or b"").decode(errors="replace")))
+    return Step(replace(member, phase=MemberPhase.WAITING), (observed,))
 
 
 def _is_own(rules: UnfairRules, member: Member, token: int) -> RecipeStep[Member]:

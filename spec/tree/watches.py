@@ -37,7 +37,7 @@ from spec.tree.requests import (
 from spec.tree.store import Store
 
 W = TypeVar("W", bound=Hashable)
-Told: TypeAlias = tuple[W, EventType, str]
+Notification: TypeAlias = tuple[W, EventType, str]
 """A notification: its recipient, the type of the event, and the path."""
 
 
@@ -134,18 +134,18 @@ class _Table(Generic[W]):
 
     def fire(self, path: str) -> dict[W, None]:
         """Return the watchers of an event at a path, in order, and remove the watches that fire once."""
-        told: dict[W, None] = {}
+        watching: dict[W, None] = {}
         watchers = self._watchers.get(path)
         if watchers:
-            told = dict.fromkeys(watchers)
-            for watcher in told:
+            watching = dict.fromkeys(watchers)
+            for watcher in watching:
                 self.remove(path, watcher, _STANDARD)
         if self._recursive:
             for above in _above(path):
                 for watcher, modes in self._watchers.get(above, {}).items():
                     if modes & _RECURSIVE:
-                        told[watcher] = None
-        return told
+                        watching[watcher] = None
+        return watching
 
     def _drop(self, path: str, watcher: W) -> None:
         watchers = self._watchers[path]
@@ -205,15 +205,15 @@ class Watches(Generic[W]):
         self.add(kind, request.path, watcher)
         return Code.OK
 
-    def fire(self, event: Event) -> list[Told[W]]:
+    def fire(self, event: Event) -> list[Notification[W]]:
         """Return the notifications of an event, in order, and remove the watches that fire once."""
         if event.type is EventType.NODE_CHILDREN_CHANGED:
-            told = self._children.fire(event.path)
+            watching = self._children.fire(event.path)
         else:
-            told = self._data.fire(event.path)
+            watching = self._data.fire(event.path)
             if event.type is EventType.NODE_DELETED:
-                told |= self._children.fire(event.path)
-        return [(watcher, event.type, event.path) for watcher in told]
+                watching |= self._children.fire(event.path)
+        return [(watcher, event.type, event.path) for watcher in watching]
 
     def check(self, request: CheckWatches, watcher: W) -> Code:
         """Return OK if such a watch exists, NO_WATCHER if not; an unknown type is a MARSHALLING_ERROR."""
@@ -251,9 +251,9 @@ class Watches(Generic[W]):
         self._data.forget(watcher)
         self._children.forget(watcher)
 
-    def set_watches(self, view: Store, request: SetWatches | SetWatches2, watcher: W) -> list[Told[W]]:
+    def set_watches(self, view: Store, request: SetWatches | SetWatches2, watcher: W) -> list[Notification[W]]:
         """Register the watches of a reconnecting client again; return the notifications missed since its last zxid."""
-        missed: list[Told[W]] = []
+        missed: list[Notification[W]] = []
 
         def settle(kind: WatchKind, paths: Iterable[str], missing: Callable[[Znode | None], EventType | None]) -> None:
             for path in paths:

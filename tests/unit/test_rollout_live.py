@@ -157,7 +157,11 @@ BAD = {
         *("does not serve now", "wait until it serves"),
     ),
     "no answer": ({}, "ended without an answer to conf", "not sent over TLS"),
-    "something else": ({"conf": "HTTP/1.1 400 Bad Request", "srvr": "?"}, "no answer of ZooKeeper", "the client port"),
+    "something else": (
+        {"conf": "HTTP/1.1 400 Bad Request", "srvr": "?"},
+        "not an answer of ZooKeeper",
+        "the client port",
+    ),
     "standalone": (
         {"conf": "serverId=0\n", "srvr": srvr("standalone")},
         "runs standalone, and has no membership",
