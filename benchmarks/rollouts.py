@@ -29,7 +29,11 @@ CHANGES = {
     "3 to 5, the leader last": ("three", "five", "--leader", "2", "--order", "4,5,1,3,2"),
     "5 to 3": ("five", "three"),
     "3 replaced by 4": ("three", "replaced"),
+    "1 to 3": ("one", "three"),
+    "3 to 1": ("three", "one"),
     "observer to voter": ("observer", "voters"),
+    "a lost disk": ("three", "three", "--disk", "3=empty"),
+    "3.8.4 to 3.9.5": ("three", "three", "--release", "3.8.4", "--to-release", "3.9.5"),
     "no change": ("three", "three"),
 }
 
