@@ -73,6 +73,7 @@ def commands(folder: Path) -> dict[str, Command]:
     three, five, four = FOLDERS / "three", FOLDERS / "five", FOLDERS / "four"
     unsafe = ("--from", three, "--to", five, "--order", "2,1,3", "--leader", "2", "--faults", "0")
     safe = ("--from", three, "--to", four, "--budget", "4s")
+    upgrade = ("--from", three, "--to", three, "--release", "3.8.4", "--to-release", "3.9.5", "--faults", "0")
     versions = ("--from", FOLDERS / "reconfig-three", "--to", FOLDERS / "reconfig-five", "--budget", "2s")
     return {
         **{f"run, {name}": Command(("run", paths[name]), code) for name, code in
@@ -100,6 +101,7 @@ def commands(folder: Path) -> dict[str, Command]:
         "rollout, unsafe": Command(("rollout", "--json", *unsafe), 12),
         "rollout, unsafe, Markdown": Command(("rollout", *unsafe), 12),
         "rollout, safe": Command(("rollout", "--json", *safe, "--scenarios", out / "scenarios"), 0),
+        "rollout, upgrade": Command(("rollout", "--json", *upgrade, "--leader", "3"), 12),
         "rollout, undecided": Command(("rollout", "--json", *versions), 20),
         "no command": Command(("rnu",), 2),
     }  # fmt: skip

@@ -90,18 +90,19 @@ class _SoftwareSearch:
     def _until_lost(self, question: SpecOf, work: WorkBudget) -> Iterator[RunResult]:
         """Without faults every first leader, then under each kind of fault one leader of each stage."""
         plain: dict[str, int] = {}
-        leaders = [(part, order, plain) for part in self._parts for order in part.orders]
-        asked = [*leaders, *((part, part.orders[0], faults) for faults in self._faults for part in self._parts)]
-        large: set[str] = set()
-        for number, (part, order, faults) in enumerate(asked):
-            if not faults and part.stage.title in large:
+        stages = list(enumerate(self._parts))
+        leaders = [(stage, part, order, plain) for stage, part in stages for order in part.orders]
+        asked = [*leaders, *((stage, part, part.orders[0], each) for each in self._faults for stage, part in stages)]
+        large: set[int] = set()
+        for number, (stage, part, order, faults) in enumerate(asked):
+            if not faults and stage in large:
                 continue
             result = self._explored(question(part, order, faults), work, len(asked) - number)
             yield result
             if result.outcome is SafetyVerdict.UNSAFE:
                 return
             if result.outcome is SafetyVerdict.OPEN:
-                large.add(part.stage.title)
+                large.add(stage)
 
     def culprits(self, finding: RunResult) -> Iterator[Variant]:
         """The defects that lose a write in the question of this finding when every server has that one alone."""
