@@ -92,6 +92,32 @@ def _leader_log_completeness(_: Setup) -> Condition:
     return Condition(_PAST, check)
 
 
+@ENSEMBLE_PROPERTIES.declare(
+    "AcknowledgedLogCompleteness",
+    Kind.ALWAYS,
+    meaning="A leader begins its epoch with every transaction for which an earlier leader has counted a quorum",
+    violation="an acknowledged write is lost",
+    premise="A leader was established in an epoch above that of a transaction with a quorum of acknowledgements",
+    requirements=("R9",),
+    source="This project: the writes whose clients have an answer. `Leader.tryToCommit`, `FinalRequestProcessor`",
+    notes="LeaderLogCompleteness also covers what one server has applied without a quorum, as some defects let it: a "
+    "client may have read it, and no client has an answer for it. This property covers answers alone.",
+    needs=ZAB,
+)
+def _acknowledged_log_completeness(_: Setup) -> Condition:
+    def check(established: tuple[EstablishedEpoch, ...], counted: tuple[FirstCommit, ...]) -> Answer:
+        asked = [(reign, each) for reign in established for each in counted if each.epoch < reign.epoch]
+        if not asked:
+            return TRIVIAL
+        for reign, each in asked:
+            if each.txn not in reign.initial:
+                values = (("leader", reign.leader), ("epoch", reign.epoch), ("missing", format_zxid(each.txn.zxid)))
+                return Finding("a leader was established without a transaction that a quorum acknowledged", values)
+        return None
+
+    return Condition((Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(HistoryPart.COUNTED))), check)
+
+
 @zab_invariant(
     "StandaloneLogCompleteness",
     meaning="A server that starts standalone has every transaction that was committed before",

@@ -101,7 +101,7 @@ def commands(folder: Path) -> dict[str, Command]:
         "rollout, unsafe": Command(("rollout", "--json", *unsafe), 12),
         "rollout, unsafe, Markdown": Command(("rollout", *unsafe), 12),
         "rollout, safe": Command(("rollout", "--json", *safe, "--scenarios", out / "scenarios"), 0),
-        "rollout, upgrade": Command(("rollout", "--json", *upgrade, "--leader", "3"), 12),
+        "rollout, upgrade": Command(("rollout", "--json", *upgrade, "--leader", "3"), 0),
         "rollout, undecided": Command(("rollout", "--json", *versions), 20),
         "no command": Command(("rnu",), 2),
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """Roll-outs of a release: the known defects of ZooKeeper along the steps of a plan, and upgrades.
 
-Expected values: the releases of a defect are those of docs/reference-releases.md. `trunc-after-snap` is finding C,
-which real servers of 3.8.0 and 3.9.5 have shown; each verdict here is repeated with the plain engine.
+Expected values: the releases of a defect are those of docs/reference-releases.md. Findings A and B lost acknowledged
+writes of real servers of 3.8.0 and 3.9.5 after a lost connection. The verdicts are repeated with the plain engine.
 """
 
 from __future__ import annotations
@@ -51,12 +51,19 @@ def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) ->
     assert "with `" in markdown(upgrade) and "and ZooKeeper 3.9.5. Wait:" in markdown(upgrade)
 
 
-def test_without_faults_one_defect_of_the_new_release_loses_a_write(upgrade: Plan) -> None:
+def test_without_a_fault_no_acknowledged_write_is_lost(upgrade: Plan) -> None:
+    """Real servers agree: 45 roll-outs of 3.9.5 under writes lost none (docs/how-to-check-a-roll-out.md)."""
+    assert upgrade.software is not None
+    assert upgrade.software.outcome_without_faults is SAFE
+
+
+def test_a_lost_connection_is_enough_for_the_defects_that_real_servers_have_shown(upgrade: Plan) -> None:
     software = upgrade.software
     assert software is not None and software.finding is not None
     assert (upgrade.outcome, software.outcome, upgrade.exit_code) == (SAFE, UNSAFE, ExitCode.SAFETY)
-    assert not software.finding.spec.faults
-    assert software.culprits == (Variant.TRUNC_AFTER_SNAP,)
+    assert dict(software.finding.spec.faults) == {"disconnects": 1}
+    assert {Variant.ACKS_SURVIVE_TRUNCATION, Variant.SYNC_FROM_APPLIED} <= set(software.culprits)
+    assert Variant.TRUNC_AFTER_SNAP not in software.culprits, "it doubles data at one server, and loses no answer"
 
 
 def test_nothing_is_lost_while_nothing_is_written(upgrade: Plan) -> None:
@@ -68,23 +75,29 @@ def test_nothing_is_lost_while_nothing_is_written(upgrade: Plan) -> None:
         ("crashes",),
         ("partitions",),
     }
-    assert "Let nothing be written meanwhile" in markdown(upgrade).splitlines()[0]
+    assert "Let nothing be written meanwhile: with a fault, " in markdown(upgrade).splitlines()[0]
 
 
-def test_the_plain_engine_agrees_with_each_run_without_faults(upgrade: Plan) -> None:
+def test_the_plain_engine_agrees_with_each_run_without_writes(upgrade: Plan) -> None:
     assert upgrade.software is not None
-    for result in upgrade.software.runs:
-        if not result.spec.faults:
-            again = plain.explore(job_of(result.spec).model, Limits())
-            assert bool(again.violations) is (result.outcome is UNSAFE), result.spec.name
-            if not again.violations:
-                assert again.states == result.states
+    for result in upgrade.software.quiet:
+        again = plain.explore(job_of(result.spec).model, Limits())
+        assert not again.violations, result.spec.name
+        assert again.states == result.states
+
+
+def test_the_plain_engine_finds_the_same_lost_write(upgrade: Plan) -> None:
+    assert upgrade.software is not None and upgrade.software.finding is not None
+    finding = upgrade.software.finding
+    again = plain.explore(job_of(finding.spec).model, Limits())
+    assert [found.prop.name for found in again.violations] == [finding.prop]
+    assert again.violations[0].depth == finding.depth
 
 
 def test_a_release_is_judged_along_a_change_of_members() -> None:
     made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
     assert made.software is not None
-    assert (made.outcome, made.outcome_of_releases) == (SAFE, UNSAFE)
+    assert (made.outcome, made.outcome_of_releases, made.exit_code) == (SAFE, SAFE, ExitCode.PASSED)
     assert "## ZooKeeper 3.9.5" in markdown(made)
 
 
@@ -104,9 +117,9 @@ def test_the_command_line_has_the_answer_for_machines() -> None:
     words = ["rollout", "--from", three, "--to", three, "--release", "3.8.4", "--to-release", "3.9.5", "--leader", "3"]
     ended = cli(*words, "--json", "--no-cache", "--faults", "0")
     found = json.loads(ended.out)
-    assert ended.code == found["exit_code"] == ExitCode.SAFETY
+    assert ended.code == found["exit_code"] == ExitCode.PASSED
     assert (found["releases"]["before"], found["releases"]["after"]) == ("3.8.4", "3.9.5")
-    assert found["releases"]["defects"] == ["trunc-after-snap"]
+    assert (found["releases"]["while_clients_write"], found["releases"]["defects"]) == ("safe", [])
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_equal_projections_are_one_object_so_that_properties_share_their_lookups
     ("fact", "parts"),
     [
         (EpochEstablished(3, 1, ()), {HistoryPart.ESTABLISHED}),
-        (Committed(3, 1, A), {HistoryPart.COMMITTED}),
+        (Committed(3, 1, A), {HistoryPart.COMMITTED, HistoryPart.COUNTED}),
         (Delivered(1, 1, (A,)), {HistoryPart.COMMITTED}),
         (Broadcast(3, 1, A), {HistoryPart.BROADCAST}),
         (Truncated(1, 2, (A,)), {HistoryPart.LOST}),
@@ -95,6 +95,15 @@ def test_a_fact_is_sent_only_to_a_history_that_keeps_what_it_tells(fact: Fact, p
 
 
 # The parts.
+
+
+def test_a_write_is_counted_once_by_its_leader_and_not_where_a_server_applies_it() -> None:
+    assert folded(Delivered(1, 1, (A,))).counted == ()
+    assert folded(Committed(3, 1, A), Committed(2, 2, A), Delivered(1, 2, (A, B))).counted == (FirstCommit(A, 1),)
+
+
+def test_a_log_with_one_transaction_twice_has_one_commit() -> None:
+    assert folded(Delivered(1, 1, (A, A))).committed == (FirstCommit(A, 1),)
 
 
 def test_reigns_stand_in_the_order_of_their_epochs() -> None:

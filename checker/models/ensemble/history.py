@@ -38,6 +38,7 @@ class HistoryPart(Enum):
 
     ESTABLISHED = "established"
     COMMITTED = "committed"
+    COUNTED = "counted"
     BROADCAST = "broadcast"
     LOST = "lost"
     UNEXPECTED = "unexpected"
@@ -90,6 +91,7 @@ class History(msgspec.Struct, frozen=True):
 
     - `established`: ascending by epoch, one entry for each time that a quorum acknowledges an epoch.
     - `committed`: in the order of the first commits.
+    - `counted`: those of them for which a leader has counted a quorum, so that the client may have its answer.
     - `broadcast`: sorted by epoch, leader and zxid.
     - `lost`: transactions committed in one epoch that the leader of a later one has made a server truncate, with that
       server.
@@ -102,6 +104,7 @@ class History(msgspec.Struct, frozen=True):
 
     established: tuple[EstablishedEpoch, ...] = ()
     committed: tuple[FirstCommit, ...] = ()
+    counted: tuple[FirstCommit, ...] = ()
     broadcast: tuple[ProposedTxn, ...] = ()
     lost: tuple[tuple[Sid, Txn], ...] = ()
     unexpected: tuple[Unexpected, ...] = ()
@@ -155,6 +158,7 @@ def concerns(fact: Fact, kept: frozenset[HistoryPart]) -> bool:
 _SOURCES: dict[HistoryPart, tuple[type, ...]] = {
     HistoryPart.ESTABLISHED: (EpochEstablished,),
     HistoryPart.COMMITTED: (Committed, Delivered),
+    HistoryPart.COUNTED: (Committed,),
     HistoryPart.BROADCAST: (Broadcast,),
     HistoryPart.LOST: (Truncated,),
     HistoryPart.UNEXPECTED: (Unexpected,),
@@ -170,8 +174,10 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
         case EpochEstablished(leader=leader, epoch=epoch, initial=initial) if HistoryPart.ESTABLISHED in kept:
             reigns = (*history.established, EstablishedEpoch(epoch, leader, initial))
             return replace(history, established=tuple(sorted(reigns, key=_place)))
-        case Committed(epoch=epoch, txn=txn) if HistoryPart.COMMITTED in kept:
-            return _committed(history, epoch, (txn,))
+        case Committed(epoch=epoch, txn=txn):
+            if HistoryPart.COUNTED in kept and all(each.txn != txn for each in history.counted):
+                history = replace(history, counted=(*history.counted, FirstCommit(txn, epoch)))
+            return _committed(history, epoch, (txn,)) if HistoryPart.COMMITTED in kept else history
         case Delivered(epoch=epoch, txns=txns) if HistoryPart.COMMITTED in kept:
             return _committed(history, epoch, txns)
         case Broadcast(epoch=epoch, leader=leader, txn=txn) if HistoryPart.BROADCAST in kept:

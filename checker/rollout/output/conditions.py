@@ -9,14 +9,14 @@ from checker.models.ensemble.actions import Action
 from checker.rollout.runs import RunResult
 from checker.traces.trace import Trace
 
-LOST_WRITE = "LeaderLogCompleteness"
+LOST_WRITES = frozenset({"LeaderLogCompleteness", "AcknowledgedLogCompleteness"})
 
 
 def conditions(result: RunResult) -> str:
     """What a run with a finding needs besides the steps of the operator."""
     if result.spec.under:
         return f"with {result.spec.under}"
-    if result.prop != LOST_WRITE or result.trace is None:
+    if result.prop not in LOST_WRITES or result.trace is None:
         return "without any fault"
     late, unheard = _late(result, result.trace), _unheard(result, result.trace)
     delay = f"messages to {_listed(late)} are late" if late else "messages are late"
@@ -27,7 +27,7 @@ def conditions(result: RunResult) -> str:
 def where_the_write_was(result: RunResult) -> tuple[str, ...]:
     """Of a write that is lost: the disks that have it; empty for other findings."""
     trace = result.trace
-    if trace is None or result.prop != LOST_WRITE:
+    if trace is None or result.prop not in LOST_WRITES:
         return ()
     holders = _holders(trace)
     has = f"on the disk of {_listed(holders)}" if holders else "on no disk"

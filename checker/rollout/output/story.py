@@ -13,7 +13,7 @@ from checker.models.ensemble.actions import Action
 from checker.printable import escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Reason, StageAssessment
-from checker.rollout.output.conditions import LOST_WRITE, conditions, where_the_write_was
+from checker.rollout.output.conditions import LOST_WRITES, conditions, where_the_write_was
 from checker.rollout.output.recommendation import listed, servers
 from checker.rollout.output.sentences import clause
 from checker.rollout.runs import RunResult
@@ -106,7 +106,7 @@ def likelihood(result: RunResult) -> str:
         return "No fault is needed. Real servers came to two leaders in 16 of 16 runs of such an order."
     if result.prop in (SERVED_ALONE, *THROWN_AWAY) and result.spec.stage.old.view.standalone:
         return "No fault is needed. Real servers of 3.9.5 did so in 5 of 5 runs of such an order."
-    if result.prop == LOST_WRITE:
+    if result.prop in LOST_WRITES:
         return (
             "No fault is needed, but late messages. Real servers lost a write when messages were held back, and none "
             "of 3,666 on a healthy network."

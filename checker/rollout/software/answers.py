@@ -35,6 +35,11 @@ class SoftwareAnswer:
         return _worst(self.writing)
 
     @property
+    def outcome_without_faults(self) -> SafetyVerdict:
+        """The verdict while clients write, without faults."""
+        return _worst(each for each in self.writing if not each.spec.faults)
+
+    @property
     def quiet_outcome(self) -> SafetyVerdict:
         """The verdict while nothing is written."""
         return _worst(self.quiet)
