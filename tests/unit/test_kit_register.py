@@ -1,0 +1,173 @@
+"""The register of the kit: counts of stateright's own tests, and histories judged by enumeration of all orders.
+
+stateright 0.31 (crates.io) counts 16,668 states of Paxos with two clients and 265 with one (`examples/paxos.rs`), 93 of
+one copy with two clients (`examples/single-copy-register.rs`), 288, 8,832 and 296,448 of two-phase commit with 3, 5 and
+7 resource managers (`examples/2pc.rs`); the third and the sixth figure are what its examples print.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from itertools import permutations
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.engine import TRIVIAL, Finding, ModelError, Stop, plain, search
+from checker.engine.result import disagreements
+from checker.kit import Machine, Network, Reaction
+from checker.kit.register import (
+    ClientLog,
+    GetFrom,
+    GetReply,
+    GetRequest,
+    Invoked,
+    PutReply,
+    PutRequest,
+    PutTo,
+    Returned,
+    ScriptedClient,
+    linearizable_property,
+    record,
+    register_model,
+    scripted_clients,
+)
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def one_copy(value: Any, source: str, message: Any) -> Reaction | None:
+    match message:
+        case PutRequest(request, new):
+            return Reaction(new, ((source, PutReply(request)),))
+        case GetRequest(request):
+            return Reaction(value, ((source, GetReply(request, value)),))
+    return None
+
+
+def copies(number: int, clients: int = 2) -> Any:
+    names = [f"s{n}" for n in range(1, number + 1)]
+    servers = [Machine(name, Reaction(None), one_copy) for name in names]
+    return register_model("copies", servers, scripted_clients(names, clients))
+
+
+@pytest.mark.parametrize(("clients", "states"), [(1, 265), (2, 16_668)])
+def test_paxos_has_as_many_states_as_in_stateright(clients: int, states: int) -> None:
+    found = search.explore(example("paxos").model(clients))
+    assert (found.stop, found.states, found.violations) == (Stop.EXHAUSTED, states, [])
+    assert "ValueRead" in found.found
+
+
+@pytest.mark.parametrize(("managers", "states"), [(3, 288), (5, 8_832), (7, 296_448)])
+def test_two_phase_commit_has_as_many_states_as_in_stateright(managers: int, states: int) -> None:
+    found = search.explore(example("two_phase_commit").model(managers))
+    assert (found.stop, found.states, found.violations) == (Stop.EXHAUSTED, states, [])
+    assert {"AllCommitted", "AllAborted"} <= set(found.found)
+
+
+@pytest.mark.parametrize(("name", "most"), [("paxos", 80), ("two_phase_commit", 50)])
+def test_the_examples_are_short(name: str, most: int) -> None:
+    assert len((EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()) <= most
+
+
+@pytest.mark.parametrize("network", [Network(ordered=True), Network(lossy=True)], ids=str)
+def test_the_engines_agree_on_paxos_with_other_networks(network: Network) -> None:
+    model = example("paxos").model(1, network)
+    found = plain.explore(model)
+    assert found.violations == []
+    assert disagreements(found, search.explore(model)) == []
+
+
+def test_one_copy_is_linearizable() -> None:
+    found = plain.explore(copies(1))
+    assert (found.states, found.violations) == (93, [])
+
+
+def test_two_copies_are_not() -> None:
+    """The shortest run: c1 puts at s1 and has the reply, then gets the first value from s2. That is four deliveries."""
+    found = plain.explore(copies(2)).found["Linearizable"]
+    assert found.depth == 4
+    assert found.finding.values == (("c1", ["put A", "get -> None"]), ("c2", ["put B, no reply"]))
+
+
+def test_a_script_names_its_steps() -> None:
+    first, second = scripted_clients(["s1", "s2", "s3"], 2, puts=2)
+    assert first == ScriptedClient("c1", (PutTo("s1", "A1"), PutTo("s2", "A2"), GetFrom("s3")))
+    assert second == ScriptedClient("c2", (PutTo("s2", "B1"), PutTo("s3", "B2"), GetFrom("s1")))
+
+
+def test_a_script_with_an_unknown_server_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"the script of 'c1' names 's9'; the servers are s1"):
+        register_model("wrong", [Machine("s1", Reaction(None))], [ScriptedClient("c1", (GetFrom("s9"),))])
+
+
+# -- the judge -----------------------------------------------------------------------------------------------
+
+
+Event = tuple[int, bool, str | None]  # client, whether it puts, the value that it puts or would read
+NAMES = ("c1", "c2", "c3")
+events = st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.sampled_from(["A", "B", None])), max_size=8)
+
+
+def played(schedule: list[Event]) -> tuple[tuple[ClientLog, ...], list[list[Any]]]:
+    """A history, and its operations as [client, put, value, invoked, completed or None]; each event flips a client."""
+    logs: tuple[ClientLog, ...] = tuple(ClientLog() for _ in NAMES)
+    operations: list[list[Any]] = []
+    for time, (client, is_put, value) in enumerate(schedule):
+        pending = next((each for each in operations if each[0] == client and each[4] is None), None)
+        if pending is None:
+            operations.append([client, is_put, value or "C", time, None])
+            logs = record(logs, Invoked(client, is_put, (value or "C") if is_put else None))
+        else:
+            pending[4] = time
+            pending[2] = pending[2] if pending[1] else value
+            logs = record(logs, Returned(client, None if pending[1] else value))
+    return logs, operations
+
+
+def explained(operations: list[list[Any]]) -> bool:
+    """Whether some order of all completed operations and some of the pending puts is that of a register."""
+    completed = [each for each in operations if each[4] is not None]
+    pending = [each for each in operations if each[4] is None and each[1]]
+    for number in range(2 ** len(pending)):
+        chosen = completed + [each for place, each in enumerate(pending) if number >> place & 1]
+        if any(is_order(order) for order in permutations(chosen)):
+            return True
+    return False
+
+
+def is_order(order: tuple[list[Any], ...]) -> bool:
+    value = None
+    for place, (_, is_put, shown, invoked, _) in enumerate(order):
+        if any(later[4] is not None and later[4] < invoked for later in order[place + 1 :]):
+            return False
+        if not is_put and shown != value:
+            return False
+        value = shown if is_put else value
+    return True
+
+
+@given(events)
+@settings(deadline=None, max_examples=300)
+def test_the_judge_agrees_with_an_enumeration_of_all_orders(schedule: list[Event]) -> None:
+    logs, operations = played(schedule)
+    found = linearizable_property(NAMES).check(logs)
+    if not any(each[4] is not None for each in operations):
+        assert found is TRIVIAL
+    else:
+        assert isinstance(found, Finding) == (not explained(operations))
