@@ -1,4 +1,4 @@
-"""The commands on scenarios: `run` explores them, `replay` executes a saved trace again, `explore` serves a page."""
+"""The commands on scenarios and models: `run` explores, `replay` executes a saved trace, `explore` serves a page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from checker.report.verdict import ExitCode
 if TYPE_CHECKING:
     from checker.explorer import Handlers
 
+FILES = "scenario files (YAML), or models in Python files: FILE.py:NAME or FILE.py:NAME(ARGUMENTS)"
+
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="scenario files (YAML)")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help=FILES)
     add_exploration(parser)
 
 
@@ -44,6 +46,9 @@ RUN = Command("run", "Runs scenarios; without files, all that come with the pack
 
 def _replay_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace as --traces writes it: ITF, HTML, pytest")
+    parser.add_argument(
+        "--model", type=Path, metavar="FILE.py:NAME", help="the model that the trace is of, whose code is run"
+    )
     add_format(parser, "how to show the trace (default: text)")
 
 
@@ -58,7 +63,7 @@ def _replay(options: argparse.Namespace) -> int:
         return refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
     try:
         trace = read_trace(text, str(options.file))
-        replayed = replay(trace, job_of(trace.source))
+        replayed = replay(trace, job_of(trace.source, options.model))
     except (TraceFileError, SourceError, ReplayError) as error:
         return refused(str(error), ExitCode.SCENARIO)
     if options.format != "none":
@@ -77,7 +82,7 @@ REPLAY = Command("replay", "Executes a saved trace again; it must reach the same
 
 
 def _explore_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help="scenario files (YAML)")
+    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=FILES)
     parser.add_argument(
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
         help="reproduce a known defect or a mutant; may be repeated",
@@ -121,7 +126,9 @@ def _begin(handlers: Handlers, trace: Path | None) -> None:
 
 def _folder_of(path: Path) -> str:
     """Return the name of the folder that contains a file. `Path.resolve` raises for a symlink loop."""
-    return Path(os.path.realpath(path)).parent.name
+    from checker.scenario.model_file import file_of  # noqa: PLC0415
+
+    return Path(os.path.realpath(file_of(path))).parent.name
 
 
 EXPLORE = Command(

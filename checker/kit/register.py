@@ -115,6 +115,33 @@ class ClientLog(msgspec.Struct, frozen=True):
     pending: Call | None = None
 
 
+class RegisterHistory(msgspec.Struct, frozen=True):
+    """The history of all clients: their names, and the log of each."""
+
+    names: tuple[str, ...]
+    logs: tuple[ClientLog, ...]
+
+    @staticmethod
+    def of(names: Iterable[str]) -> RegisterHistory:
+        """The history of these clients before the first operation."""
+        clients = tuple(names)
+        return RegisterHistory(clients, tuple(ClientLog() for _ in clients))
+
+    def lane_fields(self) -> dict[str, list[str]]:
+        """The operations of each client in words, for reports."""
+        return {name: self._operations(number) for number, name in enumerate(self.names)}
+
+    def _operations(self, number: int) -> list[str]:
+        log = self.logs[number]
+        lines = [self._worded(call, number, "" if call.is_put else f" -> {value}") for call, value in log.done]
+        return lines if log.pending is None else [*lines, self._worded(log.pending, number, " (no reply)")]
+
+    def _worded(self, call: Call, number: int, reply: str) -> str:
+        before = [f"{self.names[n]} {count}" for n, count in enumerate(call.seen) if count and n != number]
+        operation = f"put {call.value}" if call.is_put else "get"
+        return operation + reply + (f" (completed before: {', '.join(before)})" if before else "")
+
+
 class Invoked(msgspec.Struct, frozen=True):
     """The event that a client, by its number, sends a request."""
 
@@ -130,15 +157,16 @@ class Returned(msgspec.Struct, frozen=True):
     value: Any
 
 
-def record(logs: tuple[ClientLog, ...], event: Invoked | Returned) -> tuple[ClientLog, ...]:
+def record(history: RegisterHistory, event: Invoked | Returned) -> RegisterHistory:
     """The history after an event."""
+    logs = history.logs
     log = logs[event.client]
     if isinstance(event, Invoked):
         seen = tuple(len(each.done) for each in logs)
         log = ClientLog(log.done, Call(event.is_put, event.value, seen))
     elif log.pending is not None:
         log = ClientLog((*log.done, (log.pending, event.value)))
-    return (*logs[: event.client], log, *logs[event.client + 1 :])
+    return RegisterHistory(history.names, (*logs[: event.client], log, *logs[event.client + 1 :]))
 
 
 def scripted_clients(servers: Sequence[str], number: int, puts: int = 1) -> list[ScriptedClient]:
@@ -177,8 +205,8 @@ def register_model(
     for client in clients:
         _check_script(client, names)
     machines = [*servers, *(_machine(number, client) for number, client in enumerate(clients))]
-    history = HistoryVariable(HISTORY, tuple(ClientLog() for _ in clients), record)
-    own = [linearizable_property([client.name for client in clients], initial), value_read(initial)]
+    history = HistoryVariable(HISTORY, RegisterHistory.of(client.name for client in clients), record)
+    own = [linearizable_property(initial), value_read(initial)]
     return network_model(name, machines, network, links=links, histories=[history], properties=[*own, *properties])
 
 
@@ -231,16 +259,17 @@ class PlainRegister:
         return None if operation.value is None else (operation.value,)
 
 
-def operations_of(names: Sequence[str], logs: tuple[ClientLog, ...]) -> list[Operation]:
-    """The history of these clients as operations with times, for a search of an order.
+def operations_of(history: RegisterHistory) -> list[Operation]:
+    """The history as operations with times, for a search of an order.
 
     An operation is invoked at the number of operations that were completed before. It is completed just before the
     first invocation that has seen it completed.
     """
+    logs = history.logs
     calls = [call for log in logs for call in (*(call for call, _ in log.done), log.pending) if call is not None]
     last = sum(len(log.done) for log in logs) + 1.0
     operations = []
-    for number, (name, log) in enumerate(zip(names, logs, strict=True)):
+    for number, (name, log) in enumerate(zip(history.names, logs, strict=True)):
         for place, (call, returned) in enumerate(log.done):
             after = [sum(each.seen) - 0.5 for each in calls if each.seen[number] > place]
             operations.append(_operation(name, call, min(after, default=last), call.value if call.is_put else returned))
@@ -263,22 +292,22 @@ def _operation(client: str, call: Call, completed: float | None, value: Any) -> 
     )
 
 
-def linearizable_property(names: Sequence[str], initial: Any = None) -> Property:
-    """The property Linearizable: an order of the operations of these clients explains every reply.
+def linearizable_property(initial: Any = None) -> Property:
+    """The property Linearizable: an order of the operations explains every reply.
 
     The order respects real time. The property is trivial before the first reply.
     """
     specification = PlainRegister(initial)
 
-    def check(logs: tuple[ClientLog, ...]) -> Finding | Trivial | None:
-        if not any(log.done for log in logs):
+    def check(history: RegisterHistory) -> Finding | Trivial | None:
+        if not any(log.done for log in history.logs):
             return TRIVIAL
-        found = linearizable.search(operations_of(names, logs), object_=specification)
+        found = linearizable.search(operations_of(history), object_=specification)
         if isinstance(found, linearizable.Linearization):
             return None
         if isinstance(found, linearizable.NoAnswer):
             raise ModelError("the search for an order of the history was given up; write shorter scripts")
-        return Finding("no order of the operations explains the replies", _shown(names, logs))
+        return Finding("no order of the operations explains the replies", tuple(history.lane_fields().items()))
 
     meaning = "an order of the operations, which respects real time, explains every reply"
     return Property("Linearizable", (Read(HISTORY),), check, meaning=meaning)
@@ -287,25 +316,8 @@ def linearizable_property(names: Sequence[str], initial: Any = None) -> Property
 def value_read(initial: Any = None) -> Property:
     """The property ValueRead: sometimes a get returns a value that was put."""
 
-    def check(logs: tuple[ClientLog, ...]) -> Finding | None:
-        read = [value for log in logs for call, value in log.done if not call.is_put and value != initial]
+    def check(history: RegisterHistory) -> Finding | None:
+        read = [value for log in history.logs for call, value in log.done if not call.is_put and value != initial]
         return Finding("a get returned a value that was put", (("values", read),)) if read else None
 
     return Property("ValueRead", (Read(HISTORY),), check, Kind.SOMETIMES, "a get returns a value that was put")
-
-
-def _shown(names: Sequence[str], logs: tuple[ClientLog, ...]) -> tuple[tuple[str, Any], ...]:
-    """The operations of each client in words, with the operations of others that were completed before."""
-
-    def worded(call: Call, number: int, reply: str) -> str:
-        before = [f"{names[n]} {count}" for n, count in enumerate(call.seen) if count and n != number]
-        asked = f"put {call.value}" if call.is_put else "get"
-        return asked + reply + (f" (completed before: {', '.join(before)})" if before else "")
-
-    shown = []
-    for number, (name, log) in enumerate(zip(names, logs, strict=True)):
-        lines = [worded(call, number, "" if call.is_put else f" -> {value}") for call, value in log.done]
-        if log.pending is not None:
-            lines.append(worded(log.pending, number, ", no reply"))
-        shown.append((name, lines))
-    return tuple(shown)

@@ -22,7 +22,6 @@ from checker.engine import TRIVIAL, Finding, ModelError, Stop, plain, search
 from checker.engine.result import disagreements
 from checker.kit import Machine, Network, Reaction
 from checker.kit.register import (
-    ClientLog,
     GetFrom,
     GetReply,
     GetRequest,
@@ -30,6 +29,7 @@ from checker.kit.register import (
     PutReply,
     PutRequest,
     PutTo,
+    RegisterHistory,
     Returned,
     ScriptedClient,
     linearizable_property,
@@ -102,7 +102,7 @@ def test_two_copies_are_not() -> None:
     """The shortest run: c1 puts at s1 and has the reply, then gets the first value from s2. That is four deliveries."""
     found = plain.explore(copies(2)).found["Linearizable"]
     assert found.depth == 4
-    assert found.finding.values == (("c1", ["put A", "get -> None"]), ("c2", ["put B, no reply"]))
+    assert found.finding.values == (("c1", ["put A", "get -> None"]), ("c2", ["put B (no reply)"]))
 
 
 def test_a_script_names_its_steps() -> None:
@@ -124,20 +124,20 @@ NAMES = ("c1", "c2", "c3")
 events = st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.sampled_from(["A", "B", None])), max_size=8)
 
 
-def played(schedule: list[Event]) -> tuple[tuple[ClientLog, ...], list[list[Any]]]:
+def played(schedule: list[Event]) -> tuple[RegisterHistory, list[list[Any]]]:
     """A history, and its operations as [client, put, value, invoked, completed or None]; each event flips a client."""
-    logs: tuple[ClientLog, ...] = tuple(ClientLog() for _ in NAMES)
+    history = RegisterHistory.of(NAMES)
     operations: list[list[Any]] = []
     for time, (client, is_put, value) in enumerate(schedule):
         pending = next((each for each in operations if each[0] == client and each[4] is None), None)
         if pending is None:
             operations.append([client, is_put, value or "C", time, None])
-            logs = record(logs, Invoked(client, is_put, (value or "C") if is_put else None))
+            history = record(history, Invoked(client, is_put, (value or "C") if is_put else None))
         else:
             pending[4] = time
             pending[2] = pending[2] if pending[1] else value
-            logs = record(logs, Returned(client, None if pending[1] else value))
-    return logs, operations
+            history = record(history, Returned(client, None if pending[1] else value))
+    return history, operations
 
 
 def explained(operations: list[list[Any]]) -> bool:
@@ -165,8 +165,8 @@ def is_order(order: tuple[list[Any], ...]) -> bool:
 @given(events)
 @settings(deadline=None, max_examples=300)
 def test_the_judge_agrees_with_an_enumeration_of_all_orders(schedule: list[Event]) -> None:
-    logs, operations = played(schedule)
-    found = linearizable_property(NAMES).check(logs)
+    history, operations = played(schedule)
+    found = linearizable_property().check(history)
     if not any(each[4] is not None for each in operations):
         assert found is TRIVIAL
     else:
