@@ -14,6 +14,7 @@ from checker.report.verdict import ExitCode
 
 if TYPE_CHECKING:
     from checker.explorer import Handlers
+    from checker.job import Job
 
 FILES = "scenario files (YAML), or models in Python files: FILE.py:NAME or FILE.py:NAME(ARGUMENTS)"
 
@@ -100,7 +101,8 @@ def _explore(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        handlers = Handlers((load(path, options.variants, options.like), _folder_of(path)) for path in options.files)
+        jobs = [load(path, options.variants, options.like) for path in options.files]
+        handlers = Handlers(zip(map(_walked, jobs), map(_folder_of, options.files), strict=True))
         _begin(handlers, options.trace)
         server = Server(handlers, options.port)
     except (ScenarioError, BadRequestError) as error:
@@ -108,6 +110,11 @@ def _explore(options: argparse.Namespace) -> int:
     except (VariantError, PortError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
     return serve_page(server, browser=not options.no_browser)
+
+
+def _walked(job: Job) -> Job:
+    """The job whose moves a reader walks: the finer one, if the steps of a job do not fit together."""
+    return job.refinement.job() if job.refinement is not None and job.refinement.by_default else job
 
 
 def _begin(handlers: Handlers, trace: Path | None) -> None:

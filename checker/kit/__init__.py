@@ -10,6 +10,7 @@ Import the names from here, and those of the register from `checker.kit.register
 
 from checker.kit.machines import HistoryVariable, Machine, Reaction, network_model, to_each
 from checker.kit.networks import Bag, Network
+from checker.kit.symmetry import SymmetricModel, symmetric
 
 __all__ = [
     "Bag",
@@ -17,6 +18,8 @@ __all__ = [
     "Machine",
     "Network",
     "Reaction",
+    "SymmetricModel",
     "network_model",
+    "symmetric",
     "to_each",
 ]

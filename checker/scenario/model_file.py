@@ -22,20 +22,23 @@ import hashlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from checker.engine import Model, ModelError
+from checker.engine import Discovery, Finding, Model, ModelError
+from checker.engine.semantics import answer
 from checker.job import Job, Json
+from checker.kit.symmetry import SymmetricModel
 from checker.printable import nearest
 from checker.scenario.yaml_lines import ScenarioError
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
 
-KIND = "model"
-"""The kind of the source of such a job."""
+KIND, REFINED = "model", "refined"
+"""The kinds of the source of such a job, and of the source of its finer job."""
 _NAMED = re.compile(r"(?P<file>.+?\.py):(?P<model>.*)", re.DOTALL)
 EXAMPLE = "write FILE.py:NAME or FILE.py:NAME(ARGUMENTS), with numbers and strings as arguments"
 
@@ -75,11 +78,39 @@ def load_model(path: Path) -> Job:
     return job_of_model(model, source)
 
 
-def job_of_model(model: Model, source: dict[str, Json]) -> Job:
-    """The job of a model, with the presenter for any model."""
+def job_of_model(model: Model, source: Mapping[str, Json]) -> Job:
+    """The job of a model, with the presenter for any model; that of a symmetric model shows runs of its base."""
     from checker.present import DefaultPresenter  # noqa: PLC0415 (errors come first)
 
-    return Job(model.name, model, DefaultPresenter(model), source, actions=model.actions)
+    job = Job(model.name, model, DefaultPresenter(model), source, actions=model.actions)
+    if not isinstance(model, SymmetricModel):
+        return job
+    names = ", ".join(model.group.names)
+    bounds = (f"one representative of the states that differ only in the names of {names}",)
+    return replace(job, bounds=bounds, refinement=UnfoldedRuns(job, model))
+
+
+@dataclass(frozen=True)
+class UnfoldedRuns:
+    """The runs of the base of a symmetric model. See `checker.job.Refinement`.
+
+    Two states of a symmetric model that follow each other differ in names as well, so only the base can show a run.
+    """
+
+    coarse: Job
+    model: SymmetricModel
+    by_default: bool = True
+
+    def job(self) -> Job:
+        """The job of the base."""
+        return job_of_model(self.model.base, {"kind": REFINED, "of": self.coarse.source})
+
+    def found(self, found: Discovery) -> tuple[Job, Discovery]:
+        """The same finding at the end of a run of the base. Raises ModelError if the model is not symmetric."""
+        path = self.model.unfold(found.path)
+        finding = answer(self.model.base, found.prop, path[-1].row)
+        assert isinstance(finding, Finding)  # a property gives the same answer in equivalent states
+        return self.job(), Discovery(found.prop, finding, found.depth, path)
 
 
 class _ModelCall(NamedTuple):
