@@ -1,7 +1,8 @@
 """Sequential specifications: what an operation does to an object, and the replies that it may give there.
 
 A history is linearizable with respect to a sequential specification. `Znode` is that of one znode of ZooKeeper: a value
-with its version, or no znode. A create begins at version 0, a set adds one, a delete removes it.
+with its version, or no znode. A create begins at version 0, a set adds one, a delete removes it. `PlainRegister` has a
+value and no version.
 
 Source: `PrepRequestProcessor.pRequest2Txn` (create, setData, deleteNode); `FinalRequestProcessor` (getData).
 """
@@ -55,6 +56,21 @@ class Znode:
         if operation.kind == "delete":
             return (None,)
         return None if operation.value is None else _answered_so(operation, (operation.value, state[1] + 1))
+
+
+class PlainRegister:
+    """The specification of a register that always exists: a read returns the value of the last write."""
+
+    def __init__(self, initial: str) -> None:
+        self.initial = initial
+
+    def agrees(self, operation: Operation, state: str) -> bool:
+        """Whether a read may return its value in this state."""
+        return operation.value == state
+
+    def written(self, operation: Operation, state: str) -> tuple[str] | None:  # noqa: ARG002 (a write fits any state)
+        """The state after a write, in a tuple."""
+        return None if operation.value is None else (operation.value,)
 
 
 def _refused_so(operation: Operation, state: Register) -> bool:
