@@ -39,6 +39,8 @@ from checker.engine.semantics import answer, successors
 from checker.kit.networks import ARROW
 
 CHECKED, CHECKED_EVERY = 500, 16
+REMEMBERED = 100_000
+"""The number of states whose representatives are cached."""
 HIDDEN, SELF = "\0other", "\0self"
 """The names of other interchangeable actors, and of the actor itself, in a key."""
 WHOLE = "the whole state"
@@ -95,6 +97,7 @@ class SymmetryGroup:
         self._keys: dict[tuple[int, str, Any], str] = {}
         self._targets: dict[tuple[str, ...], list[int]] = {}
         self._mentions: dict[tuple[int, Any], bool] = {}
+        self._representatives: dict[Row, Row] = {}
 
     def apply(self, row: Row, renaming: Renaming) -> Row:
         """The row with other names. Raises ModelError."""
@@ -125,6 +128,14 @@ class SymmetryGroup:
 
     def representative(self, row: Row) -> Row:
         """The representative of the states that differ from a row only in names. Raises ModelError."""
+        known = self._representatives.get(row)
+        if known is None:
+            if len(self._representatives) >= REMEMBERED:
+                self._representatives.clear()
+            known = self._representatives[row] = self._smallest(row)
+        return known
+
+    def _smallest(self, row: Row) -> Row:
         keys = {name: self._key(row, name) for name in self.names}
         order = sorted(self.names, key=keys.__getitem__)
         row = self.apply(row, dict(zip(order, self.names, strict=True)))
