@@ -119,6 +119,72 @@ def test_two_copies_are_not() -> None:
     assert found.finding.values == (("c1", ["put A", "get -> None"]), ("c2", ["put B (no reply)"]))
 
 
+class QuorumRegister:
+    """The register of Attiya, Bar-Noy and Dolev, written after stateright's `examples/linearizable-register.rs`.
+
+    A state is the sequencer, the value and the phase: ("query", request, write, responses) or ("record", request, read,
+    acknowledgements). A request is a pair of the client and its number.
+    """
+
+    def __init__(self, name: str, peers: list[str]) -> None:
+        self.name, self.peers, self.majority = name, peers, (len(peers) + 1) // 2 + 1
+
+    def on_message(self, own: Any, source: str, message: Any) -> Reaction | None:
+        seq, value, phase = own
+        match message:
+            case PutRequest() | GetRequest() if phase is None:
+                write = (message.value,) if isinstance(message, PutRequest) else None
+                request = (source, message.request)
+                responses = frozenset({(self.name, seq, value)})
+                return Reaction((seq, value, ("query", request, write, responses)), self.to_peers("query", request))
+            case ("query", request):
+                return Reaction(own, ((source, ("ack query", request, seq, value)),))
+            case ("ack query", request, other, found) if phase and phase[:2] == ("query", request):
+                responses = phase[3] | {(source, other, found)}
+                return self.record(own, responses, phase)
+            case ("record", request, other, found):
+                after = (other, found, phase) if other > seq else own
+                return Reaction(after, ((source, ("ack record", request)),))
+            case ("ack record", request) if phase and phase[:2] == ("record", request) and source not in phase[3]:
+                acks = phase[3] | {source}
+                if len(acks) < self.majority:
+                    return Reaction((seq, value, (*phase[:3], acks)))
+                client, number = request
+                reply = PutReply(number) if phase[2] is None else GetReply(number, phase[2][0])
+                return Reaction((seq, value, None), ((client, reply),))
+        return None
+
+    def record(self, own: Any, responses: Any, phase: Any) -> Reaction:
+        seq, value, _ = own
+        _, request, write, _ = phase
+        if len(responses) < self.majority:
+            return Reaction((seq, value, ("query", request, write, responses)))
+        _, newest, found = max(responses, key=lambda each: each[1])
+        read = None if write else (found,)
+        if write:
+            newest, found = (newest[0] + 1, self.name), write[0]
+        sends = self.to_peers("record", request, newest, found)
+        if newest > seq:
+            seq, value = newest, found
+        return Reaction((seq, value, ("record", request, read, frozenset({self.name}))), sends)
+
+    def to_peers(self, *message: Any) -> Any:
+        return tuple((peer, message) for peer in self.peers)
+
+
+def test_the_register_of_attiya_bar_noy_and_dolev_has_the_states_of_stateright() -> None:
+    """stateright's test has 544 states of two servers and two clients."""
+    names = ["s1", "s2"]
+    servers = []
+    for name in names:
+        peers = [each for each in names if each != name]
+        servers.append(Machine(name, Reaction(((0, name), None, None)), QuorumRegister(name, peers).on_message))
+    model = register_model("quorum register", servers, scripted_clients(names, 2))
+    found = search.explore(model)
+    assert (found.stop, found.states, found.violations) == (Stop.EXHAUSTED, 544, [])
+    assert disagreements(plain.explore(model), found) == []
+
+
 def test_a_script_names_its_steps() -> None:
     first, second = scripted_clients(["s1", "s2", "s3"], 2, puts=2)
     assert first == ScriptedClient("c1", (PutTo("s1", "A1"), PutTo("s2", "A2"), GetFrom("s3")))
