@@ -75,17 +75,26 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class SearchFigures:
-    """The best of several searches of one example by one tool."""
+    """The fastest of several searches of one example by one tool.
+
+    `peak_bytes` is the peak resident size of its process, less the size before the search where that is known.
+    """
 
     tool: str
     states: int
     transitions: int
     seconds: float
+    peak_bytes: int
 
     @property
     def rate(self) -> float:
         """Distinct states per second."""
         return self.states / self.seconds
+
+    @property
+    def bytes_per_state(self) -> float:
+        """The memory of the search, divided by the number of states."""
+        return self.peak_bytes / self.states
 
 
 @dataclass(frozen=True)
@@ -153,10 +162,11 @@ def _searched(tool: str, command: list[str]) -> SearchFigures:
     if usage.exit_code != 0:
         raise ToolFailed(f"{tool} ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
     figures = json.loads(printed.splitlines()[-1])
-    return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"])
+    peak = usage.peak_bytes - int(figures.get("baseline_bytes", 0))
+    return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
 
 
-HEADINGS = ("workload", "states", "tool", "transitions", "search s", "states/s", "ratio")
+HEADINGS = ("workload", "states", "tool", "transitions", "search s", "bytes/state", "states/s", "ratio")
 
 
 def as_text(comparisons: Iterable[Comparison]) -> str:
@@ -165,7 +175,8 @@ def as_text(comparisons: Iterable[Comparison]) -> str:
     for each in comparisons:
         title = EXAMPLES[each.example].title.format(each.size)
         for figures, ratio in ((each.theirs, ""), (each.ours, f"{each.ratio:.2f}")):
-            shown = (f"{figures.transitions:,}", f"{figures.seconds:.3f}", f"{figures.rate:,.0f}", ratio)
+            searched = (f"{figures.transitions:,}", f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}")
+            shown = (*searched, f"{figures.rate:,.0f}", ratio)
             lines.append((title, f"{figures.states:,}", figures.tool, *shown))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

@@ -42,7 +42,8 @@ def job_of(source: Any, model: Path | None = None) -> Job:
             return load(model)
         if kind == MODEL:
             named = f"{source.get('file')}:{source.get('model')}"
-            raise SourceError(f"the trace is of a model in a Python file; add --model {named}, which runs its code")
+            right = f"replay FILE --model {named}, or explore {named} --trace FILE"
+            raise SourceError(f"the trace is of a model in a Python file, whose code runs only if you name it: {right}")
         if kind == REFINED:
             refinement = job_of(source.get("of"), model).refinement
             if refinement is not None:

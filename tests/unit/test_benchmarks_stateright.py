@@ -17,16 +17,16 @@ from benchmarks.stateright import Comparison, SearchFigures
 
 
 def figures(tool: str, states: int, seconds: float) -> SearchFigures:
-    return SearchFigures(tool, states, 1_145, seconds)
+    return SearchFigures(tool, states, 1_145, seconds, 10 * states)
 
 
 def test_a_ratio_is_that_of_states_per_second() -> None:
     comparison = Comparison("two_phase_commit", 3, figures("stateright", 288, 0.3), figures("Quorate", 288, 0.1))
     assert comparison.ratio == pytest.approx(3.0)
     assert stateright.as_text([comparison]) == (
-        "workload                      states  tool        transitions  search s  states/s  ratio\n"
-        "two-phase commit, 3 managers  288     stateright  1,145        0.300     960\n"
-        "two-phase commit, 3 managers  288     Quorate     1,145        0.100     2,880     3.00"
+        "workload                      states  tool        transitions  search s  bytes/state  states/s  ratio\n"
+        "two-phase commit, 3 managers  288     stateright  1,145        0.300     10           960\n"
+        "two-phase commit, 3 managers  288     Quorate     1,145        0.100     10           2,880     3.00"
     )
 
 

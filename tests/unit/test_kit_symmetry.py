@@ -19,7 +19,10 @@ from checker.engine import TRIVIAL, Finding, Kind, Model, ModelError, Property, 
 from checker.engine.contract import described
 from checker.engine.result import disagreements
 from checker.engine.semantics import successors
+from checker.explorer import BadRequestError, Handlers
+from checker.explorer.requests import LoadRequest, WalkRequest
 from checker.kit import Machine, Network, Reaction, network_model, symmetric, to_each
+from checker.scenario import load
 from tests.support.command_line import cli
 from tests.unit.test_kit_register import example
 
@@ -247,6 +250,22 @@ def test_a_run_of_a_symmetric_model_is_shown_with_real_names(tmp_path: Path, mon
     assert "step 1: go a; step 2: go b" in ended.out
     again = cli("replay", "traces/pair-NotBoth.itf.json", "--model", "pair.py:model", "--format", "none")
     assert (again.code, again.out) == (0, "replayed: 2 steps, and NotBoth again: both have gone\n")
+
+
+def test_the_explorer_walks_through_the_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pair.py").write_text(SYMMETRIC)
+    cli("run", "pair.py:model", "--traces", "traces")
+    symmetric_job = load(Path("pair.py:model"))
+    assert symmetric_job.refinement is not None
+    handlers = Handlers([(symmetric_job.refinement.job(), "here")])
+    saved = LoadRequest("trace", Path("traces/pair-NotBoth.itf.json").read_text("utf-8"))
+    assert handlers.begin_with(saved) == "violated: NotBoth at depth 2"
+    start = handlers.jobs()["start"]
+    view = handlers.walk(WalkRequest(start["job"], tuple(start["path"])))
+    assert view["findings"][0]["property"] == "NotBoth"
+    with pytest.raises(BadRequestError, match=r"or explore pair\.py:model --trace FILE"):
+        Handlers([]).begin_with(saved)
 
 
 def test_the_text_of_a_state_does_not_depend_on_the_order_of_sets() -> None:

@@ -92,7 +92,8 @@ def test_a_trace_is_replayed_with_the_model_that_its_user_names() -> None:
     refused = cli("replay", trace)
     assert refused.code == 150
     assert refused.err == (
-        "error: the trace is of a model in a Python file; add --model counter.py:model(5), which runs its code\n"
+        "error: the trace is of a model in a Python file, whose code runs only if you name it: "
+        "replay FILE --model counter.py:model(5), or explore counter.py:model(5) --trace FILE\n"
     )
     again = cli("replay", trace, "--model", "counter.py:model(5)", "--format", "none")
     assert (again.code, again.out) == (0, "replayed: 3 steps, and BelowThree again: it is 3 or more\n")
