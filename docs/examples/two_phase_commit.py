@@ -30,15 +30,15 @@ def model(number: int = 3) -> Model:
     def decide(state, choice):
         return Reaction((choice, state), to_each(names, choice))
 
-    def agreement(end):
-        return lambda *states: Finding(f"all have {end}") if {*states} == {end} else None
+    def agreement(end):  # a projection that is None says "never": the property is not evaluated there
+        reads = tuple(Read(name, lambda state: True if state == end else None) for name in names)
+        return Property(f"All{end.title()}", reads, lambda *_: Finding(f"all have {end}"), Kind.SOMETIMES)
 
     manager = Machine("tm", Reaction(frozenset()), prepared, choices, decide)
     voting = [Machine(name, Reaction("working"), decision, open_votes, vote) for name in names]
     links = [link for name in names for link in ((name, "tm"), ("tm", name))]
-    reads = tuple(Read(name) for name in names)
-    ends = [Property(f"All{e.title()}", reads, agreement(e), Kind.SOMETIMES) for e in ("committed", "aborted")]
-    properties, name = [Property("Consistent", reads, consistent), *ends], f"two-phase commit of {number}"
+    both = Property("Consistent", tuple(Read(name) for name in names), consistent)
+    properties, name = [both, agreement("committed"), agreement("aborted")], f"two-phase commit of {number}"
     return network_model(name, [manager, *voting], Network(duplicating=True), links=links, properties=properties)
 
 
