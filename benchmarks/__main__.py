@@ -1,6 +1,7 @@
 """The command ``python -m benchmarks``: make the measurements, and print the table.
 
-``node`` compares servers instead, ``herd`` measures the cost of a leader's death, and ``rollouts`` the planner.
+``node`` compares servers instead, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner, and
+``stateright`` our models against those of another checker.
 
 Rules: measurements run one after another in this order and nothing runs concurrently; the exit code is 0 only if every
 requested figure was measured (1: at least one was missed; 2: a bad command line); standard output holds the table or
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import rollouts
+from benchmarks import rollouts, stateright
 from benchmarks.election import SIZES
 from benchmarks.herd import command as herd
 from benchmarks.node import command as node
@@ -33,8 +34,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "print states, time, memory and ratios. Leave the machine alone meanwhile. Nothing is installed: a "
         "tool that is missing is named, and the command then ends with exit code 1. "
         "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead, and "
-        "`python -m benchmarks herd` ways to wait for a leader's death, and `python -m benchmarks rollouts` times the "
-        "planner.",
+        "`python -m benchmarks herd` ways to wait for a leader's death, `python -m benchmarks rollouts` times the "
+        "planner, and `python -m benchmarks stateright` compares two models with those of stateright.",
     )
     names = [name for name, _ in MEASUREMENTS]
     parser.add_argument(
@@ -72,6 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return herd.main(given[1:])
     if given[:1] == ["rollouts"]:
         return rollouts.main(given[1:])
+    if given[:1] == ["stateright"]:
+        return stateright.main(given[1:])
     options = arguments(given)
     chosen = [entry for entry in MEASUREMENTS if options.only is None or entry[0] in options.only]
     rows, missed = measure(chosen, options.servers)

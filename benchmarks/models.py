@@ -1,14 +1,18 @@
 """The models that the benchmarks search, by number of servers."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from checker.engine import Finding, Kind, Model, Property, Read
 from checker.models import rounds
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, ensemble
 from checker.properties import ENSEMBLE_PROPERTIES
+from checker.scenario import load
 from spec.election.channel import ChannelRules
 from spec.quorum import majority_view
 from spec.zab.state import ZabRules
+
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 
 
 def small_election(servers: int) -> Model:
@@ -55,7 +59,14 @@ def zab(servers: int) -> Model:
     return ensemble("zab", setup, ENSEMBLE_PROPERTIES.build_defaults(setup))
 
 
+def example(name: str) -> Callable[[int], Model]:
+    """A model of `docs/examples`, by its size."""
+    return lambda size: load(EXAMPLES / f"{name}.py:model({size})").model
+
+
 MODELS: dict[str, Callable[[int], Model]] = {
+    "paxos": example("paxos"),
+    "two_phase_commit": example("two_phase_commit"),
     "rounds": small_election,
     "election": fast_leader_election,
     "zab": zab,

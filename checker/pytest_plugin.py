@@ -2,7 +2,8 @@
 
 A YAML file is collected if it is named on the command line, or matches one of the globs of the ini option
 `quorate_scenarios`, relative to the root folder of pytest. No other file is read. The test passes if the scenario has
-its expected verdict (or passes, if it expects nothing).
+its expected verdict (or passes, if it expects nothing). The ini option `quorate_models` names models in Python files,
+each as FILE.py:NAME or FILE.py:NAME(ARGUMENTS); each is a test as well, which passes if the verdict does.
 
 Rules of this module:
 
@@ -30,9 +31,10 @@ import pytest
 if TYPE_CHECKING:
     from checker.report.outcome import RunOutcome
 
-SCENARIOS, OPTIONS, BUDGET = "quorate_scenarios", "quorate_options", "--quorate-budget"
+SCENARIOS, MODELS, OPTIONS, BUDGET = "quorate_scenarios", "quorate_models", "quorate_options", "--quorate-budget"
 SUFFIXES = (".yaml", ".yml")
 _FILES = pytest.StashKey[set[Path]]()  # files that are tests, if they are YAML
+_MODELS = pytest.StashKey[dict[Path, list[str]]]()  # the models that are tests, by their files
 _HOW: pytest.StashKey[_RunOptions] = pytest.StashKey()
 
 
@@ -41,11 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("quorate", "scenarios of the model checker")
     group.addoption(BUDGET, metavar="T", help="the time of all scenarios, such as 60s; what it ends is skipped")
     parser.addini(SCENARIOS, "globs of the scenario files that are tests, seen from the root folder", "args", [])
+    parser.addini(MODELS, "models that are tests, as FILE.py:NAME, seen from the root folder", "linelist", [])
     parser.addini(OPTIONS, "how scenarios are explored, as options of python -m checker run", "args", [])
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Find the files that are tests. Raises pytest.UsageError for an invalid glob."""
+    """Find the files that are tests. Raises pytest.UsageError for an invalid glob, or an invalid name of a model."""
     config = session.config
     globs: list[str] = config.getini(SCENARIOS)
     try:
@@ -54,11 +57,25 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(f"{SCENARIOS}: {error}; write globs like tests/scenarios/*.yaml") from None
     # `isinitpath` cannot be used: it misses a file that is named together with a folder that contains it.
     words = [word.partition("::")[0] for word in config.args]
+    config.stash[_MODELS] = _models(config)
     config.stash[_FILES] = found | {Path(os.path.abspath(config.invocation_params.dir / word)) for word in words}  # noqa: PTH100
 
 
+def _models(config: pytest.Config) -> dict[Path, list[str]]:
+    """The models of the ini file by their files. Raises pytest.UsageError."""
+    models: dict[Path, list[str]] = {}
+    for line in config.getini(MODELS):
+        file, colon, name = line.rpartition(".py:")
+        if not (file and colon and name):
+            raise pytest.UsageError(f"{MODELS}: {line!r} is not a model; write FILE.py:NAME or FILE.py:NAME(ARGUMENTS)")
+        models.setdefault(config.rootpath / f"{file}.py", []).append(name)
+    return models
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a scenario file that is named, or that matches a glob."""
+    """Collect a scenario file that is named, or that matches a glob; or a Python file with models."""
+    if file_path in parent.config.stash[_MODELS]:
+        return ModelFile.from_parent(parent, path=file_path)
     if file_path.suffix in SUFFIXES and file_path in parent.config.stash[_FILES]:
         return ScenarioFile.from_parent(parent, path=file_path)
     return None
@@ -112,6 +129,17 @@ class ScenarioFile(pytest.File):
         yield ScenarioItem.from_parent(self, name=_name(self.path))
 
 
+class ModelFile(pytest.File):
+    """A Python file with models: one test for each, with the name of the model in the file."""
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        """The tests. The file is imported when they run."""
+        for name in self.config.stash[_MODELS][self.path]:
+            item = ScenarioItem.from_parent(self, name=name)
+            item.source = Path(f"{self.path}:{name}")
+            yield item
+
+
 def _name(path: Path) -> str:
     """The name of a scenario, else that of its file, as a part of a test's id, which is one line without `::`."""
     from checker.scenario.yaml_lines import ScenarioError, read_yaml  # noqa: PLC0415
@@ -130,7 +158,9 @@ class UnexpectedError(Exception):
 
 
 class ScenarioItem(pytest.Item):
-    """A scenario as a test."""
+    """A scenario or a model as a test. `source` is its path as on the command line of `python -m checker run`."""
+
+    source: Path | None = None
 
     def runtest(self) -> None:
         """Explore the scenario. Raises UnexpectedError, or skips a scenario that the budget ended."""
@@ -144,7 +174,7 @@ class ScenarioItem(pytest.Item):
         if outcome.judgement.undecided:
             pytest.skip(f"{_seen_from(self.path, self.config)}: undecided: {outcome.judgement.reasons[0]}")
         if outcome.judgement.exit_code:
-            raise UnexpectedError(_failure_text(with_traces(outcome), self.config))
+            raise UnexpectedError(_failure_text(with_traces(outcome), self.source or self.path, self.config))
 
     def _outcome(self, how: _RunOptions) -> RunOutcome:
         from checker.cli.runner import load_kernels, outcome_of  # noqa: PLC0415
@@ -152,7 +182,7 @@ class ScenarioItem(pytest.Item):
         from checker.scenario import VariantError  # noqa: PLC0415
 
         try:
-            request = load_request(self.path, how.options.variants, how.options.like)
+            request = load_request(self.source or self.path, how.options.variants, how.options.like)
         except VariantError as error:
             raise UnexpectedError(str(error)) from None
         if how.part is None:
@@ -177,7 +207,7 @@ class ScenarioItem(pytest.Item):
         return self.path, 0, self.name
 
 
-def _failure_text(outcome: RunOutcome, config: pytest.Config) -> str:
+def _failure_text(outcome: RunOutcome, source: Path, config: pytest.Config) -> str:
     """The verdict, its place, the runs that were found, and the commands to see them again."""
     from checker.report.junit import sentence  # noqa: PLC0415
     from checker.report.outcome import location_of  # noqa: PLC0415
@@ -186,8 +216,7 @@ def _failure_text(outcome: RunOutcome, config: pytest.Config) -> str:
     if outcome.job is None:
         return outcome.judgement.sentence
     place = location_of(outcome, outcome.findings[0].prop if outcome.findings else None)
-    path = "" if outcome.path is None else _seen_from(outcome.path, config)
-    again = shlex.join(["python", "-m", "checker", "run", path, *config.getini(OPTIONS)])
+    again = shlex.join(["python", "-m", "checker", "run", _seen_from(source, config), *config.getini(OPTIONS)])
     lines = [sentence(outcome), f"{place.file}:{place.line}: {outcome.name}" if place else outcome.name]
     lines += [f"also {reason}" for reason in outcome.judgement.reasons[1:]]
     lines += [f"run it again: {again}"]

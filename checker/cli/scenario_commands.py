@@ -1,4 +1,4 @@
-"""The commands on scenarios: `run` explores them, `replay` executes a saved trace again, `explore` serves a page."""
+"""The commands on scenarios and models: `run` explores, `replay` executes a saved trace, `explore` serves a page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from checker.report.verdict import ExitCode
 
 if TYPE_CHECKING:
     from checker.explorer import Handlers
+    from checker.job import Job
+
+FILES = "scenario files (YAML), or models in Python files: FILE.py:NAME or FILE.py:NAME(ARGUMENTS)"
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="scenario files (YAML)")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help=FILES)
     add_exploration(parser)
 
 
@@ -44,6 +47,9 @@ RUN = Command("run", "Runs scenarios; without files, all that come with the pack
 
 def _replay_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace as --traces writes it: ITF, HTML, pytest")
+    parser.add_argument(
+        "--model", type=Path, metavar="FILE.py:NAME", help="the model that the trace is of, whose code is run"
+    )
     add_format(parser, "how to show the trace (default: text)")
 
 
@@ -58,7 +64,7 @@ def _replay(options: argparse.Namespace) -> int:
         return refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
     try:
         trace = read_trace(text, str(options.file))
-        replayed = replay(trace, job_of(trace.source))
+        replayed = replay(trace, job_of(trace.source, options.model))
     except (TraceFileError, SourceError, ReplayError) as error:
         return refused(str(error), ExitCode.SCENARIO)
     if options.format != "none":
@@ -77,7 +83,7 @@ REPLAY = Command("replay", "Executes a saved trace again; it must reach the same
 
 
 def _explore_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help="scenario files (YAML)")
+    parser.add_argument("files", nargs="*", type=Path, metavar="SCENARIO", help=FILES)
     parser.add_argument(
         "--variant", type=variant, action="append", default=[], metavar="NAME", dest="variants",
         help="reproduce a known defect or a mutant; may be repeated",
@@ -95,7 +101,8 @@ def _explore(options: argparse.Namespace) -> int:
         right = "name a scenario (python -m checker list), or a trace: --trace FILE"
         return refused(f"there is nothing to explore; {right}", ExitCode.COMMAND_LINE)
     try:
-        handlers = Handlers((load(path, options.variants, options.like), _folder_of(path)) for path in options.files)
+        jobs = [load(path, options.variants, options.like) for path in options.files]
+        handlers = Handlers(zip(map(_walked, jobs), map(_folder_of, options.files), strict=True))
         _begin(handlers, options.trace)
         server = Server(handlers, options.port)
     except (ScenarioError, BadRequestError) as error:
@@ -103,6 +110,11 @@ def _explore(options: argparse.Namespace) -> int:
     except (VariantError, PortError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
     return serve_page(server, browser=not options.no_browser)
+
+
+def _walked(job: Job) -> Job:
+    """The job whose moves a reader walks: the finer one, if the steps of a job do not fit together."""
+    return job.refinement.job() if job.refinement is not None and job.refinement.by_default else job
 
 
 def _begin(handlers: Handlers, trace: Path | None) -> None:
@@ -121,7 +133,9 @@ def _begin(handlers: Handlers, trace: Path | None) -> None:
 
 def _folder_of(path: Path) -> str:
     """Return the name of the folder that contains a file. `Path.resolve` raises for a symlink loop."""
-    return Path(os.path.realpath(path)).parent.name
+    from checker.scenario.model_file import file_of  # noqa: PLC0415
+
+    return Path(os.path.realpath(file_of(path))).parent.name
 
 
 EXPLORE = Command(

@@ -13,6 +13,8 @@ from typing import Any
 from checker.job import Job
 from checker.report.verdict import ExitCode
 from checker.scenario import ScenarioError, VariantError, from_source, load
+from checker.scenario.model_file import KIND as MODEL
+from checker.scenario.model_file import file_of
 from spec.config import ConfigError
 from spec.releases import Release
 from spec.variants import Variant
@@ -22,8 +24,11 @@ class SourceError(Exception):
     """The source of a trace does not describe a job; the message has the reason."""
 
 
-def job_of(source: Any) -> Job:
-    """The job that a source describes. Raises SourceError."""
+def job_of(source: Any, model: Path | None = None) -> Job:
+    """The job that a source describes. Raises SourceError.
+
+    The source of a model in a Python file needs the `model` as its user names it, because loading it runs its code.
+    """
     from checker.cli import nodes  # noqa: PLC0415 (an error in a scenario file is reported without any model)
     from checker.scenario.ensemble import REFINED  # noqa: PLC0415
 
@@ -33,8 +38,14 @@ def job_of(source: Any) -> Job:
             return nodes.from_source(source)
         if kind == "scenario":
             return from_source(source)
+        if kind == MODEL and model is not None:
+            return load(model)
+        if kind == MODEL:
+            named = f"{source.get('file')}:{source.get('model')}"
+            right = f"replay FILE --model {named}, or explore {named} --trace FILE"
+            raise SourceError(f"the trace is of a model in a Python file, whose code runs only if you name it: {right}")
         if kind == REFINED:
-            refinement = job_of(source.get("of")).refinement
+            refinement = job_of(source.get("of"), model).refinement
             if refinement is not None:
                 return refinement.job()
     except (nodes.NodesError, ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
@@ -44,7 +55,7 @@ def job_of(source: Any) -> Job:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A job to run, with the path of its scenario if it has one."""
+    """A job to run, with the path of its scenario or of the file of its model, if it has one."""
 
     job: Job
     path: Path | None = None
@@ -68,8 +79,8 @@ def load_request(
     Raises VariantError for a variant, or for a release, without an effect.
     """
     try:
-        return RunRequest(load(path, variants, like), path)
+        return RunRequest(load(path, variants, like), file_of(path))
     except ScenarioError as error:
-        return InvalidScenario(path, str(error), ExitCode.SCENARIO, error.line)
+        return InvalidScenario(file_of(path), str(error), ExitCode.SCENARIO, error.line)
     except ConfigError as error:
         return InvalidScenario(path, str(error), ExitCode.CONFIGURATION)

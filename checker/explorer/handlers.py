@@ -119,7 +119,7 @@ class Handlers:
         """Replay a saved trace; returns the verified facts and the walk. Raises BadRequestError."""
         try:
             trace = read_itf(request.text, request.name)
-            opened = self._add(job_of(trace.source))
+            opened = self._first.get(views.fingerprint(trace.source)) or self._add(job_of(trace.source))
             replayed = replay(trace, opened.job)
         except (TraceFileError, SourceError, ReplayError, ModelError) as error:
             raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
@@ -239,4 +239,4 @@ class _SearchSlot:
 
 
 def _opened(job: Job, folder: str) -> OpenJob:
-    return OpenJob(views.fingerprint(job), job, Walks(job.model), folder)
+    return OpenJob(views.fingerprint(job.source), job, Walks(job.model), folder)

@@ -39,9 +39,9 @@ ELSEWHERE = "the whole"  # the lane of a move that neither draws nor changes any
 SAID = (Truth.FAILS, Truth.WITNESSED, Truth.REACHED)  # the truth values that the list of moves shows
 
 
-def fingerprint(job: Job) -> str:
+def fingerprint(source: Mapping[str, Json]) -> str:
     """The identity of a job in links: a digest of its source."""
-    return hashlib.sha256(canonical(dict(job.source)).encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical(dict(source)).encode()).hexdigest()[:16]
 
 
 def check_of(trace: Trace) -> str:

@@ -5,13 +5,13 @@ It places the operations one after another. Each operation it places was invoked
 those not placed yet. It never enters the same configuration (the placed operations and the state of the register)
 twice.
 
-One znode is a register: a value with its version, or no znode. A create begins at version 0, a set adds one, a delete
-removes it.
+What an operation does, and the reply that it gives, is a *sequential specification* (`checker.histories.sequential`).
+By default it is that of a znode.
 
 Rules of this module:
 
 - Zxids are ignored, so that the check applies to any register. The order of zxids is a separate check.
-- An answered operation fits a state only if ZooKeeper gives that reply in that state, version included.
+- An answered operation fits a state only if the specification gives that reply in that state.
 - An operation without a reply may be placed at any time after its invocation, or never. It fits any state in which it
   would have an effect. Where it would have none, it is treated as never carried out.
 - An error that is unrelated to the znode (a lost session, a refused authentication) is not an observation: it fits any
@@ -23,17 +23,17 @@ Rules of this module:
   earlier one.
 
 Source: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993); Lowe, "Testing for linearizability" (2017).
-For the register: `PrepRequestProcessor.pRequest2Txn` (create, setData, deleteNode); `FinalRequestProcessor` (getData).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from checker.histories.record import ANY_VERSION, Operation, Violation
+from checker.histories.record import Operation, Violation
+from checker.histories.sequential import Register, SequentialSpecification, Znode
 
 CLAUSE = "writes and synced reads are linearizable"
 BOUND = 500_000
@@ -41,12 +41,6 @@ BOUND = 500_000
 UNREAD = "(a value that nobody read)"
 SHOWN = 8
 """The most witnesses shown of each kind: the last ones placed in the order, and those that have no place."""
-
-Register: TypeAlias = tuple[str, int] | None
-"""The value and the version of the znode; None if it does not exist."""
-
-TELLING = ("NoNode", "NodeExists", "BadVersion")
-"""The errors that depend on the state of the znode."""
 
 
 class Linearization(msgspec.Struct, frozen=True):
@@ -62,17 +56,17 @@ class NoAnswer(msgspec.Struct, frozen=True):
 
 
 class NoOrder(msgspec.Struct, frozen=True):
-    """The result that no order exists: `placed` is a longest partial order, `state` the register after it."""
+    """The result that no order exists: `placed` is a longest partial order, `state` the object after it."""
 
     placed: tuple[Operation, ...]
-    state: Register
+    state: Any
 
 
 SearchResult: TypeAlias = Linearization | NoAnswer | NoOrder
 
 
 class _Configuration(msgspec.Struct, frozen=True):
-    """The placed operations, and the state of the register after them.
+    """The placed operations, and the state of the object after them.
 
     The placed operations are the answered ones below `base`, the answered ones whose bit is set in `ahead` (bit 0 is
     `base`), and the unanswered ones whose bit is set in `unanswered`.
@@ -81,7 +75,7 @@ class _Configuration(msgspec.Struct, frozen=True):
     base: int
     ahead: int
     unanswered: int
-    state: Register
+    state: Any
 
     @property
     def answered(self) -> int:
@@ -90,9 +84,10 @@ class _Configuration(msgspec.Struct, frozen=True):
 
 
 class _OrderSearch:
-    """The operations of one znode, ready to be placed. Reads without a reply constrain nothing, and are left out."""
+    """The operations on one object, ready to be placed. Reads without a reply constrain nothing, and are left out."""
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[Operation], object_: SequentialSpecification) -> None:
+        self.object = object_
         by_invocation = sorted(operations, key=lambda operation: operation.invoked)
         self.known = [operation for operation in by_invocation if operation.outcome != "unknown"]
         self.unknown = [op for op in by_invocation if op.outcome == "unknown" and op.is_write]
@@ -128,21 +123,22 @@ class _OrderSearch:
         known, unknown = self.candidates(at)
         for index in known:
             operation = self.known[index]
-            if _observes(operation) and _agrees(operation, at.state):
+            if _observes(operation) and self.object.agrees(operation, at.state):
                 yield operation, self._with(at, index, at.state)
                 return
         for index in known:
-            left = None if _observes(self.known[index]) else _written(self.known[index], at.state)
+            operation = self.known[index]
+            left = None if _observes(operation) else self.object.written(operation, at.state)
             if left is not None:
-                yield self.known[index], self._with(at, index, left[0])
+                yield operation, self._with(at, index, left[0])
         for index in unknown:
-            left = _written(self.unknown[index], at.state)
+            left = self.object.written(self.unknown[index], at.state)
             if left is not None:
                 placed = at.unanswered | 1 << index
                 yield self.unknown[index], _Configuration(at.base, at.ahead, placed, left[0])
 
     @staticmethod
-    def _with(at: _Configuration, index: int, state: Register) -> _Configuration:
+    def _with(at: _Configuration, index: int, state: Any) -> _Configuration:
         base, ahead = at.base, at.ahead | 1 << (index - at.base)
         while ahead & 1:
             base, ahead = base + 1, ahead >> 1
@@ -158,7 +154,7 @@ class _Visited:
 
     def __init__(self) -> None:
         self.count = 0
-        self._placed: dict[tuple[int, int, Register], list[int]] = {}
+        self._placed: dict[tuple[int, int, Any], list[int]] = {}
 
     def adds(self, at: _Configuration) -> bool:
         """Enter a configuration; return False if an entered one subsumes it."""
@@ -175,15 +171,17 @@ def _unread(operation: Operation) -> Operation:
     return operation if operation.kind == "delete" else msgspec.structs.replace(operation, value=UNREAD)
 
 
-def search(operations: Sequence[Operation], bound: int = BOUND) -> SearchResult:
-    """Search for an order of the operations on one znode, which does not exist initially."""
-    task = _OrderSearch(operations)
-    start = _Configuration(0, 0, 0, None)
+def search(
+    operations: Sequence[Operation], bound: int = BOUND, object_: SequentialSpecification = Znode()
+) -> SearchResult:
+    """Search for an order of the operations on one object; by default a znode, which does not exist initially."""
+    task = _OrderSearch(operations, object_)
+    start = _Configuration(0, 0, 0, object_.initial)
     visited = _Visited()
     path = [start]
     following = [task.successors(start)]
     placed: list[Operation] = []
-    longest, most = NoOrder((), None), -1
+    longest, most = NoOrder((), object_.initial), -1
     while path and path[-1].base < len(task.known):
         step = next(following[-1], None)
         if step is None:  # a dead end; the furthest one is kept
@@ -249,40 +247,6 @@ def _violation(operations: Sequence[Operation], time: float, found: NoOrder) -> 
 def _observes(operation: Operation) -> bool:
     """Whether an operation, with the reply that it got, changes nothing: a read or a refusal."""
     return operation.outcome == "failed" or not operation.is_write
-
-
-def _agrees(operation: Operation, state: Register) -> bool:
-    """Whether the reply to a read or the refusal fits this state."""
-    if operation.outcome == "failed":
-        return _refused_so(operation, state)
-    return state == (operation.value, operation.version)
-
-
-def _refused_so(operation: Operation, state: Register) -> bool:
-    if operation.error not in TELLING:
-        return True
-    if operation.error == "NoNode":
-        return state is None
-    if operation.error == "NodeExists":
-        return state is not None
-    return state is not None and state[1] != operation.condition
-
-
-def _written(operation: Operation, state: Register) -> tuple[Register] | None:
-    """The state after a write, in a tuple; None if the write has no effect, or another reply, in this state."""
-    if operation.kind == "create":
-        if state is not None or operation.value is None:
-            return None
-        return _answered_so(operation, (operation.value, 0))
-    if state is None or operation.condition not in {ANY_VERSION, state[1]}:
-        return None
-    if operation.kind == "delete":
-        return (None,)
-    return None if operation.value is None else _answered_so(operation, (operation.value, state[1] + 1))
-
-
-def _answered_so(operation: Operation, left: tuple[str, int]) -> tuple[Register] | None:
-    return (left,) if operation.outcome == "unknown" or operation.version == left[1] else None
 
 
 def _shown(state: Register) -> str:

@@ -1,13 +1,15 @@
 """The default presenter, for a model without its own; and the messages in flight, which all presenters derive alike.
 
 Lanes are the columns without "->" in their names. The fields of a lane are those of the record in the column, or one
-field called `value`. Columns with "->" are channels, shown only as messages sent, delivered and lost. The messages are
-computed from the content of a channel before and after a step. A model with other channels (with queues,
+field called `value`; a value with a method `lane_fields` gives its own. Columns with "->" are channels, shown only as
+messages sent, delivered and lost. The messages are computed from the content of a channel before and after a step, for
+the channels of `checker.models.processes` and of `checker.kit.networks`. A model with other channels (with queues,
 acknowledgements, links) should bring its own presenter. Rules of messages in flight:
 
 - A presenter says which message arrived, from the operation of the step; the rest follows from the two contents.
 - A message that is there only before the step is lost, and one that is there only after it was sent. Equal messages are
   interchangeable, so they are counted.
+- A delivery from a network that duplicates messages may leave the message where it is.
 - All messages of a channel that was replaced are lost, even if the new channel has equal ones.
 """
 
@@ -19,6 +21,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from checker.engine.model import Model, Move, Row
 from checker.job import DiagramEvent, Json
+from checker.kit.networks import Arrival, Bag, Remove
 from checker.models.processes import POP
 from checker.traces.values import brief, fields_of, show, to_json
 
@@ -52,8 +55,6 @@ class DefaultPresenter:
         left: list[DiagramEvent] = []
         entered: list[DiagramEvent] = []
         for place, name in self._channels:
-            if before[place] == after[place] and POP not in _operations(move, name):
-                continue
             for kind, message in _through(name, before[place], after[place], move):
                 (entered if kind == "send" else left).append(_message(kind, name, message))
         return (*left, *self._marks(move), *entered)
@@ -68,6 +69,9 @@ class DefaultPresenter:
 
 
 def _fields(value: Any) -> dict[str, Json]:
+    own = getattr(value, "lane_fields", None)
+    if own is not None and not isinstance(value, type):
+        return dict(own())
     fields = fields_of(value)
     return {"value": to_json(value)} if fields is None else fields
 
@@ -84,15 +88,35 @@ def _message(kind: str, channel: str, message: Any) -> DiagramEvent:
 
 def _through(channel: str, before: Any, after: Any, move: Move) -> Iterator[tuple[str, Any]]:
     """The messages that left a channel and those that entered it, as (kind, message) in that order."""
-    if not isinstance(before, tuple) or not isinstance(after, tuple):
+    old, new = _waiting(before), _waiting(after)
+    if old is None or new is None:
         return
+    sender, _, receiver = channel.partition(ARROW)
+    received = _operations(move, receiver)
     # A message may leave while an equal one enters, and the content then is as before.
-    popped = bool(before) and POP in _operations(move, channel)
-    arrived, lost, sent = changes(before, after, 0 if popped else None)
-    receiver = channel.partition(ARROW)[2]
-    yield from (("deliver" if _operations(move, receiver) else "lost", message) for message in arrived)
+    arrived, lost, sent = changes(old, new, _taken(old, _operations(move, channel)))
+    if not arrived:  # a message that arrives and stays
+        yield from (
+            ("deliver", each.message) for each in received if isinstance(each, Arrival) and each.source == sender
+        )
+    yield from (("deliver" if received else "lost", message) for message in arrived)
     yield from (("lost", message) for message in lost)
     yield from (("send", message) for message in sent)
+
+
+def _waiting(content: Any) -> tuple[Any, ...] | None:
+    """The messages of a channel; None if its content is of an unknown type."""
+    return content if isinstance(content, tuple) else tuple(content) if isinstance(content, Bag) else None
+
+
+def _taken(waiting: tuple[Any, ...], operations: list[Any]) -> int | None:
+    """The place of the message that operations take out of a channel, if they take one."""
+    for operation in operations:
+        if operation == POP and waiting:
+            return 0
+        if isinstance(operation, Remove) and operation.message in waiting:
+            return waiting.index(operation.message)
+    return None
 
 
 M = TypeVar("M", bound=Hashable)

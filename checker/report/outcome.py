@@ -88,7 +88,8 @@ def location_of(outcome: RunOutcome, prop: str | None = None) -> SourceLocation 
         return SourceLocation(file, max(1, outcome.line))
     located = _located(outcome.job)
     if located is None:
-        return SourceLocation(file, 1)
+        line = outcome.job.source.get("line")  # of a model in a Python file
+        return SourceLocation(file, line if isinstance(line, int) else 1)
     own = _line_of(located, outcome.job, prop) if prop is not None else 0
     return SourceLocation(file, own or _usual_line(located))
 

@@ -1,6 +1,6 @@
 """Loads scenarios of all kinds as jobs.
 
-    load(path)                    a scenario file, with the zoo.cfg files beside it
+    load(path)                    a scenario file, with the zoo.cfg files beside it; or a model, `my_model.py:name`
     from_text(text, read, file)   the same without a file system
     from_source(job.source)       the same, from the source of a job or a trace
 
@@ -25,8 +25,17 @@ from typing import TYPE_CHECKING, Any
 
 from checker.job import Job, Json
 from checker.scenario.files import Files, Read, beside, names_beside
+from checker.scenario.model_file import is_model, load_model
 from checker.scenario.schema import RECIPE, SERVICE
-from checker.scenario.yaml_lines import ScenarioError, like_named, read_yaml, variant_named
+from checker.scenario.yaml_lines import (
+    LikeError,
+    NoEffect,
+    ScenarioError,
+    VariantError,
+    like_named,
+    read_yaml,
+    variant_named,
+)
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
 from spec.releases import Release
 from spec.variants import Variant
@@ -40,9 +49,12 @@ KIND = "scenario"
 def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = None) -> Job:
     """Return the job of a scenario file, with these variants and the defects of a release added.
 
-    Raises ScenarioError, spec.config.ConfigError for a file it names, and VariantError for a variant that changes
-    nothing in it, or a release without a defect that changes something.
+    A path like `my_model.py:name` is that of a model in a Python file (`checker.scenario.model_file`). Raises
+    ScenarioError, spec.config.ConfigError for a file it names, and VariantError for a variant that changes nothing in
+    it, or a release without a defect that changes something.
     """
+    if is_model(path):
+        return _model_job(path, frozenset(added), like)
     try:
         text = read_bytes(path, SCENARIO).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         known = names_beside(path)
@@ -53,6 +65,16 @@ def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = N
     except ValueError:
         raise ScenarioError(path.name, 0, "", "it is not a text in UTF-8", "save it as UTF-8") from None
     return _job(text, beside(path), path.name, known, frozenset(added), like)
+
+
+def _model_job(path: FilePath, added: frozenset[Variant], like: Release | None) -> Job:
+    """Return the job of a model in a Python file. Raises ScenarioError and VariantError."""
+    reason = NoEffect("it changes nothing in a model of your own", "name a scenario")
+    for variant in sorted(added, key=lambda each: each.value):
+        raise VariantError(variant.value, reason)
+    if like is not None:
+        raise LikeError(str(like), reason)
+    return load_model(path)
 
 
 def from_text(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping
 
+from checker.job import Json
 from checker.traces.itf import to_itf
 from checker.traces.summary import claim, finding
 from checker.traces.trace import Trace
@@ -25,8 +27,7 @@ FILE = '''\
 
 # ruff: noqa: E501
 
-from checker.cli.sources import job_of
-from checker.traces import read_itf, replay
+{imports}from checker.traces import read_itf, replay
 
 TRACE = r"""
 {itf}"""
@@ -35,10 +36,10 @@ TRACE = r"""
 def test_{name}() -> None:
     """Every step happens as it was recorded, and the end is what was found."""
     trace = read_itf(TRACE, "the trace in this file")
-    replayed = replay(trace, job_of(trace.source))
+    replayed = replay(trace, {job})
     assert replayed.trace.headline == {headline}
     assert replayed.trace.clause == {clause}
-    assert replayed.trace == trace
+    assert replayed.trace{steps} == trace{steps}
 '''
 
 
@@ -51,7 +52,13 @@ def to_pytest(trace: Trace) -> str:
     )
     paragraphs = [finding(trace), f"{trace.job}: {claim(trace)}.", explanation]
     body = "\n\n".join(_plain(textwrap.fill(each, WIDTH, break_on_hyphens=False)) for each in paragraphs if each)
+    model = _model_of(trace.source)
+    imports = "" if model is None else "from pathlib import Path\n\n"
+    job = "job_of(trace.source)" if model is None else f"job_of(trace.source, Path({_literal(model)}))"
     return FILE.format(
+        imports=imports + "from checker.cli.sources import job_of\n",
+        job=job,
+        steps="" if model is None else ".steps",  # the source has a digest of the file
         summary=_plain(textwrap.shorten(trace.headline, WIDTH, placeholder=" ...")) + ".",
         body=body,
         itf=to_itf(trace),
@@ -59,6 +66,13 @@ def to_pytest(trace: Trace) -> str:
         headline=_literal(trace.headline),
         clause=_literal(trace.clause),
     )
+
+
+def _model_of(source: Mapping[str, Json]) -> str | None:
+    """The name of the model in a Python file that a trace is of, as on a command line; None for other traces."""
+    while isinstance(source.get("of"), Mapping):
+        source = source["of"]
+    return f"{source['file']}:{source['model']}" if source.get("kind") == "model" else None
 
 
 def _plain(text: str) -> str:

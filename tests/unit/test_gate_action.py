@@ -156,6 +156,16 @@ def test_the_checker_gets_files_that_globs_match_and_options_as_words(action: di
     assert ended.outputs == {"exit-code": "0"}
 
 
+def test_a_model_of_a_python_file_is_one_word(action: dict[str, Any], folder: Path) -> None:
+    (folder / "my model.py").touch()
+    ended = run(action, folder, STUB, scenarios="my model.py:model(3, kind='*')\nzk/good.yaml")
+    assert ended.words[ended.words.index("--") + 1 :] == ["my model.py:model(3, kind='*')", "zk/good.yaml"]
+
+
+def test_2_where_a_model_has_no_file(action: dict[str, Any], folder: Path) -> None:
+    assert run(action, folder, STUB, scenarios="absent.py:model").code == 2
+
+
 def test_without_a_budget_there_is_none(action: dict[str, Any], folder: Path) -> None:
     words = run(action, folder, STUB, scenarios="zk/good.yaml", budget="").words
     assert not [word for word in words if word.startswith("--budget")]

@@ -1,0 +1,220 @@
+"""``python -m benchmarks stateright``: states per second of our two-phase commit and Paxos, and of stateright's own.
+
+stateright is a model checker in Rust. Its examples `2pc.rs` and `paxos.rs` are built unchanged from its package on
+crates.io, with a function at the end of each that measures a search. Ours are `docs/examples`, on the public API.
+
+Rules: all searches run in this run, one after another, each in its own process and with the same number of threads; a
+ratio needs equal counts of distinct states; the best of several runs counts, for both; the time is that of the search
+alone, without compilation. stateright searches depth-first or breadth-first, as the example itself does (`2pc.rs`
+depth-first, `paxos.rs` breadth-first); our search is breadth-first, and checks the same properties.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.child import run_alone
+from benchmarks.engine import ROOT
+from benchmarks.outcome import NotMeasured, ToolFailed, WrongCount
+
+PROJECT = Path(__file__).parent / "stateright"
+CRATE, PROGRAM = "stateright", "quorate-stateright"
+STATERIGHT, QUORATE = "stateright", "Quorate"
+TAIL = 2000  # characters of the output of a failed program
+
+TWO_PHASE_COMMIT = """
+pub fn search(size: usize, threads: usize) -> (usize, usize, f64) {
+    let begin = std::time::Instant::now();
+    let checker = TwoPhaseSys { rms: 0..size }.checker().threads(threads).spawn_dfs().join();
+    (checker.unique_state_count(), checker.state_count() - 1, begin.elapsed().as_secs_f64())
+}
+"""
+PAXOS = """
+pub fn search(size: usize, threads: usize) -> (usize, usize, f64) {
+    let begin = std::time::Instant::now();
+    let model = PaxosModelCfg {
+        client_count: size,
+        server_count: 3,
+        network: Network::new_unordered_nonduplicating([]),
+    };
+    let checker = model.into_model().checker().threads(threads).spawn_bfs().join();
+    (checker.unique_state_count(), checker.state_count() - 1, begin.elapsed().as_secs_f64())
+}
+"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example of both projects: its name, its file in stateright, and the Rust function that measures it."""
+
+    name: str
+    file: str
+    measured: str
+    title: str
+
+
+EXAMPLES = {
+    "two_phase_commit": Example("two_phase_commit", "2pc.rs", TWO_PHASE_COMMIT, "two-phase commit, {} managers"),
+    "paxos": Example("paxos", "paxos.rs", PAXOS, "Paxos, 3 servers, {} clients"),
+}
+COUNTS = {
+    ("two_phase_commit", 3): 288,
+    ("two_phase_commit", 5): 8_832,
+    ("two_phase_commit", 7): 296_448,
+    ("paxos", 2): 16_668,
+}
+"""The distinct states by stateright's own tests and documentation."""
+
+
+@dataclass(frozen=True)
+class SearchFigures:
+    """The fastest of several searches of one example by one tool.
+
+    `peak_bytes` is the peak resident size of its process, less the size before the search where that is known.
+    """
+
+    tool: str
+    states: int
+    transitions: int
+    seconds: float
+    peak_bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Distinct states per second."""
+        return self.states / self.seconds
+
+    @property
+    def bytes_per_state(self) -> float:
+        """The memory of the search, divided by the number of states."""
+        return self.peak_bytes / self.states
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An example of one size, searched by both. Raises WrongCount if the counts of states differ."""
+
+    example: str
+    size: int
+    theirs: SearchFigures
+    ours: SearchFigures
+
+    def __post_init__(self) -> None:
+        expected = COUNTS.get((self.example, self.size), self.theirs.states)
+        for each in (self.theirs, self.ours):
+            if each.states != expected:
+                raise WrongCount(each.tool, "states", each.states, expected)
+
+    @property
+    def ratio(self) -> float:
+        """Our states per second over theirs: above 1 we are faster."""
+        return self.ours.rate / self.theirs.rate
+
+
+def build(folder: Path) -> Path:
+    """Build stateright's examples in a folder, and return the program. Raises NotMeasured."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise NotMeasured("cargo is missing: install Rust (apt-get install cargo, or rustup)")
+    shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
+    for each in EXAMPLES.values():
+        (folder / "src" / f"{each.name}.rs").touch()
+    listed = json.loads(_run([cargo, "metadata", "--format-version", "1"], folder))
+    (crate,) = (Path(each["manifest_path"]).parent for each in listed["packages"] if each["name"] == CRATE)
+    for each in EXAMPLES.values():
+        source = (crate / "examples" / each.file).read_text(encoding="utf-8")
+        (folder / "src" / f"{each.name}.rs").write_text(source + each.measured, encoding="utf-8")
+    _run([cargo, "build", "--release", "--quiet"], folder)
+    return Path(listed["target_directory"]) / "release" / PROGRAM
+
+
+def _run(command: list[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ToolFailed(f"`{' '.join(command[1:])}` ended with exit code {done.returncode}:\n{done.stderr[-TAIL:]}")
+    return done.stdout
+
+
+def compare(program: Path, example: str, size: int, threads: int, runs: int) -> Comparison:
+    """Search one example with both, in turns. Raises NotMeasured."""
+    theirs = [str(program), example, str(size), str(threads)]
+    ours = [sys.executable, "-m", "benchmarks.search_alone", example, str(size), str(threads)]
+    found: dict[str, list[SearchFigures]] = {STATERIGHT: [], QUORATE: []}
+    for _ in range(runs):
+        for tool, command in ((STATERIGHT, theirs), (QUORATE, ours)):
+            found[tool].append(_searched(tool, command))
+    best = {tool: min(each, key=lambda figures: figures.seconds) for tool, each in found.items()}
+    return Comparison(example, size, best[STATERIGHT], best[QUORATE])
+
+
+def _searched(tool: str, command: list[str]) -> SearchFigures:
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        usage = run_alone(command, output, ROOT)
+        printed = output.read_text(encoding="utf-8")
+    if usage.exit_code != 0:
+        raise ToolFailed(f"{tool} ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
+    figures = json.loads(printed.splitlines()[-1])
+    peak = usage.peak_bytes - int(figures.get("baseline_bytes", 0))
+    return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
+
+
+HEADINGS = ("workload", "states", "tool", "transitions", "search s", "bytes/state", "states/s", "ratio")
+
+
+def as_text(comparisons: Iterable[Comparison]) -> str:
+    """Aligned columns, two lines for each comparison."""
+    lines = [HEADINGS]
+    for each in comparisons:
+        title = EXAMPLES[each.example].title.format(each.size)
+        for figures, ratio in ((each.theirs, ""), (each.ours, f"{each.ratio:.2f}")):
+            searched = (f"{figures.transitions:,}", f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}")
+            shown = (*searched, f"{figures.rate:,.0f}", ratio)
+            lines.append((title, f"{figures.states:,}", figures.tool, *shown))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks stateright",
+        description="Measure our two-phase commit and Paxos against stateright's own examples, in one run and with "
+        "the same number of threads. The first run builds stateright with cargo, from crates.io.",
+    )
+    parser.add_argument("--managers", type=int, nargs="+", default=[3, 5, 7], metavar="N", help="sizes of 2pc")
+    parser.add_argument("--clients", type=int, nargs="+", default=[2], metavar="N", help="sizes of Paxos")
+    parser.add_argument("--threads", type=int, choices=(1, 2), default=1, help="of both (default: 1)")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="the best of N runs counts (default: 3)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; 1 if a figure is missing."""
+    options = arguments(argv)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quorate" / "stateright"
+    comparisons = []
+    try:
+        program = build(cache)
+        for example, sizes in (("two_phase_commit", options.managers), ("paxos", options.clients)):
+            comparisons += [compare(program, example, size, options.threads, options.runs) for size in sizes]
+    except NotMeasured as reason:
+        sys.stderr.write(f"not measured: {reason}\n")
+    if options.json:
+        rows = [
+            {**vars(each), "theirs": vars(each.theirs), "ours": vars(each.ours), "ratio": each.ratio}
+            for each in comparisons
+        ]
+        sys.stdout.write(json.dumps({"threads": options.threads, "comparisons": rows}, indent=2) + "\n")
+    elif comparisons:
+        sys.stdout.write(f"{as_text(comparisons)}\n{options.threads} thread(s) each, best of {options.runs}\n")
+    expected = len(options.managers) + len(options.clients)
+    return 0 if len(comparisons) == expected else 1

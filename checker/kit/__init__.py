@@ -1,0 +1,25 @@
+"""A kit for models of actors: state machines, ready-made networks, a register with its judge, and symmetry.
+
+`machines` makes a model of state machines on one of the `networks`. `register` adds clients with scripts, and the
+property that every history is linearizable. `symmetry` explores one representative of all states that differ only in
+the names of interchangeable actors. The kit knows no ZooKeeper, and it is written on the public names of
+`checker.engine`.
+
+Import the names from here, and those of the register from `checker.kit.register`.
+"""
+
+from checker.kit.machines import HistoryVariable, Machine, Reaction, network_model, to_each
+from checker.kit.networks import Bag, Network
+from checker.kit.symmetry import SymmetricModel, symmetric
+
+__all__ = [
+    "Bag",
+    "HistoryVariable",
+    "Machine",
+    "Network",
+    "Reaction",
+    "SymmetricModel",
+    "network_model",
+    "symmetric",
+    "to_each",
+]
