@@ -10,6 +10,7 @@ from checker.report.verdict import ExitCode
 from checker.rollout.assessment import QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption
 from checker.rollout.disks.hazards import DiskRemedy, Disks
+from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.software.answers import SoftwareAnswer
@@ -28,7 +29,8 @@ class PlanRequest:
     `leads_now` the leader is the one that a live ensemble has, and not one that the user asks about. `how` is the way
     of working that is judged. Without it the way of the platform is judged, if an input states it, and every way is
     compared, unless the roll-out was interrupted. `disks` are the disks with which some servers start, where these are
-    not their own. `releases` are the releases that the servers run.
+    not their own; servers whose volumes are lost at a restart are added to them. `releases` are the releases that the
+    servers run.
     """
 
     old: Folder
@@ -45,6 +47,14 @@ class PlanRequest:
     how: Way | None = None
     disks: Disks = field(default_factory=dict)
     releases: ReleaseChange | None = None
+
+    def __post_init__(self) -> None:
+        """Add the servers that restart with an empty disk, since their volumes are lost with their pods."""
+        old, new = self.old, self.new
+        spared = {*self.down, *(() if self.now is None else self.now.applied)}
+        if self.order is not None:
+            spared |= new.servers.keys() - set(self.order)
+        object.__setattr__(self, "disks", with_lost_volumes(old, new, self.disks, spared))
 
     @property
     def way(self) -> Way:

@@ -23,11 +23,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
 from checker.rollout.inputs.pods import PodHosts
+from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid, View
@@ -66,7 +67,7 @@ class Folder:
 
     `path` is the input as the user has named it: a path, or the addresses of a live ensemble. `working` is the way of
     working of the platform, `leader` the server that leads now, and `hosts` the names of the pods,
-    each None if the input does not state it.
+    each None if the input does not state it. `volumes` are the volumes with the data, where the input states them.
     """
 
     path: str
@@ -75,6 +76,7 @@ class Folder:
     working: WayOfWorking | None = None
     leader: Sid | None = None
     hosts: PodHosts | None = None
+    volumes: Mapping[Sid, DataVolume] = field(default_factory=dict)
 
     @property
     def view(self) -> View:
@@ -86,7 +88,8 @@ class Folder:
         """Contents that ZooKeeper accepts and that are probably mistakes, without repetitions."""
         given = self.servers.values()
         accepted = [str(warning) for each in given for warning in each.config.warnings]
-        return tuple(dict.fromkeys([*accepted, *(warning for each in given for warning in _misspelt(each))]))
+        misspelt = (warning for each in given for warning in _misspelt(each))
+        return tuple(dict.fromkeys([*accepted, *misspelt, *lost_with_pods(self.path, self.volumes)]))
 
 
 @dataclass(frozen=True)
