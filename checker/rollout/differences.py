@@ -4,7 +4,8 @@
     Effect.HARMLESS    client ports, session limits, ticks, metrics: the model has the same runs for each value
     Effect.DISK        a server with another data directory may start with an empty disk
     Effect.UNKNOWN     a key without a counterpart in the specification: not modelled, so it withholds SAFE
-    Effect.NOT_STATED  such a key where one of the inputs does not state its value, as a live ensemble does not
+    Effect.NOT_STATED  such a key where one of the inputs cannot state its value, as a live ensemble cannot: it may
+                       change, so it withholds SAFE as well
 
 Rules of this module:
 
@@ -42,7 +43,7 @@ class Effect(Enum):
     HARMLESS = "no effect on the model"
     DISK = "not modelled: the disk is empty, unless the data is moved first"
     UNKNOWN = "not modelled"
-    NOT_STATED = "one input does not state it: taken as unchanged"
+    NOT_STATED = "not compared: one input does not state it, so it may change"
 
 
 MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})

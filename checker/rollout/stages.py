@@ -178,8 +178,8 @@ class Stage:
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
-        """The keys that differ and may change more than the model knows, without repetitions."""
-        effects = (Effect.DISK, Effect.UNKNOWN)
+        """The keys that differ, or may differ, and may change more than the model knows, without repetitions."""
+        effects = (Effect.DISK, Effect.UNKNOWN, Effect.NOT_STATED)
         return tuple(dict.fromkeys(each.key for each in self.differences if each.effect in effects))
 
     @property
@@ -196,9 +196,30 @@ class Stage:
         return self.old.view.standalone or self.new.view.standalone
 
     @property
-    def gossips(self) -> bool:
-        """Whether configurations have versions, which servers then tell one another."""
+    def states_versions(self) -> bool:
+        """Whether a file states the version of its configuration."""
         return self.old.view.version > 0 or self.new.view.version > 0
+
+    @property
+    def gossips(self) -> bool:
+        """Whether configurations have versions, which servers send each other.
+
+        A file need not state a version: with `reconfigEnabled` a leader gives one to the configuration that it
+        establishes (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`). That has an effect if the members change.
+        """
+        return self.states_versions or (self.changes_members and self._reconfig_enabled)
+
+    @property
+    def changes_members(self) -> bool:
+        """Whether members, roles, quorums or peer addresses change."""
+        old, new = ((each.view.voters, each.view.observers, each.view.quorums) for each in (self.old, self.new))
+        return old != new or bool(self.readdressed)
+
+    @property
+    def _reconfig_enabled(self) -> bool:
+        """Whether a server of an ensemble has `reconfigEnabled`. A standalone server has no leader, and no versions."""
+        servers = (given for each in (self.old, self.new) for given in each.servers.values())
+        return not self.standalone and any(given.config.reconfig_enabled for given in servers)
 
     @property
     def texts(self) -> dict[str, str]:
