@@ -9,11 +9,10 @@ from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.output.recommendation import changes
 from checker.rollout.output.sentences import verdict_of, who_looks
+from checker.rollout.output.waits import wait_command
 from checker.rollout.runs import SafetyVerdict
-from checker.rollout.stages import ConfigState, Stage, one_at_a_time
+from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, ServerStep, quorum_without, unwaited
-from spec.quorum import Sid
-from spec.quorum.addresses import WILDCARDS
 
 
 def steps(plan: Plan) -> list[str]:
@@ -93,7 +92,7 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
         disk = "its disk (`dataDir` and `dataLogDir`)"
         what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
-        return f"**{what}.{service} Wait:\n   `{_wait(new, step.sid)}`"
+        return f"**{what}.{service} Wait:\n   `{wait_command(new, step.sid)}`"
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{service}"
@@ -111,15 +110,6 @@ def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) 
         until = "the next server is back" if step.action == STOP else "it is back"
         return f" **Without it no quorum runs**: no service until {until}."
     return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
-
-
-def _wait(new: ConfigState, sid: Sid) -> str:
-    """A command that ends when a server serves in its new role."""
-    client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
-    host, port = hosts[0] if hosts else "HOST", client.port if client is not None else 2181
-    mode = "observer" if sid in new.view.observers else "(leader|follower)"
-    mode = "standalone" if new.view.standalone else mode
-    return f"until echo srvr | nc {host} {port} | grep -Eq 'Mode: {mode}'; do sleep 1; done"
 
 
 def _with_waits(order: Order) -> str:
