@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from checker.cli.command import Command, refused, unread_output_discarded
 from checker.cli.options import between, release, seconds
 from checker.report.verdict import ExitCode
+from checker.source import STARTED
 from spec.quorum import Sid
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _rollout(options: argparse.Namespace) -> int:
             (options.stages, write_stages),
         )
         asked = [(folder, write_all) for folder, write_all in writers if folder is not None]
-        answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user()
+        answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user(STARTED)
         answer = None if asked else answers.load(request)
         if answer is None:
             made = plan(request, Engine().run)

@@ -106,7 +106,8 @@ class Plan:
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
     the request names one, and `remedies` what is safe instead of a start with a given disk. `software` is the answer
-    about the releases of the request.
+    about the releases of the request. `depends_on_memory`: the free memory of the machine has ended a run, which may be
+    one that the plan does not show.
     """
 
     request: PlanRequest
@@ -120,6 +121,7 @@ class Plan:
     remedies: tuple[DiskRemedy, ...] = ()
     software: SoftwareAnswer | None = None
     seconds: float = 0.0
+    depends_on_memory: bool = False
 
     @property
     def orders(self) -> int:

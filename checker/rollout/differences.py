@@ -13,7 +13,7 @@ Rules of this module:
   nor does it matter whether a line is in the static or in the dynamic file.
 - A key is HARMLESS only if `HARMLESS` or `HARMLESS_PREFIXES` lists it. ZooKeeper turns every key that it does not know
   into a system property (`QuorumPeerConfig.parseProperties`), so an unlisted key may change anything.
-- The value of a key that names a password is not repeated.
+- The value of a key that names a password is not repeated (`shown`, `masked`).
 - The model lets each time-out occur at any time, so the length of a tick has no effect on it.
 - During an interrupted roll-out (`read_now`) the file that a server has equals its old or its new file, key by key.
   Any other file is an error with its server and key. A new server without a file is not started yet. A server that
@@ -57,7 +57,8 @@ HARMLESS = frozenset(
 )
 
 HARMLESS_PREFIXES = ("autopurge.", "admin.", "metricsProvider.", "jvm.pause.")
-SECRET = re.compile("passw|secret", re.IGNORECASE)
+SECRET = re.compile("passw|passphrase|secret|superdigest", re.IGNORECASE)
+SECRET_COMMENT = re.compile(r"^([ \t\f]*[#!][^=:]*(?:passw|passphrase|secret|superdigest)[^=:]*[=:]).*", re.IGNORECASE)
 HIDDEN = "(hidden)"
 NOT_STATED = "(not stated)"
 DISK = frozenset({"dataDir", "dataLogDir"})
@@ -168,6 +169,20 @@ def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
 def shown(key: str, value: str | None) -> str | None:
     """The value of a key for a report; that of a password is hidden."""
     return HIDDEN if value is not None and SECRET.search(key) else value
+
+
+def masked(text: str) -> str:
+    """The text of a configuration file with the values of passwords hidden, in comments too."""
+    secret = {prop.line: prop.key for prop in read_properties(text, "", Findings()) if SECRET.search(prop.key)}
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    shown_lines, continued = list[str](), False
+    for number, line in enumerate(lines, start=1):
+        if not continued:
+            hidden = number in secret
+            shown_lines.append(f"{secret[number]}={HIDDEN}" if hidden else SECRET_COMMENT.sub(rf"\1{HIDDEN}", line))
+        continued = hidden and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    found = "\n".join(shown_lines)
+    return text if shown_lines == lines else found
 
 
 def _effect(key: str, old: Config, new: Config) -> Effect:

@@ -52,7 +52,7 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
         back = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
         made.back = back.searched(_way_back(stage)).direct
         made.notes.append(_which_applied(stage))
-    made.seconds = meter.clock()
+    made.seconds, made.depends_on_memory = meter.clock(), meter.filled_memory
     return made
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise, zip_longest
 
 from msgspec.structs import replace
 
-from checker.rollout.differences import Difference, Effect, differences
+from checker.rollout.differences import Difference, Effect, differences, masked
 from checker.rollout.inputs.folders import Folder, ServerFiles
 from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
@@ -223,8 +223,8 @@ class Stage:
 
     @property
     def texts(self) -> dict[str, str]:
-        """Every file of the stage by its name."""
-        return {**self.old.texts, **self.new.texts}
+        """Every file of the stage by its name, for scenarios: without the values of passwords."""
+        return {name: masked(text) for name, text in {**self.old.texts, **self.new.texts}.items()}
 
 
 def side_of(folder: Folder, label: str) -> ConfigState:
