@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from checker.rollout.inputs.folders import Folder, ServerFiles
@@ -82,8 +83,13 @@ def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) 
 
 def settings(given: ServerFiles) -> dict[str, str]:
     """The keys of a server's files with their values; of a repeated key the last value counts."""
-    texts = (given.text, given.dynamic or "")
-    found = (prop for text in texts for prop in read_properties(text, given.origin, Findings()))
+    return dict(_settings(given.text, given.dynamic or ""))
+
+
+@lru_cache(maxsize=64)
+def _settings(*texts: str) -> Mapping[str, str]:
+    """The keys in some texts; servers often share one text, which is long where there are many servers."""
+    found = (prop for text in texts for prop in read_properties(text, "", Findings()))
     return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in found}
 
 
@@ -114,8 +120,9 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
 
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
-    before, after = settings(old), settings(new)
-    for key in _differing(old, new):
+    differing = _differing(old, new)
+    before, after = (settings(each) if differing else {} for each in (old, new))
+    for key in differing:
         effect = _effect(key, old.config, new.config)
         values = [shown(key, each.get(key)) for each in (before, after)]
         if not (_states(old, key) and _states(new, key)):
@@ -130,6 +137,8 @@ def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
     Where an input does not state every key, its lines are not those of a file: then a key without an effect makes no
     difference, nor does a value that is written in another way, or left out because it is the default.
     """
+    if (old.text, old.dynamic) == (new.text, new.dynamic):
+        return []
     before, after = settings(old), settings(new)
     keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
     if old.told is None and new.told is None:
