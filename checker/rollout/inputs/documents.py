@@ -145,13 +145,23 @@ class YamlValue:
 
 def read_documents(path: Path) -> list[YamlValue]:
     """The documents of a file that are not empty. Raises ConfigError."""
-    file = str(path)
+    return documents_in(read_raw(path), str(path))
+
+
+def read_raw(path: Path) -> bytes:
+    """The content of a file or a stream. Raises ConfigError, also for one without an end."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
     except OSError:
-        raise input_error(file, "it cannot be read", "name a readable file") from None
+        raise input_error(str(path), "it cannot be read", "name a readable file") from None
     if len(raw) > LARGEST:
-        raise input_error(file, f"the file has {len(raw):,} bytes, and the limit is {LARGEST:,}", SMALLER)
+        raise input_error(str(path), f"the file is too large: in bytes the limit is {LARGEST:,}", SMALLER)
+    return raw
+
+
+def documents_in(raw: bytes, file: str) -> list[YamlValue]:
+    """The documents in the content of a file that are not empty. Raises ConfigError."""
     try:
         text = raw.decode("utf-8-sig")
         found = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
