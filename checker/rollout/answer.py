@@ -8,7 +8,7 @@ from math import factorial
 
 from checker.report.verdict import ExitCode
 from checker.rollout.assessment import QuestionAnswer, StageAssessment
-from checker.rollout.differences import Interruption
+from checker.rollout.differences import Interruption, same_files
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.inputs.folders import Folder
@@ -51,7 +51,9 @@ class PlanRequest:
     def __post_init__(self) -> None:
         """Add the servers that restart with an empty disk, since their volumes are lost with their pods."""
         old, new = self.old, self.new
-        spared = {*self.down, *(() if self.now is None else self.now.applied)}
+        applied = frozenset() if self.now is None else self.now.applied
+        # Where the two files of a server are equal, its file does not say whether it was restarted.
+        spared = {*self.down, *(sid for sid in applied if not same_files(old.servers.get(sid), new.servers.get(sid)))}
         if self.order is not None:
             spared |= new.servers.keys() - set(self.order)
         object.__setattr__(self, "disks", with_lost_volumes(old, new, self.disks, spared))

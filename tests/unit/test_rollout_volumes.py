@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan
+from checker.rollout.differences import read_now
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.sources import read_input
+from checker.rollout.output.recommendation import recommendation
 from checker.rollout.runs import SafetyVerdict
 from spec.config import ConfigError
 
@@ -100,6 +102,23 @@ def test_servers_that_keep_their_volumes_are_safe_to_restart(tmp_path: Path) -> 
     kept = state(tmp_path, KEPT)
     made = plan(PlanRequest(kept, kept), Engine().run)
     assert (made.exit_code, made.request.disks) == (0, {})
+
+
+def test_an_interrupted_roll_out_loses_volumes_on_both_ways(tmp_path: Path) -> None:
+    """Server 1 has its new file. To go on 2 and 3 restart, to go back server 1 restarts again."""
+    old, new = state(tmp_path, LOST, "old"), state(tmp_path, f"{LOST}snapCount: 5\ntickTime: 3000\n", "new")
+    now = Folder(new.path, {1: new.servers[1], 2: old.servers[2], 3: old.servers[3]}, ())
+    made = plan(PlanRequest(old, new, now=read_now(now, old, new)), Engine().run)
+    assert made.back is not None
+    assert made.request.disks == dict.fromkeys((2, 3), DiskHazard.EMPTY)
+    assert made.back.disks == {1: DiskHazard.EMPTY}
+    assert (made.outcome, made.back.outcome) == (SafetyVerdict.UNSAFE, SafetyVerdict.UNSAFE)
+
+
+def test_equal_files_do_not_say_that_a_server_was_restarted(tmp_path: Path) -> None:
+    old, new = state(tmp_path, KEPT, "old"), state(tmp_path, LOST, "new")
+    made = plan(PlanRequest(old, new, now=read_now(old, old, new)), Engine().run)
+    assert made.exit_code == 12 and recommendation(made).startswith("Do not go on")
 
 
 def test_only_servers_that_restart_lose_their_volumes(tmp_path: Path) -> None:

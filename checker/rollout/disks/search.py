@@ -38,13 +38,27 @@ def judge_disks(made: Plan, search: PlanSearch, run: Runner) -> None:
             for sid, hazard in request.disks.items()
             if sid in part.stage.added or (sid in part.stage.running and not number)
         }
-        assessor = Assessor(search.budget, run, request.faults, request.down, request.way)
-        proved = part.proved and harmless(part.stage, part.disks)
-        if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
-            _explore(part, assessor, _steps(part, search, request))
+        _judge(part, search, run, request)
     if made.outcome is not SafetyVerdict.SAFE:
         first = made.advised[0]
         made.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
+
+
+def judge_way_back(made: Plan, search: PlanSearch, run: Runner) -> None:
+    """Judge the disks that are lost on the way back, where servers restart once more."""
+    part, request = made.back, made.request
+    if part is not None:
+        spared = request.new.servers.keys() - set(part.stage.restarted)
+        part.disks = with_lost_volumes(request.old, request.new, {}, spared | request.down)
+        _judge(part, search, run, request)
+
+
+def _judge(part: StageAssessment, search: PlanSearch, run: Runner, request: PlanRequest) -> None:
+    """Explore the starts with the disks of a stage, unless a proof covers them or no run can."""
+    assessor = Assessor(search.budget, run, request.faults, request.down, request.way)
+    proved = part.proved and harmless(part.stage, part.disks)
+    if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
+        _explore(part, assessor, _steps(part, search, request))
 
 
 def _steps(part: StageAssessment, search: PlanSearch, request: PlanRequest) -> list[tuple[Sid, Steps]]:
