@@ -33,6 +33,21 @@ def write(path: Path, text: str, mode: str = "w") -> None:
         raise OutputError(f"{path}: it cannot be written ({error})") from None
 
 
+def check_writable(path: Path) -> None:
+    """Raises OutputError for a file that cannot be written, before the work for its text is done.
+
+    A file that does not exist is made and removed again. A pipe or a device is not opened.
+    """
+    try:
+        if path.is_file() or path.is_dir():
+            path.open("ab").close()
+        elif not path.exists():
+            path.open("xb").close()
+            path.unlink()
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: it cannot be written ({error})") from None
+
+
 def slug(text: str) -> str:
     """A text as a part of a file's name."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")[:LONGEST_STEM]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from checker.cli.command import Command, refused, unread_output_discarded
 from checker.cli.options import between, release, seconds
 from checker.report.verdict import ExitCode
+from checker.source import STARTED
 from spec.quorum import Sid
 
 if TYPE_CHECKING:
@@ -26,12 +27,17 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         required=True,
+        type=_input,
         metavar="INPUT",
         dest="old",
         help="the present state: zoo.cfg files, Helm values, Kubernetes manifests, or live servers (HOST:PORT,...)",
     )
-    parser.add_argument("--to", required=True, metavar="INPUT", dest="new", help="the new state, in any of these forms")
-    parser.add_argument("--now", metavar="INPUT", help="the state of the servers now, if the roll-out was interrupted")
+    parser.add_argument(
+        "--to", required=True, type=_input, metavar="INPUT", dest="new", help="the new state, in any of these forms"
+    )
+    parser.add_argument(
+        "--now", type=_input, metavar="INPUT", help="the state of the servers now, if the roll-out was interrupted"
+    )
     parser.add_argument(
         "--order", type=sids, metavar="4,5,1,3,2", help="check this order (default: search for a safe one)"
     )
@@ -102,6 +108,13 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", type=Path, metavar="DIR", help="write the zoo.cfg of every server for every stage")
 
 
+def _input(text: str) -> str:
+    """Accept the name of an input, which may not be empty: an empty path would be the folder of this process."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it names no input; write a folder, a file or addresses (. is this folder)")
+    return text
+
+
 def sids(text: str) -> tuple[Sid, ...]:
     """Parse comma-separated server ids."""
     if not re.fullmatch(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*", text.strip()):
@@ -138,7 +151,7 @@ def _rollout(options: argparse.Namespace) -> int:
     from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
-    from checker.user_files import OutputError, make_folder, write  # noqa: PLC0415
+    from checker.user_files import OutputError, check_writable, make_folder, write  # noqa: PLC0415
 
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_names_of(given_old, given_new), with_names_of(given_new, given_old)
@@ -172,6 +185,8 @@ def _rollout(options: argparse.Namespace) -> int:
     )
     try:
         # The folders are created first: a bad path must fail before the runs, not after them.
+        if options.output is not None:
+            check_writable(options.output)
         for folder in (options.traces, options.scenarios, options.stages):
             if folder is not None:
                 make_folder(folder)
@@ -181,7 +196,7 @@ def _rollout(options: argparse.Namespace) -> int:
             (options.stages, write_stages),
         )
         asked = [(folder, write_all) for folder, write_all in writers if folder is not None]
-        answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user()
+        answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user(STARTED)
         answer = None if asked else answers.load(request)
         if answer is None:
             made = plan(request, Engine().run)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from checker.cli.command import Command, refused
 from checker.cli.options import between
 from checker.report.verdict import ExitCode
+from checker.source import STARTED
 
 if TYPE_CHECKING:
     from checker.local_page import PageServer
@@ -46,7 +47,7 @@ def _plan(options: argparse.Namespace) -> int:
     from checker.rollout.output.cache import AnswerCache  # noqa: PLC0415
 
     try:
-        server = PlannerServer(PlannerHandlers(AnswerCache.of_user()), options.port)
+        server = PlannerServer(PlannerHandlers(AnswerCache.of_user(STARTED)), options.port)
     except PortError as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
     return serve_page(server, browser=not options.no_browser)

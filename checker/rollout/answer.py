@@ -8,8 +8,9 @@ from math import factorial
 
 from checker.report.verdict import ExitCode
 from checker.rollout.assessment import QuestionAnswer, StageAssessment
-from checker.rollout.differences import Interruption
+from checker.rollout.differences import Interruption, same_files
 from checker.rollout.disks.hazards import DiskRemedy, Disks
+from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.software.answers import SoftwareAnswer
@@ -28,7 +29,8 @@ class PlanRequest:
     `leads_now` the leader is the one that a live ensemble has, and not one that the user asks about. `how` is the way
     of working that is judged. Without it the way of the platform is judged, if an input states it, and every way is
     compared, unless the roll-out was interrupted. `disks` are the disks with which some servers start, where these are
-    not their own. `releases` are the releases that the servers run.
+    not their own; servers whose volumes are lost at a restart are added to them. `releases` are the releases that the
+    servers run.
     """
 
     old: Folder
@@ -45,6 +47,16 @@ class PlanRequest:
     how: Way | None = None
     disks: Disks = field(default_factory=dict)
     releases: ReleaseChange | None = None
+
+    def __post_init__(self) -> None:
+        """Add the servers that restart with an empty disk, since their volumes are lost with their pods."""
+        old, new = self.old, self.new
+        applied = frozenset() if self.now is None else self.now.applied
+        # Where the two files of a server are equal, its file does not say whether it was restarted.
+        spared = {*self.down, *(sid for sid in applied if not same_files(old.servers.get(sid), new.servers.get(sid)))}
+        if self.order is not None:
+            spared |= new.servers.keys() - set(self.order)
+        object.__setattr__(self, "disks", with_lost_volumes(old, new, self.disks, spared))
 
     @property
     def way(self) -> Way:
@@ -96,7 +108,8 @@ class Plan:
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
     the request names one, and `remedies` what is safe instead of a start with a given disk. `software` is the answer
-    about the releases of the request.
+    about the releases of the request. `depends_on_memory`: the free memory of the machine has ended a run, which may be
+    one that the plan does not show.
     """
 
     request: PlanRequest
@@ -110,6 +123,7 @@ class Plan:
     remedies: tuple[DiskRemedy, ...] = ()
     software: SoftwareAnswer | None = None
     seconds: float = 0.0
+    depends_on_memory: bool = False
 
     @property
     def orders(self) -> int:

@@ -4,7 +4,8 @@
     Effect.HARMLESS    client ports, session limits, ticks, metrics: the model has the same runs for each value
     Effect.DISK        a server with another data directory may start with an empty disk
     Effect.UNKNOWN     a key without a counterpart in the specification: not modelled, so it withholds SAFE
-    Effect.NOT_STATED  such a key where one of the inputs does not state its value, as a live ensemble does not
+    Effect.NOT_STATED  such a key where one of the inputs cannot state its value, as a live ensemble cannot: it may
+                       change, so it withholds SAFE as well
 
 Rules of this module:
 
@@ -12,7 +13,7 @@ Rules of this module:
   nor does it matter whether a line is in the static or in the dynamic file.
 - A key is HARMLESS only if `HARMLESS` or `HARMLESS_PREFIXES` lists it. ZooKeeper turns every key that it does not know
   into a system property (`QuorumPeerConfig.parseProperties`), so an unlisted key may change anything.
-- The value of a key that names a password is not repeated.
+- The value of a key that names a password is not repeated (`shown`, `masked`).
 - The model lets each time-out occur at any time, so the length of a tick has no effect on it.
 - During an interrupted roll-out (`read_now`) the file that a server has equals its old or its new file, key by key.
   Any other file is an error with its server and key. A new server without a file is not started yet. A server that
@@ -25,6 +26,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from checker.rollout.inputs.folders import Folder, ServerFiles
@@ -42,7 +44,7 @@ class Effect(Enum):
     HARMLESS = "no effect on the model"
     DISK = "not modelled: the disk is empty, unless the data is moved first"
     UNKNOWN = "not modelled"
-    NOT_STATED = "one input does not state it: taken as unchanged"
+    NOT_STATED = "not compared: one input does not state it, so it may change"
 
 
 MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})
@@ -56,7 +58,8 @@ HARMLESS = frozenset(
 )
 
 HARMLESS_PREFIXES = ("autopurge.", "admin.", "metricsProvider.", "jvm.pause.")
-SECRET = re.compile("passw|secret", re.IGNORECASE)
+SECRET = re.compile("passw|passphrase|secret|superdigest", re.IGNORECASE)
+SECRET_COMMENT = re.compile(r"^([ \t\f]*[#!][^=:]*(?:passw|passphrase|secret|superdigest)[^=:]*[=:]).*", re.IGNORECASE)
 HIDDEN = "(hidden)"
 NOT_STATED = "(not stated)"
 DISK = frozenset({"dataDir", "dataLogDir"})
@@ -80,8 +83,13 @@ def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) 
 
 def settings(given: ServerFiles) -> dict[str, str]:
     """The keys of a server's files with their values; of a repeated key the last value counts."""
-    texts = (given.text, given.dynamic or "")
-    found = (prop for text in texts for prop in read_properties(text, given.origin, Findings()))
+    return dict(_settings(given.text, given.dynamic or ""))
+
+
+@lru_cache(maxsize=64)
+def _settings(*texts: str) -> Mapping[str, str]:
+    """The keys in some texts; servers often share one text, which is long where there are many servers."""
+    found = (prop for text in texts for prop in read_properties(text, "", Findings()))
     return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in found}
 
 
@@ -112,8 +120,9 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
 
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
-    before, after = settings(old), settings(new)
-    for key in _differing(old, new):
+    differing = _differing(old, new)
+    before, after = (settings(each) if differing else {} for each in (old, new))
+    for key in differing:
         effect = _effect(key, old.config, new.config)
         values = [shown(key, each.get(key)) for each in (before, after)]
         if not (_states(old, key) and _states(new, key)):
@@ -128,6 +137,8 @@ def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
     Where an input does not state every key, its lines are not those of a file: then a key without an effect makes no
     difference, nor does a value that is written in another way, or left out because it is the default.
     """
+    if (old.text, old.dynamic) == (new.text, new.dynamic):
+        return []
     before, after = settings(old), settings(new)
     keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
     if old.told is None and new.told is None:
@@ -167,6 +178,20 @@ def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
 def shown(key: str, value: str | None) -> str | None:
     """The value of a key for a report; that of a password is hidden."""
     return HIDDEN if value is not None and SECRET.search(key) else value
+
+
+def masked(text: str) -> str:
+    """The text of a configuration file with the values of passwords hidden, in comments too."""
+    secret = {prop.line: prop.key for prop in read_properties(text, "", Findings()) if SECRET.search(prop.key)}
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    shown_lines, continued = list[str](), False
+    for number, line in enumerate(lines, start=1):
+        if not continued:
+            hidden = number in secret
+            shown_lines.append(f"{secret[number]}={HIDDEN}" if hidden else SECRET_COMMENT.sub(rf"\1{HIDDEN}", line))
+        continued = hidden and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    found = "\n".join(shown_lines)
+    return text if shown_lines == lines else found
 
 
 def _effect(key: str, old: Config, new: Config) -> Effect:

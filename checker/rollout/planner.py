@@ -14,7 +14,7 @@ from dataclasses import replace
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.differences import check_startable
 from checker.rollout.disks.hazards import check_disks
-from checker.rollout.disks.search import judge_disks
+from checker.rollout.disks.search import judge_disks, judge_way_back
 from checker.rollout.runs import Meter, Runner, WorkBudget
 from checker.rollout.search import PlanSearch
 from checker.rollout.software.search import check_releases, judge_software
@@ -50,8 +50,9 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.now is not None:
         back = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
         made.back = back.searched(_way_back(stage)).direct
+        judge_way_back(made, back, meter.run)
         made.notes.append(_which_applied(stage))
-    made.seconds = meter.clock()
+    made.seconds, made.depends_on_memory = meter.clock(), meter.filled_memory
     return made
 
 

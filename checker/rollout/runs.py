@@ -246,11 +246,12 @@ def _waited_for(spec: RunSpec, done: int) -> Sid | None:
 
 
 class Meter:
-    """A runner that adds up the work of its runs."""
+    """A runner that adds up the work of its runs. `filled_memory`: the free memory has ended one of them."""
 
     def __init__(self, run: Runner) -> None:
         self._run = run
         self._used = 0.0
+        self.filled_memory = False
 
     def clock(self) -> float:
         """The work of all runs so far, in seconds."""
@@ -260,6 +261,7 @@ class Meter:
         """Explore a question with at most this work. Raises what the runner raises."""
         result = self._run(spec, seconds)
         self._used += result.seconds
+        self.filled_memory = self.filled_memory or result.end is RunEnd.MEMORY
         return result
 
 

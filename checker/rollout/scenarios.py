@@ -235,7 +235,7 @@ def _disk_of_step(spec: RunSpec, sid: Sid) -> str:
 
 
 def _model(spec: RunSpec) -> Iterable[str]:
-    if spec.stage.gossips:
+    if spec.stage.states_versions:
         yield from ("channel: {capacity: 1}", "rounds: 2")
     else:
         yield "grain: oracle"
@@ -246,7 +246,7 @@ def _model(spec: RunSpec) -> Iterable[str]:
             yield "commits: async"
         if spec.variants:
             yield f"variants: [{', '.join(each.value for each in spec.variants)}]"
-        if not spec.stage.gossips:  # there `rounds` is the bound, and discovery is explored message by message
+        if not spec.stage.states_versions:  # there `rounds` is the bound, and discovery is explored message by message
             yield from ("discovery: one-step", f"elections: {spec.elections}")
         if spec.writes:
             yield f"workload: {{writes: {spec.writes}}}"

@@ -40,7 +40,13 @@ ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 def _which_version(stage: Stage) -> str:
     """What gossip does to a roll-out by files."""
     old, new = stage.old.view.version, stage.new.view.version
-    told = f"configurations have versions (before: {old:x}, after: {new:x}), which servers tell each other"
+    if not stage.states_versions:
+        return (
+            "with `reconfigEnabled=true` a leader gives its configuration a version, although no file states one. A "
+            "server that restarts with other members in its file takes over the first members again when it hears of "
+            "them, so that these restarts do not bring the change about. Use the command `reconfig`"
+        )
+    told = f"configurations have versions (before: {old:x}, after: {new:x}), which servers send each other"
     if old > new:
         return (
             f"{told}. The first is the newer one: a server that was restarted with the second takes over the first "
@@ -77,8 +83,7 @@ class PlanSearch:
         if first:
             made.notes.append(f"{_listed(first)} are new and not in the order: started first")
         if stage.gossips:
-            made.notes.append(_which_version(stage))
-            with_versions(made.direct, self._assessor, steps, self.leaders(stage))
+            self._gossip(made, steps)
             return made
         if too_large(stage):
             made.direct.orders = [Order(sid, steps, explored=False) for sid in self.leaders(stage)]
@@ -89,6 +94,15 @@ class PlanSearch:
         self._under_faults([made.direct])
         self._empty_disks([made.direct])
         return made
+
+    def _gossip(self, made: Plan, steps: Steps) -> None:
+        """The elections where servers send each other configurations, if the files state the versions of these."""
+        stage, leaders = made.direct.stage, self.leaders(made.direct.stage)
+        made.notes.append(_which_version(stage))
+        if stage.states_versions:
+            with_versions(made.direct, self._assessor, steps, leaders)
+        else:
+            made.direct.orders = [Order(leader, steps, explored=False) for leader in leaders]
 
     def unexplored(self, stage: Stage, leader: Sid) -> Order:
         """The preferred order, without runs."""
@@ -111,8 +125,7 @@ class PlanSearch:
             return made
         if stage.gossips:
             steps = next(iter(self._orders(stage, self.leaders(stage)[0])))
-            made.notes.append(_which_version(stage))
-            with_versions(made.direct, self._assessor, steps, self.leaders(stage))
+            self._gossip(made, steps)
             return made
         if made.direct.quorums_meet:
             self._direct_work(stage).judge_parts([made.direct])

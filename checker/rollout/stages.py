@@ -22,7 +22,7 @@ from itertools import pairwise, zip_longest
 
 from msgspec.structs import replace
 
-from checker.rollout.differences import Difference, Effect, differences
+from checker.rollout.differences import Difference, Effect, differences, masked
 from checker.rollout.inputs.folders import Folder, ServerFiles
 from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
 from spec.config.problems import Findings
@@ -48,16 +48,27 @@ class ConfigState:
     servers: Mapping[Sid, ServerFiles]
     given: bool = True
 
-    @property
+    @cached_property
     def members(self) -> frozenset[Sid]:
         """The servers that this state has."""
         return frozenset(self.files)
 
     def addresses(self, sid: Sid) -> frozenset[ServerAddress]:
         """The peer addresses of a server by all files, without wildcards unless there is nothing else."""
-        lines = [line for each in self.servers.values() if (line := each.config.server(sid)) is not None]
-        found = frozenset(replace(each, host=each.host.lower()) for line in lines for each in line.addresses)
-        return frozenset(each for each in found if each.host not in WILDCARDS) or found
+        return self._addresses.get(sid, frozenset())
+
+    @cached_property
+    def _addresses(self) -> Mapping[Sid, frozenset[ServerAddress]]:
+        """The same for every server; each text is read once."""
+        named: dict[Sid, set[ServerAddress]] = {}
+        for given in {(each.text, each.dynamic): each for each in self.servers.values()}.values():
+            for line in given.config.servers:
+                named.setdefault(line.sid, set()).update(line.addresses)
+        found = {sid: {replace(each, host=each.host.lower()) for each in given} for sid, given in named.items()}
+        return {
+            sid: frozenset(e for e in given if e.host not in WILDCARDS) or frozenset(given)
+            for sid, given in found.items()
+        }
 
     def hosts(self, sid: Sid) -> frozenset[str]:
         """The hosts of a server by all files, without wildcards."""
@@ -69,17 +80,15 @@ class ConfigState:
         own = config.server(sid)
         return config.listens_on_all_ips or (own is not None and any(each.host in WILDCARDS for each in own.addresses))
 
-    @property
+    @cached_property
     def agreed(self) -> bool:
         """Whether all files have the same peer address for each server. The host in its own file may be a wildcard."""
+        named = {own: {line.sid: line.addresses for line in each.config.servers} for own, each in self.servers.items()}
         for sid in self.members:
-            servers = {own: given.config.server(sid) for own, given in self.servers.items()}
-            told = {server and server.addresses for own, server in servers.items() if own != sid}
-            ports = {
-                server and tuple((each.quorum_port, each.election_port) for each in server.addresses)
-                for server in servers.values()
-            }
-            if len(told) > 1 or len(ports) > 1:
+            by_others = {addresses.get(sid) for own, addresses in named.items() if own != sid}
+            by_all = by_others | {addresses.get(sid) for own, addresses in named.items() if own == sid}
+            ports = {tuple((each.quorum_port, each.election_port) for each in given or ()) for given in by_all}
+            if len(by_others) > 1 or len(ports) > 1:
                 return False
         return True
 
@@ -99,37 +108,37 @@ class Stage:
     applied: frozenset[Sid] = frozenset()
     outdated: frozenset[Sid] = frozenset()
 
-    @property
+    @cached_property
     def restarted(self) -> tuple[Sid, ...]:
         """The servers to restart: members before and after, ascending."""
         return tuple(sorted((self.old.members & self.new.members) - self.applied))
 
-    @property
+    @cached_property
     def added(self) -> tuple[Sid, ...]:
         """The servers to start, ascending."""
         return tuple(sorted(self.new.members - self.old.members - self.applied))
 
-    @property
+    @cached_property
     def removed(self) -> tuple[Sid, ...]:
         """The servers to stop, ascending."""
         return tuple(sorted(self.old.members - self.new.members - self.applied))
 
-    @property
+    @cached_property
     def remaining(self) -> tuple[Sid, ...]:
         """The servers to start, restart or stop, ascending."""
         return tuple(sorted((*self.restarted, *self.added, *self.removed)))
 
-    @property
+    @cached_property
     def renewed(self) -> frozenset[Sid]:
         """The servers that run with their new files when the stage begins."""
         return self.applied & self.new.members
 
-    @property
+    @cached_property
     def running(self) -> frozenset[Sid]:
         """The servers that run when the stage begins."""
         return (self.old.members - self.applied) | self.renewed
 
-    @property
+    @cached_property
     def sids(self) -> tuple[Sid, ...]:
         """All servers that run at some time, ascending."""
         return tuple(sorted(self.running | self.new.members))
@@ -142,18 +151,18 @@ class Stage:
         """The addresses in the file of a server if these servers have their new files."""
         return (self.new if sid in renewed else self.old).servers[sid].config.peer_addresses
 
-    @property
+    @cached_property
     def changed_roles(self) -> frozenset[Sid]:
         """The servers that are observers in one state and voters in the other."""
         old, new = self.old.view, self.new.view
         return (old.observers & new.voters) | (old.voters & new.observers)
 
-    @property
+    @cached_property
     def readdressed(self) -> tuple[Sid, ...]:
         """The servers whose host, quorum port or election port differs between the two states, ascending."""
         return _readdressed(self.old, self.new)
 
-    @property
+    @cached_property
     def moved(self) -> tuple[Sid, ...]:
         """The servers to restart on another host, ascending. Its disk is empty, unless the old one is moved there."""
         return tuple(sid for sid in _moved(self.old, self.new) if sid in self.remaining)
@@ -176,13 +185,13 @@ class Stage:
         """The keys that differ between the two files of a server."""
         return differences(self.old.servers, self.new.servers)
 
-    @property
+    @cached_property
     def unmodelled(self) -> tuple[str, ...]:
-        """The keys that differ and may change more than the model knows, without repetitions."""
-        effects = (Effect.DISK, Effect.UNKNOWN)
+        """The keys that differ, or may differ, and may change more than the model knows, without repetitions."""
+        effects = (Effect.DISK, Effect.UNKNOWN, Effect.NOT_STATED)
         return tuple(dict.fromkeys(each.key for each in self.differences if each.effect in effects))
 
-    @property
+    @cached_property
     def unchanged(self) -> bool:
         """Whether no step changes a configuration as far as it is modelled."""
         if not self.remaining:
@@ -196,14 +205,35 @@ class Stage:
         return self.old.view.standalone or self.new.view.standalone
 
     @property
-    def gossips(self) -> bool:
-        """Whether configurations have versions, which servers then tell one another."""
+    def states_versions(self) -> bool:
+        """Whether a file states the version of its configuration."""
         return self.old.view.version > 0 or self.new.view.version > 0
+
+    @cached_property
+    def gossips(self) -> bool:
+        """Whether configurations have versions, which servers send each other.
+
+        A file need not state a version: with `reconfigEnabled` a leader gives one to the configuration that it
+        establishes (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`). That has an effect if the members change.
+        """
+        return self.states_versions or (self.changes_members and self._reconfig_enabled)
+
+    @property
+    def changes_members(self) -> bool:
+        """Whether members, roles, quorums or peer addresses change."""
+        old, new = ((each.view.voters, each.view.observers, each.view.quorums) for each in (self.old, self.new))
+        return old != new or bool(self.readdressed)
+
+    @property
+    def _reconfig_enabled(self) -> bool:
+        """Whether a server of an ensemble has `reconfigEnabled`. A standalone server has no leader, and no versions."""
+        servers = (given for each in (self.old, self.new) for given in each.servers.values())
+        return not self.standalone and any(given.config.reconfig_enabled for given in servers)
 
     @property
     def texts(self) -> dict[str, str]:
-        """Every file of the stage by its name."""
-        return {**self.old.texts, **self.new.texts}
+        """Every file of the stage by its name, for scenarios: without the values of passwords."""
+        return {name: masked(text) for name, text in {**self.old.texts, **self.new.texts}.items()}
 
 
 def side_of(folder: Folder, label: str) -> ConfigState:

@@ -130,7 +130,7 @@ def counts_an_observer(stage: Stage, steps: Steps, down: frozenset[Sid] = frozen
     An observer acknowledges NEWLEADER without logging (`Learner.syncWithLeader`), and the leader counts it by its own
     file (`SyncedLearnerTracker.addAck`). So a committed write can be on fewer disks than a quorum.
     """
-    for number in range(len(steps) + 1):
+    for number in range(len(steps) + 1) if stage.changed_roles else ():
         running, new = _after(stage, steps[:number], down)
         views = {sid: stage.view_of(sid, new) for sid in running}
         if any(sid in own.observers and any(v.is_voter(sid) for v in views.values()) for sid, own in views.items()):

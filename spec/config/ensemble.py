@@ -32,6 +32,7 @@ from spec.config.server_line import (
     render_server,
 )
 from spec.quorum import Hierarchical, Majority, QuorumSystem, Sid, View, hierarchical
+from spec.quorum.addresses import is_loopback
 
 _GROUP_FORM = "write group.N=1:2:3, the ids of its servers between colons"
 _WEIGHT_FORM = "write weight.N=W, the id of a server and a whole number"
@@ -157,12 +158,18 @@ def _check_addresses(
 
 
 def _listening(server: ServerLine) -> Iterator[tuple[str, Address]]:
-    """The addresses of a server by name, without wildcards, which are equal on different hosts."""
+    """The addresses of a server by name, without those that are equal on different hosts.
+
+    These are wildcards, and the loopback address for clients beside another one for peers.
+    """
+    peers_by_loopback = all(is_loopback(each.host) for each in server.addresses)
     for each in server.addresses:
         yield "quorum port", Address(each.host.lower(), each.quorum_port)
         yield "election port", Address(each.host.lower(), each.election_port)
     for name, client in (("client port", server.client), ("secure client port", server.secure_client)):
-        if client is not None and client.host not in (ANY_ADDRESS, "::"):
+        if client is None or client.host in (ANY_ADDRESS, "::"):
+            continue
+        if peers_by_loopback or not is_loopback(client.host):
             yield name, Address(client.host.lower(), client.port)
 
 

@@ -25,6 +25,11 @@ WILDCARDS = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 """The hosts that mean every address of a machine (`MultipleAddresses`, `InetAddress.isAnyLocalAddress`)."""
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is the machine itself (`InetAddress.isLoopbackAddress`); names are not resolved."""
+    return host.lower() in ("localhost", "::1", "0:0:0:0:0:0:0:1") or host.startswith("127.")
+
+
 class Port(enum.Enum):
     """The two ports of a server for its peers: votes travel over the first, packets of Zab over the second."""
 

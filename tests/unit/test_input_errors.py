@@ -130,6 +130,20 @@ def test_an_address_of_two_servers_is_a_warning(tmp_path: Path, second: str, sha
     assert f"zoo.cfg:2: server.2: the {shared} is also an address of server.1 (line 1)" in answer.text
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_loopback_addresses_for_clients_conflict_on_one_machine_only(host: str) -> None:
+    """The loopback address is a different one on each host, as the addresses for peers show."""
+    apart, together = (
+        "".join(f"server.{sid}={peer}:{2888 + sid}:{3888 + sid};{host}:2181\n" for sid, peer in enumerate(peers, 1))
+        for peers in (("h1", "h2", "h3"), ("localhost",) * 3)
+    )
+    assert not parse_zoo_cfg(apart, "zoo.cfg", complete=False).warnings
+    shared = [
+        each for each in parse_zoo_cfg(together, "zoo.cfg", complete=False).warnings if "client port" in each.what
+    ]
+    assert len(shared) == 2
+
+
 def test_equal_wildcard_addresses_are_no_conflict() -> None:
     """0.0.0.0 is a different address on each host."""
     lines = "".join(f"server.{sid}=h{sid}:2888:3888;0.0.0.0:2181\n" for sid in (1, 2, 3))

@@ -115,6 +115,16 @@ def test_a_change_is_judged_with_progress_and_the_second_answer_is_kept(server: 
     assert again["done"] == {**done, "kept": True}
 
 
+def test_an_uploaded_file_leads_to_no_file_of_this_machine(tmp_path: Path) -> None:
+    """The message repeats what a myid has if that is no number."""
+    (tmp_path / "myid").write_text("a secret text")
+    for directory in (f"../../../../../../..{tmp_path}", str(tmp_path)):
+        for name in ("zoo.cfg", "any/zoo.cfg"):
+            with pytest.raises(BadRequestError) as caught:
+                read_sets(request({name: f"dataDir={directory}\n", "x.txt": ""}, {"zoo-1.cfg": "dataDir=/d\n"}))
+            assert "a secret text" not in str(caught.value)
+
+
 def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_question(tmp_path: Path) -> None:
     handlers = PlannerHandlers(AnswerCache(None), exhausted)
     busy: list[str] = []

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from checker.rollout import Engine, PlanRequest, plan
 from checker.rollout.differences import Effect, differences, read_now
 from checker.rollout.inputs import live
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.live import is_live
 from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
 
 WHITELIST = "is not executed because it is not in the whitelist.\n"
@@ -120,6 +122,21 @@ def test_a_live_ensemble_equals_its_files_as_far_as_it_states_them(tmp_path: Pat
     with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
         found = differences(read_input(addresses).servers, read_folder(tmp_path).servers)
     assert {(each.key, each.old, each.effect) for each in found} == {("snapCount", "(not stated)", Effect.NOT_STATED)}
+
+
+def test_a_key_that_a_live_ensemble_cannot_state_withholds_safe(tmp_path: Path) -> None:
+    """`sslQuorum` decides whether servers reach each other, and `conf` does not have it (`QuorumZooKeeperServer`)."""
+    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
+    head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n"
+    exits = []
+    with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
+        for more in ("", "sslQuorum=true\nquorum.auth.enableSasl=true\n", "autopurge.purgeInterval=1\n"):
+            (tmp_path / "zoo.cfg").write_text(head + more + lines)
+            made = plan(PlanRequest(read_input(addresses), read_folder(tmp_path)), Engine().run)
+            exits.append((made.exit_code, made.direct.stage.unmodelled))
+            text = markdown(made)
+            assert ("**Not compared**: `quorum.auth.enableSasl`, `sslQuorum`." in text) is ("sslQuorum" in more)
+    assert exits == [(0, ()), (20, ("quorum.auth.enableSasl", "sslQuorum")), (0, ())]
 
 
 def test_a_changed_data_directory_is_seen(tmp_path: Path) -> None:

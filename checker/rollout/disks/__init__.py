@@ -1,5 +1,6 @@
 """Disks that are not what they were: lost, old, or of another cluster.
 
 hazards  the kinds of disks, the check of a request, and what is safe instead
+volumes  servers that restart with an empty disk because their volumes are lost with their pods
 search   the search for a loss where servers start with such disks
 """

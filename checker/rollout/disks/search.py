@@ -11,14 +11,18 @@ Rules of this module:
 
 from __future__ import annotations
 
-from checker.rollout.answer import Plan
+from collections.abc import Collection
+
+from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessment import StageAssessment, too_large
 from checker.rollout.assessor import Assessor, splits
 from checker.rollout.disks.hazards import harmless, remedies
+from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.runs import Runner, SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS
 from checker.rollout.search import PlanSearch
-from checker.rollout.steps import Steps
+from checker.rollout.stages import Stage
+from checker.rollout.steps import Steps, steps_of
 from spec.quorum import Sid
 
 
@@ -34,22 +38,45 @@ def judge_disks(made: Plan, search: PlanSearch, run: Runner) -> None:
             for sid, hazard in request.disks.items()
             if sid in part.stage.added or (sid in part.stage.running and not number)
         }
-        assessor = Assessor(search.budget, run, request.faults, request.down, request.way)
-        proved = part.proved and harmless(part.stage, part.disks)
-        if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
-            _explore(part, assessor, _steps(part, search))
+        _judge(part, search, run, request)
     if made.outcome is not SafetyVerdict.SAFE:
         first = made.advised[0]
         made.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
 
 
-def _steps(part: StageAssessment, search: PlanSearch) -> list[tuple[Sid, Steps]]:
-    """Each first leader with the steps: those of the plan, or none where nothing changes but the disks."""
+def judge_way_back(made: Plan, search: PlanSearch, run: Runner) -> None:
+    """Judge the disks that are lost on the way back, where servers restart once more."""
+    part, request = made.back, made.request
+    if part is not None:
+        spared = request.new.servers.keys() - set(part.stage.restarted)
+        part.disks = with_lost_volumes(request.old, request.new, {}, spared | request.down)
+        _judge(part, search, run, request)
+
+
+def _judge(part: StageAssessment, search: PlanSearch, run: Runner, request: PlanRequest) -> None:
+    """Explore the starts with the disks of a stage, unless a proof covers them or no run can."""
+    assessor = Assessor(search.budget, run, request.faults, request.down, request.way)
+    proved = part.proved and harmless(part.stage, part.disks)
+    if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
+        _explore(part, assessor, _steps(part, search, request))
+
+
+def _steps(part: StageAssessment, search: PlanSearch, request: PlanRequest) -> list[tuple[Sid, Steps]]:
+    """Each first leader with the steps: those of the plan, or none where nothing changes but the disks.
+
+    Servers whose volumes are lost at a restart are restarted one after the other, the leader last.
+    """
     if part.unchanged:
-        found: list[tuple[Sid, Steps]] = [(leader, ()) for leader in search.leaders(part.stage)]
+        lost = with_lost_volumes(request.old, request.new, {})
+        restarted = {sid for sid in part.disks if sid in lost and sid in part.stage.restarted}
+        found = [(leader, _restarts(part.stage, restarted, leader)) for leader in search.leaders(part.stage)]
     else:
         found = [(order.leader, order.steps) for order in part.orders]
     return [(leader, steps) for leader, steps in found if leader not in part.disks or not part.disks[leader].is_foreign]
+
+
+def _restarts(stage: Stage, sids: Collection[Sid], leader: Sid) -> Steps:
+    return steps_of(stage, sorted(sids, key=lambda sid: (sid == leader, sid)))
 
 
 def _explore(part: StageAssessment, assessor: Assessor, orders: list[tuple[Sid, Steps]]) -> None:

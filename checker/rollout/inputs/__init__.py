@@ -10,6 +10,7 @@
     kubernetes   variables, way of working and ids, for values and manifests
     pods         host names of pods, with words for unknown parts
     working      the way of working: how a platform starts and restarts servers
+    volumes      whether the data of a server survives its pod
     documents    YAML with lines, looked up and not converted
     generated    texts of zoo.cfg as a state, with the checks of a folder
 

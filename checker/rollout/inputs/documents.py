@@ -4,8 +4,8 @@ Such a file has far more in it than the planner needs. So a document stays as Py
 up single values. Nothing else is converted or judged. Rules:
 
 - Numbers are decimal. Text in quotes is text; a caller that accepts a number in quotes says so.
-- Anchors, aliases and merge keys (`<<`) are followed, as Helm and kubectl do. A key that is looked up and written twice
-  is an error.
+- Anchors, aliases and merge keys (`<<`) are followed, as Helm and kubectl do, in a file that has at most `MOST_VALUES`
+  with all aliases filled in. A key that is looked up and written twice is an error.
 - A template (`{{ }}`) is an error where a value is needed. Elsewhere it does no harm.
 - Every error is a `ConfigError` with the file and the line.
 """
@@ -23,6 +23,8 @@ from spec.config import ConfigError, Problem
 
 LARGEST = 256 * 1024
 """The limit for a file, in bytes: PyYAML takes seconds for it."""
+MOST_VALUES = LARGEST
+"""The limit for keys and values with all aliases filled in. Without aliases a file has fewer of them than bytes."""
 DECIMAL = re.compile(r"0|[1-9][0-9]{0,8}")
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 MERGE = "<<"
@@ -65,7 +67,7 @@ class YamlValue:
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of a map, in the order of the file; empty for any other value."""
-        return tuple(key for key, _ in self._pairs(4))
+        return tuple(key for key, _ in self._pairs())
 
     def get(self, path: str) -> YamlValue | None:
         """The value below some keys (`spec.replicas`); None if a key is missing, or its value empty.
@@ -90,21 +92,23 @@ class YamlValue:
         if len(own) > 1:
             first, second = (int(each.start_mark.line) + 1 for each, _ in own[:2])
             raise input_error(self.file, f"{path}: this key is written twice", f"see line {first}", second)
-        found = own[0][1] if own else next((node for name, node in self._pairs(4) if name == key), None)
+        found = own[0][1] if own else next((node for name, node in self._pairs() if name == key), None)
         return None if found is None else YamlValue(self.file, found, path)
 
-    def _pairs(self, deepest: int) -> Iterator[tuple[str, yaml.Node]]:
-        """The keys with their values; those of merged maps come last."""
-        if not isinstance(self.node, yaml.MappingNode):
+    def _pairs(self, seen: set[int] | None = None) -> Iterator[tuple[str, yaml.Node]]:
+        """The keys with their values; those of merged maps come last, each map once. `seen` are the maps so far."""
+        seen = set() if seen is None else seen
+        if not isinstance(self.node, yaml.MappingNode) or id(self.node) in seen:
             return
+        seen.add(id(self.node))
         merged: list[yaml.Node] = []
         for key, node in self.node.value:
             if isinstance(key, yaml.ScalarNode) and key.value == MERGE:
                 merged += node.value if isinstance(node, yaml.SequenceNode) else [node]
             elif isinstance(key, yaml.ScalarNode):
                 yield key.value, node
-        for node in merged if deepest else []:
-            yield from YamlValue(self.file, node, self.path)._pairs(deepest - 1)
+        for node in merged:
+            yield from YamlValue(self.file, node, self.path)._pairs(seen)
 
     @property
     def items(self) -> list[YamlValue]:
@@ -141,16 +145,28 @@ class YamlValue:
 
 def read_documents(path: Path) -> list[YamlValue]:
     """The documents of a file that are not empty. Raises ConfigError."""
-    file = str(path)
+    return documents_in(read_raw(path), str(path))
+
+
+def read_raw(path: Path) -> bytes:
+    """The content of a file or a stream. Raises ConfigError, also for one without an end."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
     except OSError:
-        raise input_error(file, "it cannot be read", "name a readable file") from None
+        raise input_error(str(path), "it cannot be read", "name a readable file") from None
     if len(raw) > LARGEST:
-        raise input_error(file, f"the file has {len(raw):,} bytes, and the limit is {LARGEST:,}", SMALLER)
+        raise input_error(str(path), f"the file is too large: in bytes the limit is {LARGEST:,}", SMALLER)
+    return raw
+
+
+def documents_in(raw: bytes, file: str) -> list[YamlValue]:
+    """The documents in the content of a file that are not empty. Raises ConfigError."""
     try:
         text = raw.decode("utf-8-sig")
         found = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+        for node in found:
+            _check_size(file, node)
     except UnicodeDecodeError:
         raise input_error(file, "it is not UTF-8 text", "write YAML in UTF-8") from None
     except RecursionError:
@@ -160,6 +176,24 @@ def read_documents(path: Path) -> list[YamlValue]:
     except (yaml.YAMLError, ValueError) as error:
         raise input_error(file, f"invalid YAML: {str(error).splitlines()[0]}", "write plain text") from None
     return [YamlValue(file, node) for node in found if not YamlValue(file, node).is_null]
+
+
+def _check_size(file: str, document: yaml.Node) -> None:
+    """Raises ConfigError for a document that is too large, or endless, with all aliases filled in."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        """The number of nodes; a node that is its own part has no end."""
+        if id(node) not in sizes:
+            sizes[id(node)] = MOST_VALUES + 1  # while its parts are counted
+            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+            nodes = (each for part in parts for each in (part if isinstance(part, tuple) else (part,)))
+            sizes[id(node)] = min(1 + sum(map(size, nodes)), MOST_VALUES + 1)
+        return sizes[id(node)]
+
+    if size(document) > MOST_VALUES:
+        what = f"with all aliases filled in it has more than {MOST_VALUES:,} keys and values"
+        raise input_error(file, what, SMALLER, int(document.start_mark.line) + 1)
 
 
 def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:

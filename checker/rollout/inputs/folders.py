@@ -16,6 +16,8 @@ Rules of this module:
   the one that it has before or after. Its line, a myid or the name of its file or folder must say it.
 - A dynamic file is read from its path relative to the zoo.cfg, or from the folder of the zoo.cfg. An absolute path is
   looked up in the folder of the zoo.cfg only: the folder is a copy, and this machine may have a file of that name.
+- A myid is read from the folder of the input alone, or from a folder in it. A dataDir that leads elsewhere is passed
+  over: it is a path of the server, and this machine may have a file of that name.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
 from checker.rollout.inputs.pods import PodHosts
+from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid, View
@@ -66,7 +69,7 @@ class Folder:
 
     `path` is the input as the user has named it: a path, or the addresses of a live ensemble. `working` is the way of
     working of the platform, `leader` the server that leads now, and `hosts` the names of the pods,
-    each None if the input does not state it.
+    each None if the input does not state it. `volumes` are the volumes with the data, where the input states them.
     """
 
     path: str
@@ -75,6 +78,7 @@ class Folder:
     working: WayOfWorking | None = None
     leader: Sid | None = None
     hosts: PodHosts | None = None
+    volumes: Mapping[Sid, DataVolume] = field(default_factory=dict)
 
     @property
     def view(self) -> View:
@@ -86,14 +90,19 @@ class Folder:
         """Contents that ZooKeeper accepts and that are probably mistakes, without repetitions."""
         given = self.servers.values()
         accepted = [str(warning) for each in given for warning in each.config.warnings]
-        return tuple(dict.fromkeys([*accepted, *(warning for each in given for warning in _misspelt(each))]))
+        misspelt = (warning for each in given for warning in _misspelt(each))
+        return tuple(dict.fromkeys([*accepted, *misspelt, *lost_with_pods(self.path, self.volumes)]))
 
 
 @dataclass(frozen=True)
 class _ConfigFile:
-    """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member."""
+    """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member.
+
+    `root` is the folder of the input.
+    """
 
     path: Path
+    root: Path
     sid: Sid | None = None
     because: str = ""
     by_myid: bool = False
@@ -157,7 +166,7 @@ def line_of(text: str, sid: Sid) -> int:
 
 def _layout(path: Path) -> list[_ConfigFile]:
     if path.is_file():
-        return [_ConfigFile(path)]
+        return [_ConfigFile(path, path.parent)]
     if not path.is_dir():
         raise _error(path, "the folder does not exist", "name a folder with zoo.cfg files")
     files = sorted(each for each in path.glob("*.cfg") if each.is_file())
@@ -166,26 +175,26 @@ def _layout(path: Path) -> list[_ConfigFile]:
         what = f"there are {_names(files)} and folders with a zoo.cfg ({_names(folders)})"
         raise _error(path, what, "keep one zoo.cfg for all, or a folder or a file for each server")
     if folders:
-        return _identified([_of_folder(folder) for folder in folders])
+        return _identified([_of_folder(folder, path) for folder in folders])
     if len(files) == 1:
-        return [_ConfigFile(files[0])]
+        return [_ConfigFile(files[0], path)]
     if not files:
         raise _error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
-    return _identified([_of_file(file) for file in files])
+    return _identified([_of_file(file, path) for file in files])
 
 
-def _of_file(file: Path) -> _ConfigFile:
+def _of_file(file: Path, root: Path) -> _ConfigFile:
     named = NUMBERED.fullmatch(file.stem)
     if named is None:
         what = "there are several files, and the name of this one does not say for which server it is"
         raise _error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
-    return _ConfigFile(file, int(named[1]), f"the name {file.name}")
+    return _ConfigFile(file, root, int(named[1]), f"the name {file.name}")
 
 
-def _of_folder(folder: Path) -> _ConfigFile:
+def _of_folder(folder: Path, root: Path) -> _ConfigFile:
     file = folder / "zoo.cfg"
     sids: dict[int, str] = {}
-    for myid in _myids(folder, text_of(file) or ""):
+    for myid in _myids(folder, text_of(file) or "", root):
         text = text_of(myid)
         if text is not None:
             sids.setdefault(_myid(myid, text.strip()), str(myid))
@@ -193,12 +202,12 @@ def _of_folder(folder: Path) -> _ConfigFile:
         what = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
         raise _error(folder, what, "write the same number into both files")
     for sid, place in sids.items():
-        return _ConfigFile(file, sid, place, by_myid=True)
+        return _ConfigFile(file, root, sid, place, by_myid=True)
     named = NUMBERED.fullmatch(folder.name)
     if named is None:
         what = "nothing says for which server this folder is"
         raise _error(folder, what, "put its myid next to zoo.cfg, or give the folder the number as its name")
-    return _ConfigFile(file, int(named[1]), f"the name of the folder {folder.name}")
+    return _ConfigFile(file, root, int(named[1]), f"the name of the folder {folder.name}")
 
 
 def _myid(path: Path, text: str) -> Sid:
@@ -207,18 +216,17 @@ def _myid(path: Path, text: str) -> Sid:
     return int(text)
 
 
-def _myids(folder: Path, text: str) -> Iterator[Path]:
-    """The paths of a server's myid in a copy of its files."""
+def _myids(folder: Path, text: str, root: Path) -> Iterator[Path]:
+    """The paths of a server's myid in a copy of its files: none outside of the folder of the input."""
     yield folder / "myid"
     found = re.search(r"^[ \t]*dataDir[ \t]*[=:][ \t]*(\S+)", text, re.MULTILINE)
     if found:
-        directory = Path(found[1])
-        if directory.is_absolute() and directory.is_relative_to(folder.resolve()):
-            yield directory / "myid"
-        elif directory.is_absolute():
-            yield folder / directory.name / "myid"
-        else:
-            yield folder / directory / "myid"
+        given = Path(os.path.normpath(found[1]))
+        top, inside = (Path(os.path.normpath(each.absolute())) for each in (root, folder / given))
+        if inside.is_relative_to(top) or inside.is_relative_to(top.resolve()):
+            yield folder / given / "myid"
+        elif given.is_absolute():
+            yield folder / given.name / "myid"
 
 
 def _identified(found: list[_ConfigFile]) -> list[_ConfigFile]:
@@ -274,11 +282,11 @@ def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
     """The file of a standalone server that no line names, with its id. Raises ConfigError if nothing says it."""
     if found.sid is not None:
         return found
-    for myid in _myids(found.path.parent, text):
+    for myid in _myids(found.path.parent, text, found.root):
         if (number := text_of(myid)) is not None:
-            return _ConfigFile(found.path, _myid(myid, number.strip()), str(myid), by_myid=True)
+            return _ConfigFile(found.path, found.root, _myid(myid, number.strip()), str(myid), by_myid=True)
     if (named := NUMBERED.fullmatch(found.path.stem)) is not None:
-        return _ConfigFile(found.path, int(named[1]), f"the name {found.path.name}")
+        return _ConfigFile(found.path, found.root, int(named[1]), f"the name {found.path.name}")
     what = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
     right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
     raise _error(found.path, what, right)

@@ -1,7 +1,7 @@
 """A state of an ensemble from the text of each server's zoo.cfg, wherever the text comes from.
 
 The same checks apply as for files in a folder. A text that a chart or an image would write has no lines that the user
-could look up, so an error in it has the name of its input only.
+could look up, so an error or a warning in it has the name of its input only.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+import msgspec
+
 from checker.rollout.inputs.folders import Folder, ServerFiles, check_quorum, check_together
 from checker.rollout.inputs.pods import OPEN, PodHosts
+from checker.rollout.inputs.volumes import DataVolume
 from checker.rollout.inputs.working import WayOfWorking
 from spec.config import ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid
@@ -63,6 +66,13 @@ def state_of(
     return Folder(path, servers, sentences, working, leader, hosts)
 
 
+def with_volumes(state: Folder, volumes: Mapping[Sid, DataVolume | None]) -> Folder:
+    """A state with the volumes of its servers, as far as they are stated, and a sentence for each kind."""
+    stated = {sid: volume for sid, volume in volumes.items() if volume is not None}
+    sentences = dict.fromkeys(volume.sentence for volume in stated.values())
+    return replace(state, volumes=stated, taken=(*state.taken, *sentences))
+
+
 def _server_files(given: ServerText) -> ServerFiles:
     def read(name: str) -> str | None:
         return given.beside.get(PurePosixPath(name).name)
@@ -74,6 +84,9 @@ def _server_files(given: ServerText) -> ServerFiles:
         if given.written:
             raise
         raise ConfigError(tuple(Problem(each.file, 0, each.what, each.right) for each in error.problems)) from None
+    if not given.written:
+        placed = tuple(Problem(each.file, 0, each.what, each.right) for each in config.warnings)
+        config = msgspec.structs.replace(config, warnings=placed)
     dynamic = None if config.dynamic_config_file is None else read(config.dynamic_config_file)
     return ServerFiles(given.sid, given.origin, given.text, dynamic, config, given.told)
 
@@ -101,7 +114,7 @@ def with_names_of(state: Folder, other: Folder) -> Folder:
     known = ", ".join(f"{word} is {name}" for word, name in names.items())
     taken = (*state.taken, f"{known}: the hosts of {other.path} have these names")
     filled = state_of(state.path, texts, taken)
-    return replace(filled, working=state.working, leader=state.leader)
+    return replace(filled, working=state.working, leader=state.leader, volumes=state.volumes)
 
 
 def _filled(text: str, names: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ Rules of this module:
 
 - A chart is recognised by keys that only it has. Values with nothing but `replicaCount` are taken as Bitnami's.
 - A default of the chart is used where the file leaves a key out, and `Folder.taken` names the defaults that matter: the
-  number of servers, and the way of working.
+  number of servers, the way of working, and the volume with the data.
 - The release and the namespace are not in a values file; `pods` has words that stand for them.
 
 Sources: bitnami/charts, `bitnami/zookeeper` 13.8.8, `values.yaml`, `templates/statefulset.yaml`, and `_names.tpl` of
@@ -24,10 +24,11 @@ from dataclasses import dataclass
 
 from checker.rollout.inputs.documents import YamlValue
 from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.generated import ServerText, state_of
+from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
 from checker.rollout.inputs.images import ImageConfig, ImageError, image_config
 from checker.rollout.inputs.kubernetes import check_pods, idle, sids_in, variables, way_of_working
 from checker.rollout.inputs.pods import NAMESPACE, RELEASE, PodHosts
+from checker.rollout.inputs.volumes import switched_volume
 from checker.rollout.inputs.working import PodManagement, UpdateStrategy, WayOfWorking
 from spec.quorum import Sid
 
@@ -151,7 +152,9 @@ def read_values(document: YamlValue, path: str) -> Folder:
     taken = [f"{path}: values of the chart {chart.name}, {counted}; {how}"]
     if without := idle([each.sid for each in texts], pods):
         taken.append(without)
-    return state_of(path, texts, taken, working=working, hosts=None if by_file else hosts)
+    state = state_of(path, texts, taken, working=working, hosts=None if by_file else hosts)
+    volume = switched_volume(values, "persistence.enabled")
+    return with_volumes(state, dict.fromkeys(state.servers, volume))
 
 
 def _part(document: YamlValue) -> YamlValue:

@@ -20,11 +20,13 @@ from dataclasses import dataclass
 
 from checker.rollout.inputs.documents import YamlValue, input_error
 from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.generated import ServerText, state_of
+from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
 from checker.rollout.inputs.images import ContainerImage, ImageConfig, ImageError, image_config
 from checker.rollout.inputs.kubernetes import check_pods, idle, sids_in, variables, way_of_working
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
+from checker.rollout.inputs.volumes import DataVolume, mounted_volume
 from checker.rollout.inputs.working import WayOfWorking
+from spec.config import Config
 from spec.quorum import Sid
 
 WORKLOADS = ("StatefulSet", "Deployment", "Pod")
@@ -59,6 +61,10 @@ class _Workload:
         listed = self.container.get("env")
         places = {each.name: each.place for each in variables(listed)}
         return next((places[name] for name in SERVERS if name in places), self.container)
+
+    def volume(self, config: Config) -> DataVolume | None:
+        """The volume with the data of a server. Raises ConfigError."""
+        return mounted_volume(self.pod, self.container, self.value.get("spec.volumeClaimTemplates"), config)
 
 
 def read_manifests(documents: list[YamlValue], path: str) -> Folder:
@@ -240,7 +246,8 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     taken = [f"{workload.name} in {value.file}: {counted}; {how}"]
     if without := idle(listed, pods):
         taken.append(without)
-    return state_of(path, texts, taken, working=_working(value), hosts=open_hosts)
+    state = state_of(path, texts, taken, working=_working(value), hosts=open_hosts)
+    return with_volumes(state, {sid: workload.volume(each.config) for sid, each in state.servers.items()})
 
 
 def _hosts(value: YamlValue) -> PodHosts | None:
@@ -264,12 +271,14 @@ def _own_id(workload: _Workload) -> Sid | None:
 def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], path: str) -> Folder:
     """The state of workloads; each of them is one server."""
     texts: dict[Sid, ServerText] = {}
+    named: dict[Sid, _Workload] = {}
     taken = []
     for each in workloads:
         sid = _own_id(each)
         assert sid is not None
         if sid in texts:
             raise each.container.error(f"{each.name} is server {sid}, and another workload too", "give each its own id")
+        named[sid] = each
         config_map = _mounted(each, maps)
         if config_map is not None:
             _listed(config_map)
@@ -279,4 +288,5 @@ def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], pat
             texts[sid] = ServerText(sid, f"{each.value.file} ({each.name})", config.text, written=False)
             how = f"{config.image.value}: {config.how}"
         taken.append(f"{each.name} for server {sid} (by its variable); {how}")
-    return state_of(path, [texts[sid] for sid in sorted(texts)], taken)
+    state = state_of(path, [texts[sid] for sid in sorted(texts)], taken)
+    return with_volumes(state, {sid: named[sid].volume(each.config) for sid, each in state.servers.items()})

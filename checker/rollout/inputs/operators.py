@@ -17,9 +17,10 @@ from collections.abc import Iterator
 
 from checker.rollout.inputs.documents import YamlValue
 from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.generated import ServerText, state_of
+from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
 from checker.rollout.inputs.kubernetes import variables
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
+from checker.rollout.inputs.volumes import DataVolume, typed_volume
 from checker.rollout.inputs.working import Operator, WayOfWorking
 
 MOST = 255
@@ -82,7 +83,8 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
     sids = _sids(given)
     lines += [f"server.{sid}={hosts.host(sid - 1)}:2888:3888:participant;127.0.0.1:12181" for sid in sids]
     how = f"spec.zookeeper.replicas is {len(sids)}; the id of a pod is its ordinal plus one"
-    return _state(path, f"Kafka {name} (Strimzi) in {resource.file}: {how}", lines, sids, Operator.STRIMZI, hosts)
+    state = _state(path, f"Kafka {name} (Strimzi) in {resource.file}: {how}", lines, sids, Operator.STRIMZI, hosts)
+    return _with_volume(state, typed_volume(zookeeper, "storage.type"))
 
 
 def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
@@ -101,7 +103,8 @@ def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
     lines += [f"server.{sid}={hosts.host(sid - first)}:{address}" for sid in sids]
     counted = "replicas is not in it, and the operator's default is 3" if given is None else f"replicas is {len(sids)}"
     how = f"{counted}; the id of a pod is its ordinal plus {first}"
-    return _state(path, f"ZookeeperCluster {name} in {resource.file}: {how}", lines, sids, Operator.PRAVEGA, hosts)
+    state = _state(path, f"ZookeeperCluster {name} in {resource.file}: {how}", lines, sids, Operator.PRAVEGA, hosts)
+    return _with_volume(state, typed_volume(resource, "spec.storageType", "persistence"))
 
 
 PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
@@ -157,3 +160,7 @@ def _state(path: str, taken: str, lines: list[str], sids: range, operator: Opera
     text = "\n".join(lines) + "\n"
     texts = [ServerText(sid, path, text, written=False) for sid in sids]
     return state_of(path, texts, [taken], working=WayOfWorking(operator=operator), hosts=hosts)
+
+
+def _with_volume(state: Folder, volume: DataVolume | None) -> Folder:
+    return with_volumes(state, dict.fromkeys(state.servers, volume))

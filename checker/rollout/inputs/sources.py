@@ -2,6 +2,7 @@
 
     a folder with zoo.cfg files, or one such file       folders
     a YAML file, or a folder with YAML files            helm, manifests, operators, by its content
+    a pipe, or /dev/stdin                               one file of either kind, by its first line
     HOST:PORT,HOST:PORT,...                             live
 
 A path that exists is never taken as addresses. A folder with zoo.cfg files in it is one of these, whatever else it has.
@@ -9,17 +10,25 @@ A path that exists is never taken as addresses. A folder with zoo.cfg files in i
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from checker.printable import on_a_line
-from checker.rollout.inputs.documents import YamlValue, input_error, read_documents
+from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_documents, read_raw
 from checker.rollout.inputs.folders import Folder, read_folder, read_mixed_folder
+from checker.rollout.inputs.generated import ServerText, state_of
 from checker.rollout.inputs.helm import read_values
+from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import read_manifests
 from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
 
 YAML = (".yaml", ".yml", ".json")
+YAML_LINE = re.compile(rb"---|%|[{\[\xef]|[ \t]*-[ \t]|[^=]*?:(?:\s|$)")
+"""The first line of YAML; a line of a zoo.cfg has a `=` before any colon."""
+STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+"""The folders with the inputs of a process; one of them may be a file without a name."""
+NOTHING = "there is nothing in it"
 RENDERED = "name its values file, or the rendered manifests: helm template ... > rendered.yaml"
 KUSTOMIZED = "give the result: kubectl kustomize DIR > rendered.yaml"
 
@@ -28,6 +37,8 @@ def read_input(text: str) -> Folder:
     """The state that an input describes. Raises ConfigError."""
     path = Path(text)
     if _exists(path):
+        if _is_stream(path):
+            return _of_stream(path)
         return _of_yaml(path) if _is_yaml(path) else read_folder(path)
     return read_live(text) if is_live(text) else read_folder(path)
 
@@ -36,6 +47,8 @@ def read_mixed_input(text: str) -> Folder:
     """The state of an ensemble during a roll-out: its servers may have different members. Raises ConfigError."""
     path = Path(text)
     if _exists(path):
+        if _is_stream(path):
+            return _of_stream(path)
         return _of_yaml(path) if _is_yaml(path) else read_mixed_folder(path)
     return read_live(text, together=False) if is_live(text) else read_mixed_folder(path)
 
@@ -49,6 +62,26 @@ def _exists(path: Path) -> bool:
             return False
         right = "name a folder, a file, or addresses such as zk1:2181,zk2:2181"
         raise input_error(on_a_line(str(path)[:80]), "no file can have this name", right) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether a path is read once, from its beginning to its end: a pipe, a terminal, or an input of this process."""
+    return not path.is_dir() and (path.parent in STREAMS or not path.is_file())
+
+
+def _of_stream(path: Path) -> Folder:
+    """The state in a stream: YAML, or a zoo.cfg for all its members. Raises ConfigError."""
+    raw = read_raw(path)
+    first = next((line for line in raw.split(b"\n") if line.strip() and line.strip()[:1] not in b"#!"), b"")
+    if first and YAML_LINE.match(first):
+        return _of_documents(documents_in(raw, str(path)), path)
+    text = raw.decode("iso-8859-1")  # as a zoo.cfg is read
+    listed = sorted(sids_in(text))
+    if not listed:
+        what = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
+        raise input_error(str(path), what, "give a zoo.cfg with server.N lines, a values file, or manifests")
+    taken = [f"{path} for all its members ({', '.join(map(str, listed))})"]
+    return state_of(str(path), [ServerText(sid, str(path), text) for sid in listed], taken)
 
 
 def _is_yaml(path: Path) -> bool:
@@ -66,9 +99,13 @@ def _of_yaml(path: Path) -> Folder:
     """The state in a YAML file, or in the YAML files of a folder. Raises ConfigError."""
     if path.is_dir() and (path / "Chart.yaml").is_file():
         raise input_error(str(path), "this is the folder of a chart", RENDERED)
-    documents = [each for file in (_files(path) if path.is_dir() else [path]) for each in read_documents(file)]
+    files = _files(path) if path.is_dir() else [path]
+    return _of_documents([each for file in files for each in read_documents(file)], path)
+
+
+def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     if not documents:
-        raise input_error(str(path), "there is nothing in it", "name a file with values or manifests")
+        raise input_error(str(path), NOTHING, "name a file with values or manifests")
     resources = [item for each in documents if _kind(each) for item in _items(each)]
     if resources:
         return _of_resources(resources, str(path))

@@ -2,10 +2,12 @@
 
 Rules of this module:
 
-- The key of an answer is a digest of the whole request, with the text of every file, and of the source of the program.
-  So an answer is found only by the question that it belongs to, and never by another version.
-- An answer that depends on the machine is not kept: one in which a run filled the free memory.
-- A file that cannot be read or written is passed over: the cache makes nothing fail.
+- The key of an answer is a digest of the whole request, with the text of every file, of the source of the program, and
+  of the versions of Python and of the solvers. So an answer is found only by the question that it belongs to, and never
+  by another version. Once the source has changed under a running process, that process reads and keeps nothing.
+- An answer that depends on the machine is not kept: one for which any run filled the free memory, shown or not.
+- A file that cannot be read or written, or that is no answer, is passed over: the cache makes nothing fail.
+- Answers are private: the folder has the mode 0700, a file 0600.
 - The folder is `quorate/answers` in the user's cache ($XDG_CACHE_HOME or ~/.cache), or $QUORATE_ANSWERS; no answer is
   kept if that variable is empty. It holds at most `MOST` answers; the oldest go first.
 """
@@ -16,25 +18,28 @@ import dataclasses
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import checker
-import spec
+import msgspec
+
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.output.data import data
 from checker.rollout.output.github_comment import github_comment
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.story import told_runs
-from checker.rollout.runs import RunEnd
+from checker.source import STARTED, ProgramSource
 from checker.traces.svg import picture
 
 VARIABLE = "QUORATE_ANSWERS"
 MOST = 200
+STATED = ("verdict", "recommendation", "exit_code")
+"""Fields of the data that every answer has."""
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
 
 @dataclass(frozen=True)
@@ -65,37 +70,56 @@ def rendered(plan: Plan) -> RenderedAnswer:
 
 
 class AnswerCache:
-    """The kept answers in a folder; without a folder, none is kept."""
+    """The kept answers in a folder; without a folder, none is kept.
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    `source` is the program that gives the answers. An `owned` folder has nothing else in it, so it is made private.
+    """
+
+    def __init__(self, folder: Path | None, source: ProgramSource = STARTED, *, owned: bool = False) -> None:
+        self._folder, self._source, self._owned = folder, source, owned
 
     @classmethod
-    def of_user(cls) -> AnswerCache:
-        """The cache of the user who runs this process."""
+    def of_user(cls, source: ProgramSource = STARTED) -> AnswerCache:
+        """The cache of the user who runs this process; without a home directory, none is kept."""
         named = os.environ.get(VARIABLE)
         if named is not None:
-            return cls(Path(named) if named else None)
-        return cls(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quorate" / "answers")
+            return cls(Path(named) if named else None, source)
+        try:
+            caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        except RuntimeError:
+            return cls(None, source)
+        return cls(caches / "quorate" / "answers", source, owned=True)
 
     def load(self, request: PlanRequest) -> RenderedAnswer | None:
         """The kept answer to a request, if there is one."""
-        with suppress(OSError, ValueError, TypeError):
-            if self._folder is not None:
-                return RenderedAnswer(**json.loads((self._folder / _name(request)).read_text(encoding="utf-8")))
+        with suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
+            path = self._path(request)
+            if path is not None and stat.S_ISREG(path.stat().st_mode):
+                found = msgspec.json.decode(path.read_bytes(), type=RenderedAnswer)
+                return found if _is_whole(found) else None
         return None
 
     def save(self, plan: Plan, answer: RenderedAnswer) -> None:
         """Keep an answer, unless it depends on the machine."""
-        if self._folder is None or any(result.end is RunEnd.MEMORY for _, result in plan.runs):
+        if plan.depends_on_memory:
             return
-        with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._folder / _name(plan.request)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(json.dumps(dataclasses.asdict(answer)), encoding="utf-8")
-            part.replace(path)
-            self._remove_oldest(self._folder)
+        with suppress(OSError, ValueError, TypeError, RecursionError):
+            path = self._path(plan.request)
+            if path is not None:
+                path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+                if self._owned:
+                    path.parent.chmod(PRIVATE_FOLDER)
+                part = path.with_suffix(f".{os.getpid()}.part")
+                part.unlink(missing_ok=True)
+                with open(part, "x", encoding="utf-8", opener=_private) as file:
+                    json.dump(dataclasses.asdict(answer), file)
+                part.replace(path)
+                self._remove_oldest(path.parent)
+
+    def _path(self, request: PlanRequest) -> Path | None:
+        """The file of an answer; None if none is kept. Raises OSError."""
+        source = None if self._folder is None else self._source.digest()
+        return None if self._folder is None or source is None else self._folder / _name(request, source)
 
     @staticmethod
     def _remove_oldest(folder: Path) -> None:
@@ -104,8 +128,19 @@ class AnswerCache:
             path.unlink(missing_ok=True)
 
 
-def _name(request: PlanRequest) -> str:
-    digest = hashlib.sha256(_source().encode())
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE_FILE)
+
+
+def _is_whole(answer: RenderedAnswer) -> bool:
+    """Whether an answer has the fields that its readers look up, and is the same in every form."""
+    stated = all(name in answer.data for name in STATED)
+    texts = (answer.data["verdict"], answer.data["recommendation"]) if stated else (None,)
+    return all(isinstance(each, str) for each in texts) and answer.data["exit_code"] == answer.exit_code
+
+
+def _name(request: PlanRequest, source: str) -> str:
+    digest = hashlib.sha256(source.encode())
     for part in _list_content(request):
         digest.update(part.encode() + b"\0")
     return f"{digest.hexdigest()}.json"
@@ -129,14 +164,3 @@ def _list_content(value: object) -> Iterator[str]:
             yield from _list_content(each)
     else:
         yield repr(value)
-
-
-@cache
-def _source() -> str:
-    """A digest of the source of the checker and the specification."""
-    digest = hashlib.sha256()
-    for package in (checker, spec):
-        for path in sorted(Path(folder) for folder in package.__path__):
-            for file in sorted(path.rglob("*.py")):
-                digest.update(file.read_bytes())
-    return digest.hexdigest()

@@ -9,10 +9,10 @@ input does not state it. `verdict` is the verdict on `stages` if there are any, 
 always the verdict on the change in one go, and exit_code is 22 where only the stages are safe. After an interruption
 `now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
 stage that leads to the old files; else both are null. A stage has title, verdict, proved, pairs, answers (question,
-faults, verdict, reason, because), orders (leader, steps with action, server, wait; failures), files (name to text) and
-runs (scenario, question, faults, leader, outcome, property, end, sentence, states, depth, seconds of work, bounds). A
-failure is the state if a step fails: step (its number), server, new and old (the servers that run with such a file),
-service (whether they are a quorum), going_on and going_back (verdict, basis, because, steps).
+faults, verdict, reason, because), orders (leader, steps with action, server, wait; failures), files (name to text,
+passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence, states, depth, seconds
+of work, bounds). A failure is the state if a step fails: step (its number), server, new and old (the servers that run
+with such a file), service (whether they are a quorum), going_on and going_back (verdict, basis, because, steps).
 
 `ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
 without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
@@ -34,7 +34,7 @@ from typing import Any
 
 from checker.rollout.answer import Plan, WayAnswer
 from checker.rollout.assessment import QuestionAnswer, StageAssessment
-from checker.rollout.differences import Interruption
+from checker.rollout.differences import Interruption, masked
 from checker.rollout.failures import Failure, failures
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.output.recommendation import recommendation
@@ -165,7 +165,7 @@ def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
             }
             for order in assessment.orders
         ],
-        "files": dict(assessment.stage.new.texts),
+        "files": {name: masked(text) for name, text in assessment.stage.new.texts.items()},
         "runs": [_run(result) for result in assessment.runs],
     }
 
@@ -241,7 +241,7 @@ def write_traces(plan: Plan, folder: Path) -> None:
 
 
 def write_stages(plan: Plan, folder: Path) -> None:
-    """Write the zoo.cfg of every server for every stage, with its dynamic file."""
+    """Write the zoo.cfg of every server for every stage, with its dynamic file; the values of passwords are in it."""
     for number, assessment in enumerate(plan.advised, start=1):
         side = assessment.stage.new
         for sid, name in side.files.items():

@@ -9,12 +9,11 @@ from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.output.recommendation import changes
 from checker.rollout.output.sentences import verdict_of, who_looks
+from checker.rollout.output.waits import wait_command
 from checker.rollout.runs import SafetyVerdict
-from checker.rollout.stages import ConfigState, Stage, one_at_a_time
+from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import START, STOP, ServerStep, quorum_without, unwaited
 from checker.rollout.ways import Way
-from spec.quorum import Sid
-from spec.quorum.addresses import WILDCARDS
 
 
 def steps(plan: Plan) -> list[str]:
@@ -30,6 +29,8 @@ def steps(plan: Plan) -> list[str]:
 
 def _forward(plan: Plan) -> list[str]:
     any_step = any(order.steps for part in plan.advised for order in part.orders)
+    if not any_step and plan.request.disks and plan.outcome is not SafetyVerdict.SAFE:
+        return []  # the section on the disks says what to do
     if not any_step or not any(part.stage.remaining for part in plan.advised):
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
     title = "## The steps" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
@@ -97,7 +98,7 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
         disk = "its disk (`dataDir` and `dataLogDir`)"
         what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
-        return f"**{what}.{service} Wait:\n   `{_wait(new, step.sid)}`"
+        return f"**{what}.{service} Wait:\n   `{wait_command(new, step.sid)}`"
     if plan.request.way is Way.STOP_ALL:
         return f"**{what}."
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
@@ -106,7 +107,7 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
 
 
 def _all_waits(part: StageAssessment) -> list[str]:
-    return [_wait(part.stage.new, sid) for sid in sorted(part.stage.new.members)]
+    return [wait_command(part.stage.new, sid) for sid in sorted(part.stage.new.members)]
 
 
 def _release(plan: Plan) -> str:
@@ -123,15 +124,6 @@ def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) 
             until = "enough servers are started" if plan.request.way is Way.STOP_ALL else "the next server is back"
         return f" **Without it no quorum runs**: no service until {until}."
     return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
-
-
-def _wait(new: ConfigState, sid: Sid) -> str:
-    """A command that ends when a server serves in its new role."""
-    client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
-    host, port = hosts[0] if hosts else "HOST", client.port if client is not None else 2181
-    mode = "observer" if sid in new.view.observers else "(leader|follower)"
-    mode = "standalone" if new.view.standalone else mode
-    return f"until echo srvr | nc {host} {port} | grep -Eq 'Mode: {mode}'; do sleep 1; done"
 
 
 def _with_waits(order: Order, way: Way) -> str:

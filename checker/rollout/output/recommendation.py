@@ -116,7 +116,7 @@ def _with_disks(plan: Plan) -> str:
 def _after_an_interruption(plan: Plan) -> str:
     assert plan.back is not None
     on, back = plan.direct.outcome is SafetyVerdict.SAFE, plan.back.outcome is SafetyVerdict.SAFE
-    if not plan.direct.stage.remaining:
+    if on and not plan.direct.stage.remaining:
         return "There is nothing left to do: every server has its new file"
     if on:
         return "Go on with the roll-out" + (", or go back: both are safe" if back else "; the way back is not safe")

@@ -20,6 +20,7 @@ from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
 PROVED = "proved by z3"
+NOT_MODELLED = (Effect.DISK, Effect.UNKNOWN)
 REASONS = {
     Reason.UNCHANGED: "as without the roll-out: no step changes a configuration as it is modelled",
     Reason.FOUND_WITHOUT_FAULTS: "already without faults",
@@ -84,7 +85,7 @@ def answer_sentence(answer: QuestionAnswer) -> str:
         case Reason.OLD_DISK | Reason.ANY_ADDRESS:
             return f"server {subjects} {REASONS[answer.reason]}"
         case Reason.NOT_MODELLED:
-            return f"the roll-out changes {subjects}, which is not modelled"
+            return f"the roll-out changes, or may change, {subjects}, which is not modelled"
     return REASONS[answer.reason]
 
 
@@ -206,6 +207,7 @@ def in_short(plan: Plan) -> list[str]:
     lines += _addresses(plan)
     lines += _by_operator(plan)
     lines += _of_controller(plan)
+    lines += _by_reconfig(plan)
     lines += _not_modelled(plan)
     lines += _of_direct(plan)
     for number, part in enumerate(plan.stages, start=1):
@@ -252,8 +254,19 @@ def _by_operator(plan: Plan) -> list[str]:
     if working is None or working.operator is None or plan.request.old.view == plan.request.new.view:
         return []
     return [
-        f"- **{working.operator.value} makes this change itself**, by `reconfig` and one server after the other. The "
-        "steps below are restarts with new files: they are judged here, and it does not do them."
+        f"- **{working.operator.value} makes this change itself**, by `reconfig` and one server after the other. Leave "
+        "it to the operator. The steps below are restarts with new files, and it does not do them."
+    ]
+
+
+def _by_reconfig(plan: Plan) -> list[str]:
+    """The advice to use `reconfig`, where restarts do not bring a change of members about."""
+    working = plan.request.new.working
+    if not plan.direct.stage.gossips or (working is not None and working.operator is not None):
+        return []
+    return [
+        "- **Use `reconfig` for this change.** Configurations have versions, and servers send them to each other. A "
+        "server that restarts with other members in its file may take over the members of another version."
     ]
 
 
@@ -274,7 +287,7 @@ def _named(sids: tuple[Sid, ...]) -> str:
 def _not_modelled(plan: Plan) -> list[str]:
     """The keys that change and that the verdict cannot cover."""
     lines = []
-    if keys := plan.direct.stage.unmodelled:
+    if keys := {each.key: None for each in plan.direct.stage.differences if each.effect in NOT_MODELLED}:
         listed = ", ".join(f"`{key}`" for key in keys)
         lines.append(
             f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."
@@ -282,7 +295,7 @@ def _not_modelled(plan: Plan) -> list[str]:
     not_stated = [each.key for each in plan.direct.stage.differences if each.effect is Effect.NOT_STATED]
     if not_stated:
         listed = ", ".join(f"`{key}`" for key in dict.fromkeys(not_stated))
-        lines.append(f"- **Not compared**: {listed}. One input does not state them; they are taken as unchanged.")
+        lines.append(f"- **Not compared**: {listed}. One input does not state them, so they may change: compare them.")
     return lines
 
 

@@ -1,0 +1,115 @@
+"""The volume with the data of a server: whether it survives the pod.
+
+A pod that is restarted is deleted and made again. What lies in an `emptyDir`, or in the container itself, is lost then.
+The server starts with an empty disk under its old id. Rules of this module:
+
+- The directories are `dataDir` and `dataLogDir`. The volume of a directory is the mount with the longest path that
+  contains it. Data in a directory without a mount lies in the container.
+- Claims survive a pod, and so do volumes of a node or of the network. A volume without a source is an `emptyDir`.
+- A default of a chart or an operator is used where a key is missing, and the sentence says so.
+
+Sources: Kubernetes, "Volumes" (`emptyDir`), "Ephemeral Volumes", "StatefulSets" (Stable Storage); `persistence.enabled`
+in the `values.yaml` of the charts; Strimzi, `SingleVolumeStorage`; pravega/zookeeper-operator, `withDefaults`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from checker.rollout.inputs.documents import YamlValue
+from spec.config import Config
+from spec.quorum import Sid
+
+LOST_WITH_THE_POD = frozenset(
+    {"emptyDir", "ephemeral", "csi", "gitRepo", "configMap", "secret", "downwardAPI", "projected"}
+)
+"""The sources of volumes that are made for one pod."""
+NOT_SOURCES = frozenset({"name"})
+
+
+@dataclass(frozen=True)
+class DataVolume:
+    """The volume with the data of a server, and where that is stated. `survives`: a restarted pod finds it again."""
+
+    survives: bool
+    because: str
+
+    @property
+    def sentence(self) -> str:
+        """The volume in words."""
+        what = "the data of a server survives its pod" if self.survives else "the data of a server is lost with its pod"
+        return f"{what} ({self.because})"
+
+
+def lost_with_pods(path: str, volumes: Mapping[Sid, DataVolume]) -> Iterator[str]:
+    """A warning for each volume of an input that is lost with its pod, with the servers that have it."""
+    lost: dict[str, list[Sid]] = {}
+    for sid, volume in sorted(volumes.items()):
+        if not volume.survives:
+            lost.setdefault(volume.sentence, []).append(sid)
+    for sentence, sids in lost.items():
+        named = f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
+        yield f"{path}: {named}: {sentence}; every restart is a start with an empty disk under an old id"
+
+
+def switched_volume(values: YamlValue, key: str) -> DataVolume:
+    """The volume by a switch of a chart (`persistence.enabled`), which is on by default. Raises ConfigError."""
+    given = values.get(key)
+    if given is None:
+        return DataVolume(survives=True, because=f"{key} is true, the default of the chart")
+    return DataVolume(given.yes(), f"{given.path} is {given.text}")
+
+
+def typed_volume(resource: YamlValue, key: str, default: str = "") -> DataVolume | None:
+    """The volume by the type of a storage (`ephemeral`); None if neither the resource nor a default states it."""
+    given = resource.get(key)
+    if given is None:
+        return DataVolume(default != "ephemeral", f"{key} is {default}, the default") if default else None
+    return DataVolume(given.text.casefold() != "ephemeral", f"{given.path} is {given.text}")
+
+
+def mounted_volume(pod: YamlValue, container: YamlValue, claims: YamlValue | None, config: Config) -> DataVolume | None:
+    """The volume of a pod with the data of a server; None if its zoo.cfg names no directory. Raises ConfigError.
+
+    `claims` are the templates of a StatefulSet. Of two volumes it is the one that does not survive.
+    """
+    directories = dict.fromkeys(each for each in (config.data_dir, config.data_log_dir) if each)
+    sources = dict(_sources(pod.get("volumes"), claims))
+    mounts = container.get("volumeMounts")
+    found = [_volume(each, mounts.items if mounts is not None else (), sources) for each in directories]
+    return min(found, key=lambda each: each.survives, default=None)
+
+
+def _sources(volumes: YamlValue | None, claims: YamlValue | None) -> Iterator[tuple[str, str]]:
+    """The names of volumes, each with the kind of its source."""
+    for each in volumes.items if volumes is not None else ():
+        if (name := each.get("name")) is not None:
+            yield name.text, next((key for key in each.keys if key not in NOT_SOURCES), "emptyDir")
+    for each in claims.items if claims is not None else ():
+        if (name := each.get("metadata.name")) is not None:
+            yield name.text, "volumeClaimTemplates"
+
+
+def _volume(directory: str, mounts: Iterable[YamlValue], sources: Mapping[str, str]) -> DataVolume:
+    """The volume with a directory. Raises ConfigError for a mount of an unknown volume."""
+    over = [(place, mount) for mount in mounts if (place := _place(mount)) and _is_in(directory, place)]
+    if not over:
+        return DataVolume(survives=False, because=f"no volume is mounted at {directory}")
+    _, mount = max(over, key=lambda each: len(PurePosixPath(each[0]).parts))
+    name = mount.get("name")
+    if name is None or name.text not in sources:
+        what = f"the volume {'' if name is None else name.text} is mounted at {directory}, and it is not in the input"
+        raise mount.error(what, "add it to volumes or to volumeClaimTemplates")
+    source = sources[name.text]
+    return DataVolume(source not in LOST_WITH_THE_POD, f"{directory} is in the volume {name.text}: {source}")
+
+
+def _place(mount: YamlValue) -> str:
+    path = mount.get("mountPath")
+    return "" if path is None else path.text
+
+
+def _is_in(directory: str, place: str) -> bool:
+    return PurePosixPath(directory).is_relative_to(PurePosixPath(place))

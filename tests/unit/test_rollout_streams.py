@@ -1,0 +1,210 @@
+"""Inputs and outputs of the planner that are no plain files: pipes, empty names, hostile YAML, secrets.
+
+Expected values: a stream gives the state of the same text in a file; errors name the input. YAML 1.1 has aliases and
+merge keys ("Merge Key Language-Independent Type"), and no bound on them. `Properties.load` has continued lines.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from checker.rollout import Engine, PlanRequest, plan, read_folder
+from checker.rollout.differences import masked
+from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.output.data import data, write_scenarios, write_stages
+from checker.rollout.output.markdown import markdown
+from checker.scenario import bundled
+from spec.config import ConfigError
+from spec.config.problems import Findings
+from spec.config.properties import read_properties
+from tests.support.command_line import cli, python_m_checker
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+THREE = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
+VALUES = "replicaCount: 3\nfullnameOverride: zk\nnamespaceOverride: data\n"
+
+
+@contextmanager
+def pipe(text: str) -> Iterator[str]:
+    """The path of a pipe with a text, as `<(command)` gives it."""
+    reader, writer = os.pipe()
+
+    def fill() -> None:
+        with os.fdopen(writer, "w") as file:
+            file.write(text)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    try:
+        yield f"/dev/fd/{reader}"
+    finally:
+        thread.join()
+        os.close(reader)
+
+
+@pytest.mark.parametrize("read", [read_input, read_mixed_input])
+@pytest.mark.parametrize(
+    "text", [THREE, f"# members\n\n{THREE}", VALUES, f"---\n{VALUES}", f"# values\n{VALUES}", '{"replicaCount": 3}']
+)
+def test_a_pipe_is_read_as_one_file(read: object, text: str) -> None:
+    with pipe(text) as path:
+        assert callable(read)
+        state = read(path)
+    assert set(state.servers) == {1, 2, 3} and path in state.taken[0]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "tickTime=2000\n", "a: [\n"])
+def test_a_pipe_without_a_state_is_one_error(text: str) -> None:
+    with pipe(text) as path, pytest.raises(ConfigError) as caught:
+        read_input(path)
+    assert str(caught.value).startswith(path) and "\n" not in str(caught.value)
+
+
+def test_a_file_on_standard_input_is_read_as_one_file(tmp_path: Path) -> None:
+    """`< values.yaml` makes /dev/stdin a plain file without the suffix of YAML."""
+    (tmp_path / "values.yaml").write_text(VALUES)
+    (tmp_path / "named.yaml").write_text(VALUES)
+    with (tmp_path / "values.yaml").open() as stdin:
+        ended = python_m_checker("rollout", "--from", tmp_path / "named.yaml", "--to", "/dev/stdin", stdin=stdin)
+    assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.mark.parametrize("option", ["--from", "--to", "--now"])
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_empty_name_is_no_input(option: str, name: str) -> None:
+    given = {"--from": FOLDERS / "three", "--to": FOLDERS / "four", option: name}
+    ended = cli("rollout", *(word for pair in given.items() for word in pair))
+    assert ended.code == 2 and ended.out == ""
+    assert ended.err.count("\n") == 1 and f"{option}: it names no input; write a folder" in ended.err
+
+
+def test_a_file_that_cannot_be_written_is_an_error_before_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_run(*_: object) -> None:
+        raise AssertionError("a run is made")
+
+    monkeypatch.setattr(Engine, "run", no_run)
+    for output in (tmp_path / "none" / "x.md", tmp_path):
+        ended = cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "four", "--no-cache", "--output", output)
+        assert ended.code == 2 and f"error: {output}: it cannot be written" in ended.err
+    monkeypatch.undo()
+    (tmp_path / "old.md").write_text("old")
+    for name in ("old.md", "new.md"):
+        assert (
+            cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "four", "--output", tmp_path / name).code == 0
+        )
+        assert (tmp_path / name).read_text().startswith("# Add server 4")
+
+
+# YAML.
+
+
+def bomb(depth: int, width: int, merge: str) -> str:
+    """Maps that are each made of many aliases of the one before."""
+    lines = ["a0: &a0 {k: v}"]
+    for number in range(1, depth):
+        aliases = ", ".join([f"*a{number - 1}"] * width)
+        lines.append(f"a{number}: &a{number} {{{merge}: [{aliases}]}}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("merge", ["<<", "list"])
+def test_a_file_that_grows_without_end_by_its_aliases_is_one_error(tmp_path: Path, merge: str) -> None:
+    (tmp_path / "values.yaml").write_text(f"{bomb(12, 60, merge)}replicaCount: 3\n")
+    begun = time.process_time()
+    with pytest.raises(ConfigError, match="with all aliases filled in it has more than 262,144 keys and values"):
+        read_input(str(tmp_path / "values.yaml"))
+    assert time.process_time() - begun < 5
+
+
+def test_an_alias_of_itself_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("replicaCount: 3\nextra: &a [*a]\n")
+    with pytest.raises(ConfigError, match="with all aliases filled in"):
+        read_input(str(tmp_path / "values.yaml"))
+
+
+def test_merges_below_the_bound_are_followed_at_once(tmp_path: Path) -> None:
+    aliases = ", ".join(["*x"] * 20_000)
+    (tmp_path / "values.yaml").write_text(f"x: &x {{replicaCount: 3, fullnameOverride: zk}}\n<<: [{aliases}]\n")
+    begun = time.process_time()
+    assert len(read_input(str(tmp_path / "values.yaml")).servers) == 3
+    assert time.process_time() - begun < 20
+
+
+def test_many_servers_are_judged_in_seconds(tmp_path: Path) -> None:
+    """255 servers took more than 100 seconds; z3 alone speaks of them."""
+    (tmp_path / "values.yaml").write_text(VALUES.replace("3", "255", 1))
+    state = read_input(str(tmp_path / "values.yaml"))
+    begun = time.process_time()
+    assert plan(PlanRequest(state, state), Engine().run).exit_code == 0
+    assert time.process_time() - begun < 30
+
+
+# A dataDir that leads elsewhere.
+
+
+@pytest.mark.parametrize("directory", ["../../secret", "../secret", "/../../{root}/secret", "{top}/../../secret"])
+def test_a_myid_outside_of_the_input_is_not_read(tmp_path: Path, directory: str) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "myid").write_text("a secret text")
+    top = tmp_path / "a" / "before"
+    (top / "one").mkdir(parents=True)
+    text = directory.format(root=tmp_path, top=top)
+    for file in (top / "zoo.cfg", top / "one" / "zoo.cfg"):
+        file.write_text(f"dataDir={text}\n")
+        for given in (file, file.parent):
+            with pytest.raises(ConfigError) as caught:
+                read_folder(given)
+            assert "a secret text" not in str(caught.value) and "standalone" in str(caught.value)
+        file.unlink()
+
+
+def test_a_myid_beside_the_folder_of_its_server_is_read(tmp_path: Path) -> None:
+    for name, sid in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"data-{name}").mkdir()
+        (tmp_path / f"data-{name}" / "myid").write_text(f"{sid}\n")
+        (tmp_path / name / "zoo.cfg").write_text(f"dataDir=../data-{name}\nserver.1=h:1:2\nserver.2=i:1:2\n")
+    assert set(read_folder(tmp_path).servers) == {1, 2}
+
+
+# Secrets.
+
+SECRETS = (
+    "ssl.quorum.keyStore.password=hunter2\nssl.trustStore.password : hunter2\nmySecret hunter2\n"
+    "ssl.keyStore.passwd=hun\\\n  ter2\n#ssl.keyStore.password=hunter2\nsuper\\u0050assword=hunter2\n"
+)
+
+
+def test_the_values_of_passwords_are_hidden_and_the_rest_of_a_text_stays() -> None:
+    text = f"# a comment\n{THREE}{SECRETS}tickTime=2000"
+    found = masked(text)
+    assert "hunter2" not in found and "ter2" not in found
+    assert found.startswith(f"# a comment\n{THREE}") and found.endswith("\ntickTime=2000")
+    keys = [[prop.key for prop in read_properties(each, "", Findings())] for each in (text, found)]
+    assert keys[0] == keys[1]
+    assert masked(THREE) is THREE
+
+
+def test_no_output_has_the_value_of_a_password(tmp_path: Path) -> None:
+    """The files of --stages are for servers, so they have it."""
+    for name in ("three", "five"):
+        (tmp_path / name).mkdir()
+        text = (FOLDERS / name / "zoo.cfg").read_text(encoding="utf-8")
+        (tmp_path / name / "zoo.cfg").write_text(text + SECRETS)
+    made = plan(PlanRequest(read_folder(tmp_path / "three"), read_folder(tmp_path / "five")), Engine().run)
+    write_scenarios(made, tmp_path / "scenarios")
+    write_stages(made, tmp_path / "stages")
+    written = [path.read_text() for path in (tmp_path / "scenarios").rglob("*") if path.is_file()]
+    assert len(written) > 2
+    for text in (str(data(made)), markdown(made), *written):
+        assert "hunter2" not in text
+    assert "hunter2" in (tmp_path / "stages" / "stage-1" / "1" / "zoo.cfg").read_text()

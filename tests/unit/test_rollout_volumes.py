@@ -1,0 +1,131 @@
+"""A server whose volume is lost with its pod restarts with an empty disk, and is judged so.
+
+Which volumes survive a pod is stated in the manual of Kubernetes ("Volumes", "Ephemeral Volumes", "StatefulSets") and
+in the values of the charts. That an empty disk under an old id can lose a write is what `--disk SID=empty` says
+(`tests/unit/test_rollout_disks.py`), and ZooKeeper's Administrator's Guide.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checker.rollout import Engine, PlanRequest, plan
+from checker.rollout.differences import read_now
+from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.inputs.folders import Folder
+from checker.rollout.inputs.sources import read_input
+from checker.rollout.output.recommendation import recommendation
+from checker.rollout.runs import SafetyVerdict
+from spec.config import ConfigError
+
+SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
+EMPTY = dict.fromkeys((1, 2, 3), DiskHazard.EMPTY)
+
+
+def state(folder: Path, text: str, name: str = "state") -> Folder:
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return read_input(str(path))
+
+
+def bitnami(persistence: str) -> str:
+    return f"replicaCount: 3\nfullnameOverride: zk\nnamespaceOverride: data\n{persistence}\n"
+
+
+KEPT, LOST = bitnami("persistence: {enabled: true}"), bitnami("persistence: {enabled: false}")
+SET = (SAMPLES / "config-map.yaml").read_text()
+CLAIM = "  volumeClaimTemplates:\n  - metadata:\n      name: data\n"
+EMPTY_DIR = SET.partition(CLAIM)[0] + "      - {name: data, emptyDir: {}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "survives"),
+    [
+        (KEPT, True),
+        (LOST, False),
+        (bitnami(""), True),
+        ("servers: 3\npersistence: {enabled: false}\n", False),
+        ("env: {ZK_TICK_TIME: 2000}\npersistence: {enabled: false}\n", False),
+        (SET, True),
+        (EMPTY_DIR, False),
+        (EMPTY_DIR.replace("emptyDir: {}", "emptyDir:"), False),
+        (EMPTY_DIR.replace(", emptyDir: {}", ""), False),
+        (EMPTY_DIR.replace("emptyDir: {}", "persistentVolumeClaim: {claimName: own}"), True),
+        (EMPTY_DIR.replace("emptyDir: {}", "ephemeral: {volumeClaimTemplate: {}}"), False),
+        (SET.replace("mountPath: /data}", "mountPath: /elsewhere}"), False),
+        (SET.replace("    dataDir=/data", "    dataDir=/data/zk\n    dataLogDir=/logs"), False),
+        (SET.replace("    dataDir=/data", "    dataDir=/data/zk\n    dataLogDir=/data/logs"), True),
+        ((SAMPLES / "strimzi.yaml").read_text(), True),
+        ((SAMPLES / "strimzi.yaml").read_text().replace("persistent-claim", "ephemeral"), False),
+        ((SAMPLES / "pravega.yaml").read_text(), True),
+        ((SAMPLES / "pravega.yaml").read_text().replace("spec:\n", "spec:\n  storageType: ephemeral\n"), False),
+    ],
+)
+def test_an_input_states_whether_the_data_survives_the_pod(tmp_path: Path, text: str, survives: bool) -> None:
+    found = state(tmp_path, text)
+    assert {sid: volume.survives for sid, volume in found.volumes.items()} == dict.fromkeys((1, 2, 3), survives)
+    warned = [warning for warning in found.warnings if "lost with its pod" in warning]
+    assert len(warned) == (not survives) and any("of a server" in sentence for sentence in found.taken)
+
+
+def test_each_workload_has_a_volume_of_its_own(tmp_path: Path) -> None:
+    text = (SAMPLES / "three-deployments.yaml").read_text()
+    lost = text.replace("persistentVolumeClaim: {claimName: zoo2}", "emptyDir: {}")
+    found = state(tmp_path, lost)
+    assert {sid: volume.survives for sid, volume in found.volumes.items()} == {1: True, 2: False, 3: True}
+    assert PlanRequest(found, found).disks == {2: DiskHazard.EMPTY}
+
+
+def test_a_mount_of_an_unknown_volume_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the volume data is mounted at /data, and it is not in the input"):
+        state(tmp_path, SET.partition(CLAIM)[0])
+
+
+def test_a_folder_states_no_volume(tmp_path: Path) -> None:
+    (tmp_path / "zoo-1.cfg").write_text("dataDir=/data\n")
+    assert not read_input(str(tmp_path)).volumes
+
+
+@pytest.mark.parametrize(("old", "new"), [(KEPT, LOST), (LOST, KEPT), (LOST, LOST), (SET, EMPTY_DIR)])
+def test_servers_that_lose_their_volumes_are_judged_as_servers_with_empty_disks(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    request = PlanRequest(state(tmp_path, old, "old"), state(tmp_path, new, "new"))
+    assert request.disks == EMPTY
+    made = plan(request, Engine().run)
+    assert made.outcome is SafetyVerdict.UNSAFE and made.exit_code == 12
+
+
+def test_servers_that_keep_their_volumes_are_safe_to_restart(tmp_path: Path) -> None:
+    kept = state(tmp_path, KEPT)
+    made = plan(PlanRequest(kept, kept), Engine().run)
+    assert (made.exit_code, made.request.disks) == (0, {})
+
+
+def test_an_interrupted_roll_out_loses_volumes_on_both_ways(tmp_path: Path) -> None:
+    """Server 1 has its new file. To go on 2 and 3 restart, to go back server 1 restarts again."""
+    old, new = state(tmp_path, LOST, "old"), state(tmp_path, f"{LOST}snapCount: 5\ntickTime: 3000\n", "new")
+    now = Folder(new.path, {1: new.servers[1], 2: old.servers[2], 3: old.servers[3]}, ())
+    made = plan(PlanRequest(old, new, now=read_now(now, old, new)), Engine().run)
+    assert made.back is not None
+    assert made.request.disks == dict.fromkeys((2, 3), DiskHazard.EMPTY)
+    assert made.back.disks == {1: DiskHazard.EMPTY}
+    assert (made.outcome, made.back.outcome) == (SafetyVerdict.UNSAFE, SafetyVerdict.UNSAFE)
+
+
+def test_equal_files_do_not_say_that_a_server_was_restarted(tmp_path: Path) -> None:
+    old, new = state(tmp_path, KEPT, "old"), state(tmp_path, LOST, "new")
+    made = plan(PlanRequest(old, new, now=read_now(old, old, new)), Engine().run)
+    assert made.exit_code == 12 and recommendation(made).startswith("Do not go on")
+
+
+def test_only_servers_that_restart_lose_their_volumes(tmp_path: Path) -> None:
+    """A new server starts with an empty disk anyway, and a server without a step is not restarted."""
+    three, four = state(tmp_path, LOST, "three"), state(tmp_path, LOST.replace("Count: 3", "Count: 4"), "four")
+    assert PlanRequest(three, four).disks == EMPTY
+    assert PlanRequest(four, three).disks == EMPTY
+    assert PlanRequest(three, three, order=(2,)).disks == {2: DiskHazard.EMPTY}
+    assert PlanRequest(three, three, down=frozenset({3})).disks == dict.fromkeys((1, 2), DiskHazard.EMPTY)
+    assert PlanRequest(three, three, disks={1: DiskHazard.STALE}).disks == {**EMPTY, 1: DiskHazard.STALE}
