@@ -8,6 +8,7 @@ random probes then miss the TLB less often.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Iterable
 from typing import Any
@@ -22,6 +23,7 @@ RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 RESERVED_BITS = 32  # of slots: 2.5e9 states
 SPILL = 1 << 16
 TAKEN = 1 << 12
+LINE = 64  # bytes in a line of the processor's cache
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +32,7 @@ class Vector:
     """A growing array of numbers, or of rows of `width` numbers; unused room beyond `size` holds zeros."""
 
     def __init__(self, dtype: Any, width: int | None = None) -> None:
-        self._data = np.zeros(64 if width is None else (64, width), dtype)
+        self._data = aligned_zeros((64,) if width is None else (64, width), dtype)
         self.size = 0
 
     @property
@@ -53,7 +55,7 @@ class Vector:
 
     def _reserve(self, needed: int) -> None:
         if needed > len(self._data):
-            larger = np.zeros((max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype)
+            larger = aligned_zeros((max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype)
             larger[: self.size] = self._data[: self.size]
             self._data = larger
 
@@ -66,7 +68,7 @@ class Memo:
 
     def __init__(self) -> None:
         self._bits, self.size = 10, 0
-        self.data = np.zeros(2 << self._bits, np.uint64)
+        self.data = self._empty()
 
     @property
     def shift(self) -> np.uint64:
@@ -78,17 +80,20 @@ class Memo:
         value = int(hash_tables.find_memo(self.data, self.shift, np.uint64(key)))
         return None if value == int(hash_tables.MISSING) else value
 
-    def insert(self, pairs: dict[int, int]) -> None:
-        """Add pairs whose keys are new."""
-        self.size += len(pairs)
+    def insert(self, rows: dict[int, tuple[int, int, int]]) -> None:
+        """Add new keys, each with its value, change of the fingerprint and affected bundles."""
+        self.size += len(rows)
         if 2 * self.size > 1 << self._bits:
             while 2 * self.size > 1 << self._bits:
                 self._bits += 1
-            old, self.data = self.data.reshape(-1, 2), np.zeros(2 << self._bits, np.uint64)
-            used = old[old[:, 0] != 0]
-            hash_tables.insert_memo(self.data, self.shift, used[:, 0].copy(), used[:, 1].copy())
-        keys, values = (np.array(list(part), np.uint64) for part in (pairs.keys(), pairs.values()))
-        hash_tables.insert_memo(self.data, self.shift, keys, values)
+            old, self.data = self.data.reshape(-1, hash_tables.WORDS), self._empty()
+            hash_tables.insert_memo(self.data, self.shift, old[old[:, 0] != 0])
+        if rows:
+            added = [(key, *row) for key, row in rows.items()]
+            hash_tables.insert_memo(self.data, self.shift, np.array(added, np.uint64))
+
+    def _empty(self) -> Array:
+        return aligned_zeros((hash_tables.WORDS << self._bits,), np.uint64)
 
 
 class Visited:
@@ -141,6 +146,15 @@ class Visited:
         self.reserve(len(fingerprints))
         hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
         self.used += len(fingerprints)
+
+
+def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:
+    """An array of zeros that begins with a cache line, so that no record of it needs two."""
+    size = np.dtype(kind).itemsize * math.prod(shape)
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    zeros: Array = room[begin : begin + size].view(kind).reshape(shape)
+    return zeros
 
 
 def reserve(kind: type[np.unsignedinteger[Any]], each: int = 1) -> Array:

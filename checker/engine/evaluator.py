@@ -1,19 +1,19 @@
 """Evaluates properties in states: with the tables for known answers, and with the model for new ones.
 
-Rows are examined as they are built, possibly in a second thread. Rows with an unknown answer wait, and so does every
+Rows are judged as they are built, possibly in a second thread. Rows with an unknown answer wait, and so does every
 finding, until `settle` is called while no kernel runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.frontier import OriginLog, RowBlock
-from checker.engine.kernels import graph_kernels, search_kernels
-from checker.engine.layout import EvaluationMode
+from checker.engine.kernels import build_kernels
 from checker.engine.liveness.graph import Marks
 from checker.engine.model import Finding, ModelError
 from checker.engine.result import Discovery, Evaluations, Exploration
@@ -27,10 +27,10 @@ MISSING = 8192
 class _PendingRows(NamedTuple):
     """Rows of a block that could not be judged yet; `base` is the number of the block's first row."""
 
-    bundles: _Bundles
     block: RowBlock
     rows: Array
     base: int
+    final: bool
 
 
 class Hit(NamedTuple):
@@ -41,44 +41,62 @@ class Hit(NamedTuple):
     state: int
 
 
-class _Bundles:
-    """Bundles of properties for the same states; `verdicts` is room for those of one row."""
+class _Tally:
+    """For each judgement or verdict, the number of times it was reached (u64), and its first state (u64)."""
 
-    def __init__(self, bundles: Array) -> None:
-        self.bundles = bundles
-        self.verdicts = np.zeros(len(bundles), np.uint32)
+    def __init__(self) -> None:
+        self.times, self.first = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
+
+    def make_room(self, numbers: int) -> None:
+        """Add counters for this number of judgements or verdicts."""
+        more = numbers - len(self.times)
+        if more > 0:
+            self.times, self.first = (np.append(c, np.zeros(more + len(c), c.dtype)) for c in (self.times, self.first))
 
 
 class Evaluator:
-    """The counts of evaluations, and the first finding of every property; for liveness, each state's verdict."""
+    """The counts of evaluations, and the first finding of every property; for liveness, each state's judgement."""
 
     def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
         self._tables, self._result, self._marks = tables, result, marks
-        self._every_state, self._final, self._liveness = (_Bundles(tables.bundles(how)) for how in EvaluationMode)
-        # For each verdict: the number of times it was reached, and its first row in the block in which it was first
-        # reached.
-        self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
+        self._judged, self._final = _Tally(), _Tally()
+        self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
         self._found: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         self._waiting: list[_PendingRows] = []
         self._hits: list[Hit] = []
         self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
-    def examine(self, block: RowBlock, begin: int, end: int, base: int) -> None:
-        """Evaluate the properties of all states in the rows begin to end of a block."""
-        for bundles in (self._every_state, self._liveness):
-            if bundles.bundles.size:
-                self._examine(_PendingRows(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
+    @contextmanager
+    def judging(self, block: RowBlock, begin: int, base: int) -> Iterator[tuple[Any, ...]]:
+        """Gives a kernel its arguments to judge the rows of a block from `begin`; `base` is the state of its row 0."""
+        verdicts = self._tables.verdicts
+        self._judged.make_room(verdicts.judgements.size)
+        self._counters[:] = 0
+        aside, unseen = np.empty(len(block.rows), np.uint32), self._judged.times == 0
+        yield (
+            verdicts.judged, verdicts.judgements.view, self._judged.times, self._judged.first,
+            self._tables.cells.view, *self._tables.readers(), aside, self._missing, self._counters,
+        )  # fmt: skip
+        if put_aside := int(self._counters[2]):
+            self._waiting.append(_PendingRows(block, aside[:put_aside].copy(), base, final=False))
+        reached = np.flatnonzero(unseen & (self._judged.times > 0))
+        self._note({int(self._judged.first[n]): verdicts.found(n) for n in reached.tolist()}, block, base)
+        self._mark(block, begin, base)
+
+    def judge(self, block: RowBlock, begin: int, end: int, base: int) -> None:
+        """Judge the rows begin to end of a block, without regard to a parent."""
+        self._judge(_PendingRows(block, np.arange(begin, end, dtype=np.uint32), base, final=False))
 
     def examine_final(self, block: RowBlock, rows: Array, base: int) -> None:
         """Evaluate the FINAL properties in rows of states without a successor."""
-        if self._final.bundles.size and rows.size:
-            self._examine(_PendingRows(self._final, block, rows, base))
+        if self._verdicts.size and rows.size:
+            self._judge(_PendingRows(block, rows, base, final=True))
 
     def settle(self, history: OriginLog) -> None:
         """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings."""
         while self._waiting:
-            self._examine(self._waiting[0], fill=True)
+            self._judge(self._waiting[0], fill=True)
             del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
         while self._hits:
             self._record(self._hits[0], history)
@@ -87,7 +105,9 @@ class Evaluator:
     def report(self) -> None:
         """Update the evaluation counts of the result."""
         counts = [Evaluations() for _ in self._result.model.properties]
-        for verdict, times in zip(self._tables.verdicts, self._tally.tolist(), strict=False):
+        verdicts = self._tables.verdicts
+        totals = verdicts.totals(self._judged.times, self._final.times)
+        for verdict, times in zip(verdicts.verdicts, totals.tolist(), strict=True):
             for position in verdict.bundle.properties:
                 counts[position].states += times
             for position in verdict.premises:
@@ -97,56 +117,62 @@ class Evaluator:
         }
 
     @property
-    def tally(self) -> Array:
-        """The number of times that each verdict was reached."""
-        return self._tally
+    def tallies(self) -> tuple[Array, Array]:
+        """The number of times that each judgement was reached, and each verdict in final states."""
+        return self._judged.times, self._final.times
 
-    def resume(self, tally: Array, recorded: Iterable[Hit], history: OriginLog) -> None:
+    def resume(self, tallies: tuple[Array, Array], recorded: Iterable[Hit], history: OriginLog) -> None:
         """Continue with the counts of another evaluator; the paths of its findings are rebuilt."""
-        self._tally, self._first = tally, np.zeros(len(tally), np.uint32)
+        for tally, times in zip((self._judged, self._final), tallies, strict=True):
+            tally.times, tally.first = times, np.zeros(len(times), np.uint64)
         for hit in recorded:
             self._found.add(hit.position)
             self._record(hit, history)
 
-    def _examine(self, what: _PendingRows, *, fill: bool = False) -> None:
-        tables = self._tables
-        self._make_room()
-        self._counters[:] = 0
-        aside = np.empty(what.rows.size, np.uint32)
-        rows = (what.block.rows, what.rows, what.bundles.bundles, tables.verdict_of.view, what.bundles.verdicts)
-        rest = (*tables.readers(), aside, self._missing, self._counters)
-        if what.bundles is self._liveness and self._marks is not None:
-            marks = self._marks.room(what.base + len(what.block.rows))
-            graph_kernels.mark(*rows, self._tally, marks, what.base, *rest)
+    def _judge(self, what: _PendingRows, *, fill: bool = False) -> None:
+        """Judge rows without regard to their parents, or evaluate final states."""
+        if what.final:
+            self._evaluate(what)
         else:
-            unseen = self._tally == 0
-            search_kernels.examine(*rows, self._tally, self._first, *rest)
-            self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
-        missing, put_aside = int(self._counters[0]), int(self._counters[2])
-        if put_aside:
+            with self.judging(what.block, 0, what.base) as judging:
+                build_kernels.judge_rows(what.block.rows, what.rows, what.block.judgements, what.base, *judging)
+        if fill and (missing := int(self._counters[0])):
+            self._tables.fill(self._missing[:missing])
+
+    def _evaluate(self, what: _PendingRows) -> None:
+        """Evaluate the FINAL properties in rows."""
+        verdicts = self._tables.verdicts
+        self._final.make_room(len(verdicts.verdicts))
+        self._counters[:] = 0
+        aside, unseen = np.empty(what.rows.size, np.uint32), self._final.times == 0
+        build_kernels.evaluate_rows(
+            what.block.rows, what.rows, what.base, verdicts.final, self._verdicts, self._final.times, self._final.first,
+            self._tables.cells.view, *self._tables.readers(), aside, self._missing, self._counters,
+        )  # fmt: skip
+        if put_aside := int(self._counters[2]):
             self._waiting.append(what._replace(rows=aside[:put_aside].copy()))
-        if fill and missing:
-            tables.fill(self._missing[:missing])
+        found: dict[int, list[int]] = {}
+        for number in np.flatnonzero(unseen & (self._final.times > 0)).tolist():
+            found.setdefault(int(self._final.first[number]), []).extend(verdicts.verdicts[number].found)
+        self._note(found, what.block, what.base)
 
-    def _note(self, verdicts: Array, what: _PendingRows) -> None:
-        """Note the findings of verdicts that were reached for the first time, each property's first."""
+    def _note(self, found: dict[int, list[int]], block: RowBlock, base: int) -> None:
+        """Note the first state with a finding of each property; `found` has the findings of states in a block."""
         hits: dict[int, int] = {}
-        for number in sorted(verdicts, key=self._first.__getitem__):
-            for position in self._tables.verdicts[number].found:
+        for state in sorted(found):
+            for position in found[state]:
                 if position not in self._found:
-                    hits.setdefault(position, int(self._first[number]))
-        for position, row in sorted(hits.items()):
+                    hits.setdefault(position, state)
+        for position, state in sorted(hits.items()):
             self._found.add(position)
-            cells = tuple(int(cell) for cell in what.block.rows[row, : len(self._tables.model.columns)])
-            self._hits.append(Hit(position, cells, what.base + row))
+            cells = tuple(int(cell) for cell in block.rows[state - base, : len(self._tables.model.columns)])
+            self._hits.append(Hit(position, cells, state))
 
-    def _make_room(self) -> None:
-        """Add counters for all verdicts."""
-        more = len(self._tables.verdicts) - len(self._tally)
-        if more > 0:
-            self._tally, self._first = (
-                np.concatenate([c, np.zeros(more + len(c), c.dtype)]) for c in (self._tally, self._first)
-            )
+    def _mark(self, block: RowBlock, begin: int, base: int) -> None:
+        """Store the judgements of a block's states from row `begin` for liveness."""
+        if self._marks is not None:
+            marks = self._marks.room(base + len(block.rows))
+            marks[base + begin : base + block.size] = block.judgements[begin : block.size]
 
     def _record(self, hit: Hit, history: OriginLog) -> None:
         """Rebuild the path to a finding, and check that both engines reach the same row and the property finds

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.frontier import RowBlock, padded
-from checker.engine.kernels import graph_kernels, hash_tables, search_kernels
+from checker.engine.kernels import build_kernels, graph_kernels, hash_tables, search_kernels
 from checker.engine.model import ModelError
 from checker.engine.search_state import SearchState
 
@@ -63,8 +63,6 @@ class Pipeline:
         self._stacks = [np.zeros(2 * search_kernels.STACK, np.uint64) for _ in range(2)]
         self._fresh = np.zeros(BATCH + 1, np.uint32)
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        # `build` carries out moves again, so no entry can be missing; the kernel still needs arrays for missing keys.
-        self._nothing_missing = np.zeros(1, np.uint64), np.zeros(1, np.int64)
 
     def begin(self) -> None:
         """Add the initial state."""
@@ -72,11 +70,11 @@ class Pipeline:
         block = pool.take()
         cells = tables.row(self._state.result.model.initial())
         block.rows[0, : len(cells)], block.size = cells, 1
-        block.fingerprints[0] = np.bitwise_xor.reduce(tables.zobrist.view[cells])
+        block.fingerprints[0] = tables.fingerprints(np.array([cells]))[0]
         visited.add(block.fingerprints[0])
         self.following = [block]
         history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
-        evaluator.examine(block, 0, 1, 0)
+        evaluator.judge(block, 0, 1, 0)
         evaluator.settle(history)
 
     def expand(self, block: RowBlock, base: int) -> None:
@@ -117,9 +115,9 @@ class Pipeline:
             before = position
             position = search_kernels.expand(
                 block.rows, self._width, block.fingerprints, todo, position,
-                tables.listed.view, tables.masks.view, tables.masked, tables.joint,
-                self._lists_of, tables.projection_class.view, self._joint_key, self._cached_keys, self._cached_lists,
-                self._row, self._stacks[0], *self._program(),
+                tables.cells.view, tables.masks.view, tables.masked, tables.joint,
+                self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
+                self._row, self._stacks[0], tables.entries.view, *tables.readers(),
                 batch.found, batch.origins, self._state.counts.fired, dead, aside, self._missing, counters,
             )  # fmt: skip
             missing, batch.size, put_aside, deadlocked, error = (int(c) for c in counters)
@@ -133,11 +131,6 @@ class Pipeline:
                 tables.fill(self._missing[:missing])
             self._check()
         return np.concatenate(again)
-
-    def _program(self) -> tuple[Any, ...]:
-        """The arrays of the tables with the effects of moves, in the order of the parameters of the kernels."""
-        tables = self._state.tables
-        return (tables.entries.view, tables.zobrist.view, *tables.readers())
 
     # -- a batch ---------------------------------------------------------------------------------------------
 
@@ -153,7 +146,7 @@ class Pipeline:
 
     def _process(self, block: RowBlock, batch: Batch, dead: Array, base: int) -> None:
         """Run passes two and three for the successors of a block, and evaluate the properties in the new states."""
-        result, _, pool, history, _, evaluator, _, _ = self._state
+        result, tables, pool, history, _, evaluator, _, _ = self._state
         result.transitions += batch.size
         result.deadlocks += dead.size
         evaluator.examine_final(block, dead, base)
@@ -165,14 +158,15 @@ class Pipeline:
                 self.following.append(pool.take())
             into = self.following[-1]
             begin, count = into.size, min(fresh - done, len(into.rows) - into.size)
-            search_kernels.build(
-                block.rows, self._fresh, done, done + count, batch.found, batch.origins, base,
-                into.rows, into.fingerprints, begin, parents, ordinals,
-                self._stacks[1], *self._program(), *self._nothing_missing,
-            )  # fmt: skip
-            into.size, new = begin + count, slice(done, done + count)
+            into.size, first = begin + count, history.size - begin
+            with evaluator.judging(into, begin, first) as judging:
+                build_kernels.build(
+                    block.rows, self._fresh, done, done + count, batch.found, batch.origins, base,
+                    block.judgements, into.rows, into.fingerprints, into.judgements, begin, history.size,
+                    parents, ordinals, self._stacks[1], tables.entries.view, *judging,
+                )  # fmt: skip
+            new = slice(done, done + count)
             history.append(parents[new], ordinals[new], into.fingerprints[begin : into.size])
-            evaluator.examine(into, begin, into.size, history.size - into.size)
             done += count
 
     def _probe(self, block: RowBlock, batch: Batch, base: int) -> int:

@@ -52,7 +52,7 @@ Array = np.ndarray[Any, Any]
 
 
 class MoveCounts:
-    """Two counters (u64) for each move number, as the kernels expect them, with room for further moves.
+    """Two counters (u64) for each label, as the kernels expect them, with room for further labels.
 
     The arrays are replaced when they are too small. No kernel may count during that time.
     """
@@ -63,20 +63,19 @@ class MoveCounts:
 
     @property
     def too_few(self) -> bool:
-        """Whether there are moves without a counter."""
-        return self._tables.label_of.size > len(self.fired)
+        """Whether there are labels without a counter."""
+        return len(self._tables.labels) > len(self.fired)
 
     def make_room(self) -> None:
-        """Add counters for all moves."""
-        more = np.zeros(2 * self._tables.label_of.size - len(self.fired), np.uint64)
+        """Add counters for all labels."""
+        more = np.zeros(2 * len(self._tables.labels) - len(self.fired), np.uint64)
         self.fired, self.reached = (np.concatenate([c, more]) for c in (self.fired, self.reached))
 
     def coverage(self) -> dict[str, Coverage]:
         """The totals by action."""
-        labels, named = self._tables.label_of.view, self._tables.labels
-        fired, reached = (np.bincount(labels, c[: labels.size], len(named)) for c in (self.fired, self.reached))
-        coverage = {label.action: Coverage() for label in named[1:]}
-        for number, label in enumerate(named[1:], 1):
-            coverage[label.action].fired += int(fired[number])
-            coverage[label.action].new += int(reached[number])
+        coverage = {label.action: Coverage() for label in self._tables.labels[1:]}
+        for label, fired, reached in zip(self._tables.labels, self.fired.tolist(), self.reached.tolist(), strict=False):
+            if label.action in coverage:
+                coverage[label.action].fired += fired
+                coverage[label.action].new += reached
         return coverage

@@ -60,7 +60,8 @@ class SavedSearch(Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Seconds
     python_seconds: Seconds
     found: list[SavedHit]
-    moves: Count
+    labels: Count
+    judgements: Count
     verdicts: Count
 
 

@@ -134,8 +134,9 @@ class SearchCheckpoint:
             seconds=result.seconds,
             python_seconds=result.python_seconds,
             found=[SavedHit(*hit) for hit in evaluator.recorded],
-            moves=len(self._state.counts.fired),
-            verdicts=len(evaluator.tally),
+            labels=len(self._state.counts.fired),
+            judgements=len(evaluator.tallies[0]),
+            verdicts=len(evaluator.tallies[1]),
         )
 
     def _growing(self) -> dict[str, Source]:
@@ -149,14 +150,14 @@ class SearchCheckpoint:
             for name, numbers in graph.files.items():
                 growing[name] = numbers.since_byte
             marks = graph.marks.room(history.size)
-            each = marks.shape[1] * marks.itemsize
-            growing["marks"] = lambda size: [marks[size // each : history.size]]
+            growing["marks"] = lambda size: [marks[size // marks.itemsize : history.size]]
         return growing
 
     def _current(self, blocks: list[RowBlock]) -> Iterator[Array]:
         columns = len(self._state.result.model.columns)
-        yield from (block.rows[: block.size, :columns] for block in blocks)
-        yield from (self._state.counts.fired, self._state.counts.reached, self._state.evaluator.tally)
+        for block in blocks:
+            yield from (block.rows[: block.size, :columns], block.judgements[: block.size])
+        yield from (self._state.counts.fired, self._state.counts.reached, *self._state.evaluator.tallies)
 
     # -- resuming --------------------------------------------------------------------------------------------
 
@@ -181,12 +182,13 @@ class SearchCheckpoint:
         model, history, graph = self._state.result.model, self._state.history, self._state.graph
         sizes = {"states": saved.states * history.record.itemsize, "questions": self._store.size("questions") // 8 * 8}
         if graph is not None:
-            sizes["marks"] = saved.states * graph.marks.room(0).shape[1] * 2
+            sizes["marks"] = saved.states * graph.marks.room(0).itemsize
             for name, numbers in graph.files.items():
                 each = np.dtype(numbers.kind).itemsize
                 sizes[name] = self._store.size(name) // each * each
         columns = len(model.columns)
-        self._store.sized(sizes, (saved.left + saved.next) * columns * 4 + (2 * saved.moves + saved.verdicts) * 8)
+        counters = 2 * saved.labels + saved.judgements + saved.verdicts
+        self._store.sized(sizes, (saved.left + saved.next) * (columns + 1) * 4 + counters * 8)
         for hit in saved.found:
             inside = hit.position < len(model.properties) and hit.state < saved.states
             if not inside or len(hit.cells) != columns:
@@ -235,9 +237,9 @@ class SearchCheckpoint:
         labels = files["targets"].size if graph.has_labels else 0
         if total != files["targets"].size or files["degrees"].size > states or files["labels"].size != labels:
             raise CheckpointError(f"{self._folder}: the numbers of moves contradict each other; {AGAIN}")
-        marks, begin = graph.marks.room(states).reshape(-1), 0
-        for part in self._store.grown("marks", np.uint16):
-            self._bounded("marks", part, len(tables.verdicts))
+        marks, begin = graph.marks.room(states), 0
+        for part in self._store.grown("marks", np.uint32):
+            self._bounded("marks", part, tables.verdicts.judgements.size)
             marks[begin : begin + part.size] = part
             begin += part.size
 
@@ -251,17 +253,16 @@ class SearchCheckpoint:
         result.seconds_before = saved.seconds
         with self._store.now() as file:
             level, following = (self._blocks(file, rows) for rows in (saved.left, saved.next))
-            counts.fired, counts.reached = (np.fromfile(file, np.uint64, saved.moves) for _ in range(2))
-            tally = np.fromfile(file, np.uint64, saved.verdicts)
+            counts.fired, counts.reached = (np.fromfile(file, np.uint64, saved.labels) for _ in range(2))
+            tallies = np.fromfile(file, np.uint64, saved.judgements), np.fromfile(file, np.uint64, saved.verdicts)
         self._check_frontier([*level, *following])
-        known = self._state.tables
-        if len(tally) < len(known.verdicts) or len(counts.fired) < known.label_of.size:
-            raise CheckpointError(f"{self._folder}: counts of moves or verdicts are missing; {AGAIN}")
+        if len(counts.fired) < len(self._state.tables.labels):
+            raise CheckpointError(f"{self._folder}: counts of moves are missing; {AGAIN}")
         cells = {cell for each in saved.found for cell in each.cells}
-        if cells and max(cells) >= known.bases.size:
+        if cells and max(cells) >= self._state.tables.bases.size:
             raise CheckpointError(f"{self._folder}: a finding names a value that is not there; {AGAIN}")
         try:
-            evaluator.resume(tally, [Hit(each.position, each.cells, each.state) for each in saved.found], history)
+            evaluator.resume(tallies, [Hit(each.position, each.cells, each.state) for each in saved.found], history)
         except ModelError as error:
             raise CheckpointError(f"{self._folder}: a finding is not that of the model ({error}); {AGAIN}") from None
         if level and saved.left == result.levels[-1]:
@@ -280,7 +281,9 @@ class SearchCheckpoint:
             if cells.size and int(cells.max()) >= self._state.tables.bases.size:
                 raise CheckpointError(f"{self._folder}: a row names a value that nothing has; {AGAIN}")
             block.rows[: block.size, :columns] = cells
-            block.fingerprints[: block.size] = np.bitwise_xor.reduce(self._state.tables.zobrist.view[cells], axis=1)
+            block.judgements[: block.size] = judgements = np.fromfile(file, np.uint32, block.size)
+            self._bounded(self._store.now_name, judgements, self._state.tables.verdicts.judgements.size)
+            block.fingerprints[: block.size] = self._state.tables.fingerprints(cells)
             blocks.append(block)
             rows -= block.size
         return blocks
@@ -337,8 +340,7 @@ class ReplayableTables(Tables):
         The values of a node are not hashed: they follow from the memo and the questions.
         """
         digest = hashlib.sha256()
-        arrays = (self.zobrist, self.bases, self.listed, self.entries, self.classes, self.label_of, self.verdict_of)
-        for vector in (*arrays, self.masks, self.projection_class):
+        for vector in (self.cells, self.bases, self.entries, self.classes, self.masks, self.verdicts.judgements):
             digest.update(np.ascontiguousarray(vector.view).data)
         digest.update(self.memo.data.data)
         for place, named in enumerate(self._named):
@@ -353,4 +355,4 @@ class ReplayableTables(Tables):
     @property
     def _named(self) -> tuple[list[Any], ...]:
         """The objects behind the numbers; all these lists only grow."""
-        return self._ids, self._operands, self.labels, self.verdicts
+        return self._ids, self._operands, self.labels, self.verdicts.verdicts

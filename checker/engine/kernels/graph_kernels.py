@@ -18,7 +18,7 @@ import numpy as np
 
 from checker.engine.kernels.hash_tables import AHEAD, BITS32, ONE, ZERO, find_slot
 from checker.engine.kernels.jit import kernel, prefetch
-from checker.engine.kernels.search_kernels import SOURCE_BITS, evaluate_bundles
+from checker.engine.kernels.search_kernels import SOURCE_BITS
 
 Array = Any
 
@@ -59,7 +59,7 @@ def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_num
             numbers[slot] = U32(U64(known) + count)
             fresh[count] = i
             count += ONE
-            reached[entries[origins[i] >> BITS32] >> BITS32] += 1
+            reached[entries[origins[i] >> BITS32] >> BITS32] += ONE
         recent[near] = fingerprint
         recent_numbers[near] = numbers[slot]
         targets[i] = numbers[slot]
@@ -67,7 +67,7 @@ def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_num
 
 
 @kernel
-def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources: Array, labels: Array) -> Any:
+def describe(origins: Array, size: Any, entries: Array, sources: Array, labels: Array) -> Any:
     """Write the source rows of a block's moves, and their labels; return whether the rows are in order."""
     last, ordered = ZERO, True
     for i in range(size):
@@ -76,24 +76,8 @@ def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources
         last = source
         sources[i] = source
         if labels.size:
-            labels[i] = label_of[entries[origins[i] >> BITS32] >> BITS32]
+            labels[i] = entries[origins[i] >> BITS32] >> BITS32
     return ordered
-
-
-@kernel
-def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, marks: Array,
-         base: Any, groups: Array, reads: Array, classes: Array, bases: Array,
-         memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """`search_kernels.examine` for liveness; marks[number of the state, bundle] gets the verdict of each bundle."""
-    for index in todo:
-        if not evaluate_bundles(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
-                      memo, shift, missing, counters):  # fmt: skip
-            aside[counters[2]] = index
-            counters[2] += 1
-            continue
-        for b in range(bundles.shape[0]):
-            marks[U64(base) + U64(index), b] = verdicts[b]
-            tally[verdicts[b]] += ONE
 
 
 # -- judging -------------------------------------------------------------------------------------------------
