@@ -22,15 +22,19 @@ from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
 MISSING = 8192
+ALL = np.uint64((1 << 64) - 1)  # bundles
 
 
 class _PendingRows(NamedTuple):
-    """Rows of a block that could not be judged yet; `base` is the number of the block's first row."""
+    """Rows of a block that could not be judged yet; `base` is the number of the block's first row.
+
+    `affected` has the bundles to evaluate for each row (u64); None for final states.
+    """
 
     block: RowBlock
     rows: Array
     base: int
-    final: bool
+    affected: Array | None
 
 
 class Hit(NamedTuple):
@@ -73,25 +77,27 @@ class Evaluator:
         verdicts = self._tables.verdicts
         self._judged.make_room(verdicts.judgements.size)
         self._counters[:] = 0
-        aside, unseen = np.empty(len(block.rows), np.uint32), self._judged.times == 0
+        aside, affecting = np.empty(len(block.rows), np.uint32), np.empty(len(block.rows), np.uint64)
+        unseen = self._judged.times == 0
         yield (
             verdicts.judged, verdicts.judgements.view, self._judged.times, self._judged.first,
-            self._tables.cells.view, *self._tables.readers(), aside, self._missing, self._counters,
+            self._tables.cells.view, *self._tables.readers(), aside, affecting, self._missing, self._counters,
         )  # fmt: skip
         if put_aside := int(self._counters[2]):
-            self._waiting.append(_PendingRows(block, aside[:put_aside].copy(), base, final=False))
+            self._waiting.append(_PendingRows(block, aside[:put_aside].copy(), base, affecting[:put_aside].copy()))
         reached = np.flatnonzero(unseen & (self._judged.times > 0))
         self._note({int(self._judged.first[n]): verdicts.found(n) for n in reached.tolist()}, block, base)
         self._mark(block, begin, base)
 
-    def judge(self, block: RowBlock, begin: int, end: int, base: int) -> None:
-        """Judge the rows begin to end of a block, without regard to a parent."""
-        self._judge(_PendingRows(block, np.arange(begin, end, dtype=np.uint32), base, final=False))
+    def judge_first(self, block: RowBlock) -> None:
+        """Judge the initial state, the first row of a block."""
+        block.judgements[0] = 0
+        self._judge(_PendingRows(block, np.zeros(1, np.uint32), 0, np.full(1, ALL, np.uint64)))
 
     def examine_final(self, block: RowBlock, rows: Array, base: int) -> None:
         """Evaluate the FINAL properties in rows of states without a successor."""
         if self._verdicts.size and rows.size:
-            self._judge(_PendingRows(block, rows, base, final=True))
+            self._judge(_PendingRows(block, rows, base, None))
 
     def settle(self, history: OriginLog) -> None:
         """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings."""
@@ -130,12 +136,13 @@ class Evaluator:
             self._record(hit, history)
 
     def _judge(self, what: _PendingRows, *, fill: bool = False) -> None:
-        """Judge rows without regard to their parents, or evaluate final states."""
-        if what.final:
+        """Judge rows again, or evaluate final states."""
+        if what.affected is None:
             self._evaluate(what)
         else:
-            with self.judging(what.block, 0, what.base) as judging:
-                build_kernels.judge_rows(what.block.rows, what.rows, what.block.judgements, what.base, *judging)
+            block, rows, base, affected = what
+            with self.judging(block, 0, base) as judging:
+                build_kernels.judge_rows(block.rows, rows, affected, block.judgements, base, *judging)
         if fill and (missing := int(self._counters[0])):
             self._tables.fill(self._missing[:missing])
 

@@ -74,7 +74,7 @@ class Pipeline:
         visited.add(block.fingerprints[0])
         self.following = [block]
         history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
-        evaluator.judge(block, 0, 1, 0)
+        evaluator.judge_first(block)
         evaluator.settle(history)
 
     def expand(self, block: RowBlock, base: int) -> None:

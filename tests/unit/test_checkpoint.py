@@ -227,8 +227,8 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
         patched.setattr(Path, "read_bytes", lambda path: b"changed")
         with pytest.raises(CheckpointError, match="another version of the engine"):
             taken_up(ELECTION, tmp_path, source={"text": "one"})
-    monkeypatch.setattr(storing, "FORMAT", 2)
-    assert "not in format 2" in refused(ELECTION, tmp_path, source={"text": "one"})
+    monkeypatch.setattr(storing, "FORMAT", 3)
+    assert "not in format 3" in refused(ELECTION, tmp_path, source={"text": "one"})
 
 
 @pytest.mark.parametrize(("kind", "other"), list(pairwise([*Kind, Kind.ALWAYS])))

@@ -83,7 +83,7 @@ def test_a_model_without_liveness_keeps_no_graph():
 def test_kernels_of_graphs_count_no_references():
     """See test_engine; `seek` contains a loop."""
     search.explore(graph([(0, "round", 1), (1, "round", 0), (1, "out", 2)], eventually(2), recoverable(9)))
-    names = ("number", "describe", "mark", "components", "find_closed", "find_fair", "flood", "seek")
+    names = ("number", "describe", "components", "find_closed", "find_fair", "flood", "seek")
     for kernel in (getattr(graph_kernels, name) for name in names):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])

@@ -28,7 +28,6 @@ from checker.engine.kernels.search_kernels import (
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
 U64, U32 = np.uint64, np.uint32
-ALL = U64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
@@ -90,10 +89,11 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
           parents: Array, steps: Array, stack: Array, entries: Array,
           bundles: Array, judgements: Array, tally: Array, first: Array, cells: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-          aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
+          aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """Pass three: write the rows of new states fresh[begin:end] to `into`, by carrying out their moves again.
 
-    The first of them is the state with the number `state`. A row with an unknown judgement is put aside.
+    The first of them is the state with the number `state`. A row with an unknown judgement is put aside with its
+    affected bundles, and has the judgement of its parent until then.
     """
     width = rows.shape[1]
     for k in range(begin, end):
@@ -108,7 +108,8 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
             into[at], U64(parent_judgements[source]), affected, bundles, judgements, cells,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         if judgement == MISSING:
-            aside[counters[2]] = at
+            into_judgements[at] = parent_judgements[source]
+            aside[counters[2]], affecting[counters[2]] = at, affected
             counters[2] += 1
         else:
             into_judgements[at] = U32(judgement)
@@ -121,17 +122,18 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
 
 
 @kernel
-def judge_rows(rows: Array, todo: Array, row_judgements: Array, base: Any,
+def judge_rows(rows: Array, todo: Array, affected: Array, row_judgements: Array, base: Any,
                bundles: Array, judgements: Array, tally: Array, first: Array, cells: Array,
                groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-               aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """Judge the rows `todo` without a parent; those with an unknown judgement are put aside again."""
-    for index in todo:
+               aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
+    """Judge the rows `todo`, which have the judgements of their parents; put those aside again that stay unknown."""
+    for n in range(todo.size):
+        index = todo[n]
         judgement = judge(
-            rows[index], ZERO, ALL, bundles, judgements, cells,
+            rows[index], U64(row_judgements[index]), affected[n], bundles, judgements, cells,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         if judgement == MISSING:
-            aside[counters[2]] = index
+            aside[counters[2]], affecting[counters[2]] = index, affected[n]
             counters[2] += 1
         else:
             row_judgements[index] = U32(judgement)
