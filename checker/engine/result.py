@@ -18,6 +18,11 @@ VALUE = 25
 Measured: calls take 10 to 13 microseconds for each value, a transition takes 0.4 to 0.5.
 """
 
+SEED = 1
+"""The default seed of fingerprints."""
+
+MOST_SEED = 10**9
+
 COMPILING = "compiling kernels, on first use only"
 """The line of progress for a compilation, which takes up to a minute."""
 
@@ -159,6 +164,7 @@ class Exploration:
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
     liveness: dict[str, Liveness] = field(default_factory=dict)  # for each judged property of liveness
+    seed: int = SEED  # of fingerprints; without meaning for the plain engine
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # the part before the search was saved and resumed; no limit counts it

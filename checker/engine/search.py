@@ -28,7 +28,7 @@ from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.pipeline import Pipeline
-from checker.engine.result import COMPILING, Exploration, Limits, Stop, wanted
+from checker.engine.result import COMPILING, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
 from checker.engine.tables import Tables
 
@@ -58,12 +58,13 @@ class Search:
         progress: Callable[[Exploration], None] | None = None,
         workers: int = 1,
         checkpoint: Checkpoint | None = None,
+        seed: int = SEED,
     ) -> None:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
-        self.result = Exploration(model, "tables", limits)
-        self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model)
-        self.tables = Tables(model) if self._checkpoint is None else self._checkpoint.tables
+        self.result = Exploration(model, "tables", limits, seed=seed)
+        self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
+        self.tables = Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
@@ -232,18 +233,26 @@ def explore(
     progress: Callable[[Exploration], None] | None = None,
     workers: int = 1,
     checkpoint: Checkpoint | None = None,
+    seed: int = SEED,
 ) -> Exploration:
     """Explore a model by tables, with one or two threads. Raises ModelError, and its subclass CheckpointError.
 
     The arguments `limits` and `until_witnessed` are those of `plain.explore`. `progress` gets the exploration several
     times a second; if kernels must be compiled, its first call has `compiling` set. Without `progress`, standard error
     has a line about the compilation if it is a terminal. With a `checkpoint`, the search is saved in a folder and can
-    be resumed.
+    be resumed. `seed` is the key of the fingerprints: a search with another seed is an independent check against
+    collisions.
 
         exploration = explore(model, Limits(states=1_000_000, seconds=60.0), workers=2)
         if exploration.exhausted and not exploration.violations:
             print(f"{exploration.states} states, no violation")
     """
     return Search(
-        model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, checkpoint=checkpoint
+        model,
+        limits,
+        until_witnessed=until_witnessed,
+        progress=progress,
+        workers=workers,
+        checkpoint=checkpoint,
+        seed=seed,
     ).run()

@@ -43,9 +43,9 @@ Array = np.ndarray[Any, Any]
 class SearchCheckpoint:
     """Keeps one search in a folder; used by one thread, while no kernel runs. Raises CheckpointError."""
 
-    def __init__(self, checkpoint: Checkpoint, model: Model) -> None:
+    def __init__(self, checkpoint: Checkpoint, model: Model, seed: int) -> None:
         self._checkpoint, self._folder = checkpoint, checkpoint.folder
-        self.tables, self._identity = ReplayableTables(model), _identity(checkpoint, model)
+        self.tables, self._identity = ReplayableTables(model, seed), _identity(checkpoint, model, seed)
         self._store = CheckpointStore(checkpoint.folder)
         self._last = time.monotonic()  # the time of the last save or attempt
         self._note, self._failed = "", ""
@@ -166,6 +166,8 @@ class SearchCheckpoint:
         result, theirs, ours = self._state.result, saved.identity, self._identity
         if theirs.engine != ours.engine:
             raise CheckpointError(f"{self._folder}: another version of the engine kept this; {AGAIN}")
+        if theirs.seed != ours.seed:
+            raise CheckpointError(f"{self._folder}: this search has the seed {theirs.seed}; use it, or {AGAIN}")
         if theirs != ours:
             other = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
             raise CheckpointError(f"{self._folder}: this is not {ours.model!r} as it is now, {other}; {AGAIN}")
@@ -298,7 +300,7 @@ class SearchCheckpoint:
             raise CheckpointError(f"{self._folder}: the rows kept are not those of the states kept; {AGAIN}")
 
 
-def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
+def _identity(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
     """The identity that a checkpoint shares with every search that may resume it; the tables are compared later."""
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
@@ -306,7 +308,7 @@ def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
     names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
     kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
-    return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest())
+    return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest(), seed)
 
 
 END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it is never a key, since ids stay smaller
@@ -315,8 +317,8 @@ END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it i
 class ReplayableTables(Tables):
     """Tables with a record of the keys of each `fill` (u64), in `questions`."""
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
+    def __init__(self, model: Model, seed: int) -> None:
+        super().__init__(model, seed)
         self.questions = Vector(np.uint64)
         self._digests = [(hashlib.sha256(), 0) for _ in self._named]
 

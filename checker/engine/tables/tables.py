@@ -21,7 +21,8 @@ from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
 from checker.engine.kernels import hash_tables, search_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
-from checker.engine.result import VALUE
+from checker.engine.result import SEED, VALUE
+from checker.engine.tables.fingerprints import CellNumbers
 from checker.engine.tables.layout import Group, ModelLayout, Role
 from checker.engine.tables.verdicts import Verdicts
 
@@ -54,7 +55,7 @@ class Label(NamedTuple):
 class Tables:
     """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, seed: int = SEED) -> None:
         self.model = model
         self.calls, self.steps, self.seconds = 0, 0, 0.0  # calls of all functions, and of step functions among them
         self.work = 0  # the work of the calls, in transitions
@@ -64,7 +65,7 @@ class Tables:
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
-        self._random = np.random.Generator(np.random.PCG64(0x51554F52))
+        self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._operations: dict[tuple[int, Any], int] = {}
@@ -102,7 +103,7 @@ class Tables:
         if known is not None:
             same_types(self._ids[known][1], value, source)
             return known
-        cell = self._new_id(CellValue(column, value))
+        cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
         self._cells[column][value] = cell
         self.bases.view[cell] = self.classes.size
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
@@ -119,9 +120,8 @@ class Tables:
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
-    def _new_id(self, what: CellValue | Node) -> int:
+    def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
         self._ids.append(what)
-        number = self._random.integers(0, 1 << 64, dtype=np.uint64) if isinstance(what, CellValue) else 0
         self.cells.append((search_kernels.UNLISTED, number, 0, 0))
         self.bases.append(0)
         self.masks.append((0,) * self._layout.words)
