@@ -155,7 +155,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         "--seed", type=between(0, MOST_SEED), default=SEED, metavar="K",
         help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
     )  # fmt: skip
-    group.add_argument("--workers", type=between(1, 2), default=2, metavar="W", help="threads, 1 or 2 (default: 2)")
+    group.add_argument("--workers", type=between(1, 64), default=2, metavar="W", help="threads (default: 2)")
 
 
 def add_like(group: argparse._ActionsContainer) -> None:

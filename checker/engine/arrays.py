@@ -71,6 +71,11 @@ class Memo:
         self.data = self._empty()
 
     @property
+    def _spare(self) -> int:
+        """The memo has at least 2**spare slots for each entry."""
+        return 3 if self._bits <= 14 else 1
+
+    @property
     def shift(self) -> np.uint64:
         """The number of bits by which a product is shifted to give a slot."""
         return np.uint64(64 - self._bits)
@@ -83,8 +88,8 @@ class Memo:
     def insert(self, rows: dict[int, tuple[int, int, int]]) -> None:
         """Add new keys, each with its value, change of the fingerprint and affected bundles."""
         self.size += len(rows)
-        if 2 * self.size > 1 << self._bits:
-            while 2 * self.size > 1 << self._bits:
+        if self.size << self._spare > 1 << self._bits:
+            while self.size << self._spare > 1 << self._bits:
                 self._bits += 1
             old, self.data = self.data.reshape(-1, hash_tables.WORDS), self._empty()
             hash_tables.insert_memo(self.data, self.shift, old[old[:, 0] != 0])
@@ -104,12 +109,12 @@ class Visited:
     collision.
     """
 
-    def __init__(self, *, numbered: bool = False) -> None:
-        self._reserved = reserve(np.uint64)
-        self._numbers = reserve(np.uint32) if numbered else np.zeros(0, np.uint32)
+    def __init__(self, *, numbered: bool = False, shards: int = 1) -> None:
+        bits = RESERVED_BITS - (shards - 1).bit_length()
+        self._reserved = reserve(np.uint64, bits)
+        self._numbers = reserve(np.uint32, bits) if numbered else np.zeros(0, np.uint32)
         self._bits, self.used = 12, 0
         self._most = min(len(self._reserved), len(self._numbers)) if numbered else len(self._reserved)
-        self.recent, self.recent_numbers = np.zeros(RECENT, np.uint64), np.zeros(RECENT, np.uint32)
 
     @property
     def slots(self) -> Array:
@@ -136,16 +141,25 @@ class Visited:
             if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
                 raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
-    def add(self, fingerprint: np.uint64) -> None:
-        """Add the first fingerprint; its number is 0."""
-        self.slots[int(fingerprint >> self.shift)] = fingerprint
-        self.used += 1
-
-    def refill(self, fingerprints: Array) -> None:
-        """Add further fingerprints, all of them new, with consecutive numbers."""
+    def refill(self, fingerprints: Array, states: Array) -> None:
+        """Add further fingerprints, all of them new, with the numbers of their states (u32)."""
         self.reserve(len(fingerprints))
-        hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
+        hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, states)
         self.used += len(fingerprints)
+
+
+class Shards:
+    """The visited set, divided into one part for each worker."""
+
+    def __init__(self, count: int, *, numbered: bool = False) -> None:
+        self.parts = [Visited(numbered=numbered, shards=count) for _ in range(count)]
+
+    def refill(self, fingerprints: Array, first: int) -> None:
+        """Add further fingerprints, all of them new, of states with consecutive numbers from `first`."""
+        owners = (fingerprints & 0xFFFFFFFF) * len(self.parts) >> 32
+        for shard, part in enumerate(self.parts):
+            own = np.flatnonzero(owners == shard)
+            part.refill(fingerprints[own], (own + first).astype(np.uint32))
 
 
 def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:
@@ -157,11 +171,14 @@ def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:
     return zeros
 
 
-def reserve(kind: type[np.unsignedinteger[Any]], each: int = 1) -> Array:
-    """Reserve an array with room for `each` numbers per state, as large as the system allows. Raises ModelError."""
-    size = np.dtype(kind).itemsize * each
+def reserve(kind: type[np.unsignedinteger[Any]], most: int = RESERVED_BITS) -> Array:
+    """Reserve an array with room for a number for 2**most states, or for as many as the system allows.
+
+    Raises ModelError.
+    """
+    size = np.dtype(kind).itemsize
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    for bits in range(RESERVED_BITS, 20, -1):
+    for bits in range(most, 20, -1):
         try:
             memory = mmap.mmap(-1, size << bits, flags=flags)
         except (OSError, ValueError, OverflowError):

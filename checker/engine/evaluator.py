@@ -1,20 +1,19 @@
 """Evaluates properties in states: with the tables for known answers, and with the model for new ones.
 
-Rows are judged as they are built, possibly in a second thread. Rows with an unknown answer wait, and so does every
-finding, until `settle` is called while no kernel runs.
+Rows are judged as they are built, by any worker. Rows with an unknown answer wait, and so does every finding, until
+`settle` is called while no kernel runs. The first finding of a property is that with the least state number, so that it
+does not depend on the order of evaluation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.frontier import OriginLog, RowBlock
 from checker.engine.kernels import build_kernels
-from checker.engine.liveness.graph import Marks
 from checker.engine.model import Finding, ModelError
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
@@ -22,10 +21,11 @@ from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
 MISSING = 8192
+LAST = np.uint64((1 << 64) - 1)  # greater than every state
 ALL = np.uint64((1 << 64) - 1)  # bundles
 
 
-class _PendingRows(NamedTuple):
+class PendingRows(NamedTuple):
     """Rows of a block that could not be judged yet; `base` is the number of the block's first row.
 
     `affected` has the bundles to evaluate for each row (u64); None for final states.
@@ -45,65 +45,81 @@ class Hit(NamedTuple):
     state: int
 
 
-class _Tally:
-    """For each judgement or verdict, the number of times it was reached (u64), and its first state (u64)."""
+class Tally:
+    """For each judgement or verdict: the number of times it was reached, and its first state; `noted` are old ones."""
 
     def __init__(self) -> None:
-        self.times, self.first = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
+        self.times, self.first, self.noted = np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.bool_)
 
     def make_room(self, numbers: int) -> None:
         """Add counters for this number of judgements or verdicts."""
         more = numbers - len(self.times)
         if more > 0:
-            self.times, self.first = (np.append(c, np.zeros(more + len(c), c.dtype)) for c in (self.times, self.first))
+            more += len(self.times)
+            self.times = np.append(self.times, np.zeros(more, np.uint64))
+            self.first = np.append(self.first, np.full(more, LAST, np.uint64))
+            self.noted = np.append(self.noted, np.zeros(more, np.bool_))
+
+    def add(self, other: Tally) -> None:
+        """Add the counts of another tally."""
+        self.make_room(len(other.times))
+        self.times[: len(other.times)] += other.times
+        first = self.first[: len(other.first)]
+        np.minimum(first, other.first, out=first)
+
+    def clear(self) -> None:
+        """Forget all counts."""
+        self.times[:] = 0
+        self.first[:] = LAST
+
+    def unnoted(self) -> list[int]:
+        """The judgements or verdicts that were reached since the last call."""
+        reached = np.flatnonzero((self.times > 0) & ~self.noted)
+        self.noted[reached] = True
+        return [int(number) for number in reached]
 
 
 class Evaluator:
     """The counts of evaluations, and the first finding of every property; for liveness, each state's judgement."""
 
-    def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
-        self._tables, self._result, self._marks = tables, result, marks
-        self._judged, self._final = _Tally(), _Tally()
+    def __init__(self, tables: Tables, result: Exploration) -> None:
+        self._tables, self._result = tables, result
+        self._judged, self._final = Tally(), Tally()
         self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
         self._found: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        self._waiting: list[_PendingRows] = []
+        self._waiting: list[PendingRows] = []
         self._hits: list[Hit] = []
         self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
-    @contextmanager
-    def judging(self, block: RowBlock, begin: int, base: int) -> Iterator[tuple[Any, ...]]:
-        """Gives a kernel its arguments to judge the rows of a block from `begin`; `base` is the state of its row 0."""
-        verdicts = self._tables.verdicts
-        self._judged.make_room(verdicts.judgements.size)
-        self._counters[:] = 0
-        aside, affecting = np.empty(len(block.rows), np.uint32), np.empty(len(block.rows), np.uint64)
-        unseen = self._judged.times == 0
-        yield (
-            verdicts.judged, verdicts.judgements.view, self._judged.times, self._judged.first,
-            self._tables.cells.view, *self._tables.readers(), aside, affecting, self._missing, self._counters,
-        )  # fmt: skip
-        if put_aside := int(self._counters[2]):
-            self._waiting.append(_PendingRows(block, aside[:put_aside].copy(), base, affecting[:put_aside].copy()))
-        reached = np.flatnonzero(unseen & (self._judged.times > 0))
-        self._note({int(self._judged.first[n]): verdicts.found(n) for n in reached.tolist()}, block, base)
-        self._mark(block, begin, base)
+    def add(self, tally: Tally) -> None:
+        """Add the judgements of a worker."""
+        self._judged.add(tally)
+
+    def wait(self, pending: Iterable[PendingRows]) -> None:
+        """Judge these rows at the next `settle`."""
+        self._waiting += pending
 
     def judge_first(self, block: RowBlock) -> None:
         """Judge the initial state, the first row of a block."""
         block.judgements[0] = 0
-        self._judge(_PendingRows(block, np.zeros(1, np.uint32), 0, np.full(1, ALL, np.uint64)))
+        self._waiting.append(PendingRows(block, np.zeros(1, np.uint32), 0, np.full(1, ALL, np.uint64)))
 
     def examine_final(self, block: RowBlock, rows: Array, base: int) -> None:
-        """Evaluate the FINAL properties in rows of states without a successor."""
+        """Evaluate the FINAL properties in rows of states without a successor, at the next `settle`."""
         if self._verdicts.size and rows.size:
-            self._judge(_PendingRows(block, rows, base, None))
+            self._waiting.append(PendingRows(block, rows, base, None))
 
-    def settle(self, history: OriginLog) -> None:
-        """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings."""
+    def settle(self, history: OriginLog, row_of: Callable[[int], Array]) -> None:
+        """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings.
+
+        `row_of` gives the row of a state of the present round.
+        """
         while self._waiting:
-            self._judge(self._waiting[0], fill=True)
-            del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
+            self._waiting[0] = self._judge(self._waiting[0])
+            if not self._waiting[0].rows.size:
+                del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
+        self._note(row_of)
         while self._hits:
             self._record(self._hits[0], history)
             del self._hits[0]
@@ -130,56 +146,55 @@ class Evaluator:
     def resume(self, tallies: tuple[Array, Array], recorded: Iterable[Hit], history: OriginLog) -> None:
         """Continue with the counts of another evaluator; the paths of its findings are rebuilt."""
         for tally, times in zip((self._judged, self._final), tallies, strict=True):
-            tally.times, tally.first = times, np.zeros(len(times), np.uint64)
+            tally.times, tally.first = times, np.full(len(times), LAST, np.uint64)
+            tally.noted = times > 0
         for hit in recorded:
             self._found.add(hit.position)
             self._record(hit, history)
 
-    def _judge(self, what: _PendingRows, *, fill: bool = False) -> None:
-        """Judge rows again, or evaluate final states."""
-        if what.affected is None:
-            self._evaluate(what)
-        else:
-            block, rows, base, affected = what
-            with self.judging(block, 0, base) as judging:
-                build_kernels.judge_rows(block.rows, rows, affected, block.judgements, base, *judging)
-        if fill and (missing := int(self._counters[0])):
-            self._tables.fill(self._missing[:missing])
-
-    def _evaluate(self, what: _PendingRows) -> None:
-        """Evaluate the FINAL properties in rows."""
-        verdicts = self._tables.verdicts
-        self._final.make_room(len(verdicts.verdicts))
+    def _judge(self, what: PendingRows) -> PendingRows:
+        """Judge rows, or evaluate final states; return those that lack an answer, which is in the tables afterwards."""
+        tables, verdicts = self._tables, self._tables.verdicts
+        block, rows, base, affected = what
         self._counters[:] = 0
-        aside, unseen = np.empty(what.rows.size, np.uint32), self._final.times == 0
-        build_kernels.evaluate_rows(
-            what.block.rows, what.rows, what.base, verdicts.final, self._verdicts, self._final.times, self._final.first,
-            self._tables.cells.view, *self._tables.readers(), aside, self._missing, self._counters,
-        )  # fmt: skip
-        if put_aside := int(self._counters[2]):
-            self._waiting.append(what._replace(rows=aside[:put_aside].copy()))
-        found: dict[int, list[int]] = {}
-        for number in np.flatnonzero(unseen & (self._final.times > 0)).tolist():
-            found.setdefault(int(self._final.first[number]), []).extend(verdicts.verdicts[number].found)
-        self._note(found, what.block, what.base)
+        aside, affecting = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)
+        rest = (tables.flat_cells, *tables.readers(), aside)
+        if affected is None:
+            self._final.make_room(len(verdicts.verdicts))
+            build_kernels.evaluate_rows(
+                block.rows, rows, base, verdicts.final, self._verdicts, self._final.times, self._final.first,
+                *rest, self._missing, self._counters,
+            )  # fmt: skip
+        else:
+            self._judged.make_room(verdicts.judgements.size)
+            build_kernels.judge_rows(
+                block.rows, rows, affected, block.judgements, base, verdicts.judged, verdicts.judgements.view,
+                self._judged.times, self._judged.first, *rest, affecting, self._missing, self._counters,
+            )  # fmt: skip
+        missing, put_aside = int(self._counters[0]), int(self._counters[2])
+        left = PendingRows(block, aside[:put_aside], base, None if affected is None else affecting[:put_aside])
+        if missing:
+            # After an interrupt here, the rows that are judged already must not be judged again.
+            self._waiting[0] = left
+            tables.fill(self._missing[:missing])
+        return left
 
-    def _note(self, found: dict[int, list[int]], block: RowBlock, base: int) -> None:
-        """Note the first state with a finding of each property; `found` has the findings of states in a block."""
-        hits: dict[int, int] = {}
-        for state in sorted(found):
-            for position in found[state]:
-                if position not in self._found:
-                    hits.setdefault(position, state)
+    def _note(self, row_of: Callable[[int], Array]) -> None:
+        """Note the first state with a finding of each property."""
+        verdicts, hits = self._tables.verdicts, dict[int, int]()
+        sources = (
+            (self._judged, [(n, verdicts.found(n)) for n in self._judged.unnoted()]),
+            (self._final, [(n, verdicts.verdicts[n].found) for n in self._final.unnoted()]),
+        )
+        for tally, reached in sources:
+            for number, found in reached:
+                state = int(tally.first[number])
+                for position in {*found} - self._found:
+                    hits[position] = min(state, hits.get(position, state))
         for position, state in sorted(hits.items()):
             self._found.add(position)
-            cells = tuple(int(cell) for cell in block.rows[state - base, : len(self._tables.model.columns)])
-            self._hits.append(Hit(position, cells, state))
-
-    def _mark(self, block: RowBlock, begin: int, base: int) -> None:
-        """Store the judgements of a block's states from row `begin` for liveness."""
-        if self._marks is not None:
-            marks = self._marks.room(base + len(block.rows))
-            marks[base + begin : base + block.size] = block.judgements[begin : block.size]
+            cells = row_of(state)[: len(self._tables.model.columns)]
+            self._hits.append(Hit(position, tuple(int(cell) for cell in cells), state))
 
     def _record(self, hit: Hit, history: OriginLog) -> None:
         """Rebuild the path to a finding, and check that both engines reach the same row and the property finds

@@ -17,7 +17,7 @@ import numpy as np
 
 from checker.engine.arrays import aligned_zeros
 
-BLOCK = 1 << 14  # rows in a block
+BLOCK = 1 << 15  # rows in a block
 CHUNK = 1 << 22  # bytes read back at a time
 _ORIGIN = [("parent", np.uint32), ("ordinal", np.uint16)]
 _FINGERPRINT = [("fingerprint", np.uint64)]

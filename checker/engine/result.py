@@ -52,8 +52,8 @@ class Step(NamedTuple):
 class Limits:
     """The limits of a run; None means unlimited. Memory is the growth of the resident size, in bytes.
 
-    `seconds` is elapsed time. `work` limits `Exploration.work`, which is equal on every machine: with the same number
-    of workers, a search that this limit ends always ends in the same place. Time, memory and work are those since the
+    `seconds` is elapsed time. `work` limits `Exploration.work`, which is equal on every machine and for every number of
+    workers: a search that this limit ends always ends in the same place. Time, memory and work are those since the
     start or the resumption of the search. The plain engine counts VALUE for each transition.
 
         Limits(depth=20, memory=4_000_000_000)
@@ -233,9 +233,7 @@ def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Sto
 def disagreements(one: Exploration, other: Exploration) -> list[str]:
     """A line for each figure that should be equal and is not; empty if the two agree.
 
-    For liveness, the goals, the examined part and the depths of findings are compared, but not the loops. Each engine
-    may choose among several parents of a state, so `new` in the coverage and the paths of findings may differ, but not
-    the lengths of the paths.
+    For liveness, the goals, the examined part and the depths of findings are compared, but not the loops.
     """
     figures = [
         ("why it ended", one.stop, other.stop),

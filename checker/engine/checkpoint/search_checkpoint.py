@@ -146,7 +146,6 @@ class SearchCheckpoint:
             "questions": lambda size: [self.tables.questions.view[size // 8 :]],
         }
         if graph is not None:
-            graph.close_block()
             for name, numbers in graph.files.items():
                 growing[name] = numbers.since_byte
             marks = graph.marks.room(history.size)
@@ -223,8 +222,8 @@ class SearchCheckpoint:
             numbers = np.arange(history.size, history.size + len(records))
             if np.any(records["parent"] >= np.maximum(numbers, 1)):
                 raise CheckpointError(f"{self._folder}: a state's parent must be an earlier state; {AGAIN}")
+            visited.refill(np.ascontiguousarray(records["fingerprint"]), history.size)
             history.extend(records)
-            visited.refill(np.ascontiguousarray(records["fingerprint"]))
         return history.size
 
     def _refill_graph(self, graph: Graph, states: int) -> None:
@@ -258,8 +257,6 @@ class SearchCheckpoint:
             counts.fired, counts.reached = (np.fromfile(file, np.uint64, saved.labels) for _ in range(2))
             tallies = np.fromfile(file, np.uint64, saved.judgements), np.fromfile(file, np.uint64, saved.verdicts)
         self._check_frontier([*level, *following])
-        if len(counts.fired) < len(self._state.tables.labels):
-            raise CheckpointError(f"{self._folder}: counts of moves are missing; {AGAIN}")
         cells = {cell for each in saved.found for cell in each.cells}
         if cells and max(cells) >= self._state.tables.bases.size:
             raise CheckpointError(f"{self._folder}: a finding names a value that is not there; {AGAIN}")

@@ -1,11 +1,11 @@
 """Pass three of the exploration: the rows of new states, and the judgement of each.
 
 A state has the judgement of its parent, except for the bundles that read something that its move changed
-(`search_kernels.run`). The memo has the changes of judgements as well:
+(`move_kernels.run`). The memo has the changes of judgements as well:
 
     memo[JUDGEMENT | judgement << 32 | verdict + 1] = the judgement in which this verdict replaces that of its bundle
 
-The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
+The rules of `move_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, MISSING, ONE, ZERO, fold, lookup, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
-from checker.engine.kernels.search_kernels import (
+from checker.engine.kernels.move_kernels import (
     BITS16,
+    FIELDS,
     JUDGEMENT,
     LISTED,
     MANY,
@@ -38,7 +39,7 @@ def evaluate(row: Array, bundle: Any, bundles: Array, cells: Array,
     node = fold(row, U64(bundles[bundle, 0]), groups, reads, classes, bases, memo, shift, missing, counters)
     if node == MISSING:
         return MISSING
-    return U64(bundles[bundle, 1]) if node == IMPOSSIBLE else cells[node, LISTED]
+    return U64(bundles[bundle, 1]) if node == IMPOSSIBLE else cells[node * FIELDS + LISTED]
 
 
 @inlined
@@ -75,18 +76,30 @@ def judge(row: Array, judgement: Any, affected: Any, bundles: Array, judgements:
     return judgement if complete else MISSING
 
 
+@kernel
+def collect(is_new: Array, size: Any, fresh: Array) -> Any:
+    """Write the positions of the new states of a slice to `fresh`, and return their number."""
+    count = ZERO
+    for i in range(size):
+        flag = is_new[0, i]
+        for shard in range(1, is_new.shape[0]):
+            flag |= is_new[shard, i]
+        fresh[count] = i
+        count += U64(flag)
+    return count
+
+
 @inlined
 def count(tally: Array, first: Array, number: Any, state: Any) -> None:
     """Count a judgement or verdict, and note its first state."""
-    if tally[number] == ZERO:
-        first[number] = state
+    first[number] = min(first[number], state)
     tally[number] += ONE
 
 
 @kernel
 def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins: Array, base: Any,
           parent_judgements: Array, into: Array, into_fingerprints: Array, into_judgements: Array, at: Any, state: Any,
-          parents: Array, steps: Array, stack: Array, entries: Array,
+          parents: Array, steps: Array, reached: Array, stack: Array, entries: Array,
           bundles: Array, judgements: Array, tally: Array, first: Array, cells: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
           aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
@@ -113,7 +126,8 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
             counters[2] += 1
         else:
             into_judgements[at] = U32(judgement)
-            count(tally, first, judgement, state)
+            count(tally, first, judgement, U64(state))
+        reached[entries[origins[i] >> BITS32] >> BITS32] += ONE
         into_fingerprints[at] = found[i]
         parents[k] = U32(U64(base) + source)
         steps[k] = (origins[i] >> BITS16) & SOURCE_BITS

@@ -1,24 +1,8 @@
 """Pass one of the exploration: the successors of rows, as loops over integers.
 
-Pass two, which selects the new ones, is `hash_tables.probe`, and pass three is in `build_kernels`. The kernels do not
-depend on the meaning of the numbers. A *cell* is the id of a value in its column, and a row is a cell for each column.
-An *operation* has an id too, and the memo has the result of an operation on a cell (`hash_tables`).
-
-A cell has a record of four words in `cells`, so that a row needs one cache line for each of its cells:
-
-    LISTED     the moves of the column's own rules: position << 32 | number of them (UNLISTED: not yet known)
-    ZOBRIST    its number in fingerprints
-    JOINT      the number of the cell ALIKE
-    ALIKE      the first cell of the same column with the same view for the joint rules
-
-A node has the moves of its joint rule, or the number of its verdict, in LISTED. An effect is a position in `entries`.
-The word there is label << 32 | length, followed by `length` words. A word is target << 32 | operation. A move is an
-effect too. A target is a column, or GROUP | g for an actor that reads several columns. Joint rules and properties read
-rows in the same way. SET | column << 32 | cell replaces the cell of a column; two words follow, with the change of the
-fingerprint and the affected bundles.
-
-If the memo lacks an entry, its key is recorded and the row is put aside; Python fills the table and the row is tried
-again. All arrays are allocated by the caller, all integers unsigned: a signed index costs a branch.
+Pass two, which selects the new ones, is `hash_tables.probe`, and pass three is in `build_kernels`. The numbers are
+those of `move_kernels`. If the memo lacks an entry, its key is recorded and the row is put aside; Python fills the
+table and the row is tried again. Nothing is allocated here.
 """
 
 from __future__ import annotations
@@ -27,23 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, MISSING, ONE, TWO, ZERO, find_entry, fold, note
+from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
+from checker.engine.kernels.move_kernels import (
+    ALIKE,
+    BITS16,
+    DONE,
+    FIELDS,
+    INCOMPLETE,
+    JOINT,
+    LARGE,
+    LISTED,
+    TOO_DEEP,
+    UNLISTED,
+    look_ahead,
+    restore,
+    run,
+)
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
 U64, U32 = np.uint64, np.uint32
-LOW = U64(0xFFFFFFFF)
-UNLISTED = U64(0xFFFFFFFFFFFFFFFF)
-SET, GROUP, COLUMN_BITS = U64(0x80000000), U64(0x40000000), U64(0x3FFFFFFF)
-JUDGEMENT = U64(0x80000000)  # in the subject of a key: a judgement and not a cell or node
-FIELDS = 4
-LISTED, ZOBRIST, JOINT, ALIKE = U64(0), U64(1), U64(2), U64(3)
-MANY = U64(63)  # the bit for all columns from this one
-BITS16, SOURCE_BITS = U64(16), U64(0xFFFF)
-STACK = 16  # the greatest depth at which operations may send further operations
-ENDLESS = 1 << 12  # operations of one move that send further ones; a greater number is taken for a cycle
-DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
+MOST_MOVES = 0xFFFF  # of a state
 
 
 @inlined
@@ -56,89 +45,14 @@ def find_joint_key(row: Array, columns: Any, cells: Array, joint_key: Array, cac
     """
     mixed = ZERO
     for c in range(columns):
-        cell = row[c]
-        joint_key[c] = U32(cells[cell, ALIKE])
-        mixed ^= cells[cell, JOINT]
+        record = U64(row[c]) * FIELDS
+        joint_key[c] = U32(cells[record + ALIKE])
+        mixed ^= cells[record + JOINT]
     slot = mixed & U64(cached_keys.shape[0] - 1)
     different = U32(0)
     for c in range(columns):
         different |= cached_keys[slot, c] ^ joint_key[c]
     return slot, different == U32(0)
-
-
-@inlined
-def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
-        groups: Array, reads: Array, classes: Array, bases: Array,
-        memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Carry out a move on `row`: (status, fingerprint afterwards, changed columns, affected bundles).
-
-    The row is left changed for any status. The changed columns are bits, the last of which stands for all columns from
-    MANY; the bundles are bits as well, and those that are not affected read nothing that changed.
-    """
-    depth, done, changed, affected = ZERO, ZERO, ZERO, ZERO
-    at = effect + ONE
-    end = at + (entries[effect] & LOW)
-    while True:
-        while at == end:
-            if depth == ZERO:
-                return DONE, fingerprint, changed, affected
-            depth -= ONE
-            at = stack[depth * TWO]
-            end = stack[depth * TWO + ONE]
-        entry = entries[at]
-        target, operation = entry >> BITS32, entry & LOW
-        at += ONE
-        column = target & COLUMN_BITS
-        if target & SET:
-            row[column] = U32(operation)
-            fingerprint ^= entries[at]
-            affected |= entries[at + ONE]
-            changed |= ONE << min(column, MANY)
-            at += TWO
-            continue
-        before = U64(row[column])
-        if target & GROUP:
-            before = fold(row, column, groups, reads, classes, bases, memo, shift, missing, counters)
-            if before == MISSING:
-                return INCOMPLETE, fingerprint, changed, affected
-        key = (before << BITS32) | operation
-        place = find_entry(memo, shift, key)
-        if place == MISSING:
-            note(missing, counters, key)
-            return INCOMPLETE, fingerprint, changed, affected
-        value = memo[place + ONE]
-        after = value & LOW
-        if after == IMPOSSIBLE:
-            return NOT_POSSIBLE, fingerprint, changed, affected
-        if not target & GROUP:
-            row[column] = U32(after)
-            fingerprint ^= memo[place + TWO]
-            affected |= memo[place + TWO + ONE]
-            changed |= ONE << min(column, MANY)
-        follows = value >> BITS32
-        if follows:
-            done += ONE
-            if depth == U64(STACK) or done == U64(ENDLESS):
-                return TOO_DEEP, fingerprint, changed, affected
-            if at != end:
-                stack[depth * TWO] = at
-                stack[depth * TWO + ONE] = end
-                depth += ONE
-            at = follows + ONE
-            end = at + (entries[follows] & LOW)
-
-
-@inlined
-def restore(row: Array, rows: Array, index: Any, changed: Any) -> None:
-    """Undo a move: copy the changed columns of rows[index] to `row`."""
-    while changed:
-        column = ones_below(changed)
-        changed &= changed - ONE
-        if column == MANY:
-            for c in range(MANY, U64(row.size)):
-                row[c] = rows[index, c]
-        else:
-            row[column] = rows[index, column]
 
 
 @inlined
@@ -155,7 +69,7 @@ def gather(row: Array, columns: Any, cells: Array, masks: Array, masked: Array, 
     count, complete = ZERO, True
     for c in range(columns):
         node = U64(row[c])
-        moves = cells[node, LISTED]
+        moves = cells[node * FIELDS + LISTED]
         lists_of[count] = moves
         count += U64(moves != ZERO)
         if moves == UNLISTED:
@@ -193,7 +107,7 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
             if node == MISSING:
                 complete = False
             elif node != IMPOSSIBLE:
-                moves = cells[node, LISTED]
+                moves = cells[node * FIELDS + LISTED]
                 lists_of[count] = moves
                 count += U64(moves != ZERO)
     lists_of[0] = count - ONE
@@ -204,19 +118,23 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            joint_key: Array, cached_keys: Array, cached_lists: Array,
-           row: Array, stack: Array, entries: Array,
+           row: Array, stack: Array, labels: Array, entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-           found: Array, origins: Array, fired: Array,
+           found: Array, origins: Array, fired: Array, recent: Array, keeps_all: Any,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Pass one: the successors of rows todo[position:], as fingerprint and origin (move, ordinal, source row).
 
-    counters: missing keys, successors, rows put aside, dead rows, error. Returns the position reached; it stops when a
-    buffer is full. masks[cell] has the joint rules that a cell allows, `masked` the columns with such masks, and
-    fired[label] is a counter. The width of rows is a multiple of eight.
+    Most successors were generated by another state shortly before. A small table of `recent` fingerprints, which stays
+    in the cache, removes these without a branch, unless the caller `keeps_all`.
+
+    counters: missing keys, successors, rows put aside, dead rows, error, transitions. Returns the position reached; it
+    stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
+    `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
     """
     width = rows.shape[1]
-    kept = ZERO
-    while position < todo.size and counters[2] < aside.size and counters[0] < missing.size:
+    kept = U64(counters[1])
+    recently, always = U64(recent.size - 1), U64(keeps_all)
+    while position < todo.size:
         index = todo[position]
         base = fingerprints[index]
         for c in range(width):
@@ -224,7 +142,16 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        ordinal = ZERO
+        most = ZERO
+        for n in range(count if complete else ZERO):
+            most += lists_of[n] & LOW
+        if kept + most > U64(found.size):
+            counters[1] = kept
+            counters[4] = most > U64(MOST_MOVES)
+            return position
+        ordinal, first = ZERO, kept
+        if memo.size > LARGE and complete:
+            look_ahead(row, lists_of, count, entries, memo, shift)
         for n in range(count if complete else ZERO):
             following = lists_of[n] >> BITS32
             for _ in range(lists_of[n] & LOW):
@@ -235,14 +162,14 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 restore(row, rows, index, changed)
                 if status == DONE:
-                    if kept + ordinal == U64(found.size):
-                        # The buffer is full: this row waits for an empty one, and its successors so far are dropped.
-                        retract(origins, kept, ordinal, entries, fired)
-                        counters[1] = kept
-                        return position
-                    fired[entries[move] >> BITS32] += ONE
-                    found[kept + ordinal] = fingerprint
-                    origins[kept + ordinal] = (move << BITS32) | (ordinal << BITS16) | U64(index)
+                    label = entries[move] >> BITS32
+                    fired[label] += ONE
+                    labels[ordinal] = label
+                    found[kept] = fingerprint
+                    origins[kept] = (move << BITS32) | (ordinal << BITS16) | U64(index)
+                    near = fingerprint & recently
+                    kept += U64(recent[near] != fingerprint) | always
+                    recent[near] = fingerprint
                     ordinal += ONE
                 elif status == INCOMPLETE:
                     complete = False
@@ -250,21 +177,17 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     counters[4] = 1
                     return position
         if complete:
-            kept += ordinal
+            counters[5] += ordinal
             if ordinal == ZERO:
                 dead[counters[3]] = index
                 counters[3] += 1
         else:
-            retract(origins, kept, ordinal, entries, fired)
+            # The row will be tried again: its moves are not counted yet, and its successors are dropped.
+            for n in range(ordinal):
+                fired[labels[n]] -= ONE
+            kept = first
             aside[counters[2]] = index
             counters[2] += 1
         position += 1
     counters[1] = kept
     return position
-
-
-@inlined
-def retract(origins: Array, first: Any, count: Any, entries: Array, fired: Array) -> None:
-    """Take back the counts of moves of a row that will be tried again."""
-    for i in range(first, first + count):
-        fired[entries[origins[i] >> BITS32] >> BITS32] -= ONE

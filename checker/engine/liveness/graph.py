@@ -5,8 +5,6 @@ for fairness, the move's label (u16). For each state it has the number of moves 
 
 - States are numbered in the order of discovery, and the moves of a state are in the order of ordinals, so that a path
   is a list of ordinals, as in all other modules.
-- Moves arrive in batches, and those of rows that were put aside arrive late. The moves of a block are therefore sorted
-  when the next block begins.
 - Data that grows with the number of moves is in unnamed files in the temporary folder, which are mapped into memory for
   reading. Judgements are in memory.
 """
@@ -95,9 +93,6 @@ class Graph:
         self.marks = Marks()
         self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
         self._targets, self._labels, self._degrees = (NumberFile(kind) for kind in (np.uint32, np.uint16, np.uint32))
-        self._base, self._rows = -1, 0  # of the present block
-        self._parts: list[tuple[Array, Array, Array]] = []
-        self._ordered = True
 
     @property
     def bytes(self) -> int:
@@ -106,43 +101,23 @@ class Graph:
         files = self._targets.bytes + self._labels.bytes + self._degrees.bytes
         return files + states * self.marks.room(0).itemsize
 
-    def add(self, base: int, rows: int, origins: Array, targets: Array) -> None:
-        """Add moves of a block with this number of rows, the first of which is state `base`."""
-        if base != self._base:
-            self.close_block()
-            self._base, self._rows = base, rows
+    def add(self, first: int, rows: int, origins: Array, targets: Array) -> None:
+        """Add all moves of the next rows, in order; `first` is the number of the first row in its block."""
         labels = np.empty(len(targets) if self.has_labels else 0, np.uint16)
         sources, tables = np.empty(len(targets), np.uint16), self.tables
         if len(tables.labels) > MOST_LABELS:
             raise ModelError(f"the moves of this model have more than {MOST_LABELS:,} actions and units of fairness")
-        last = int(self._parts[-1][0][-1]) if self._parts else 0
-        in_order = graph_kernels.describe(origins, len(targets), tables.entries.view, sources, labels)
-        if len(targets):
-            self._ordered &= bool(in_order) and last <= int(sources[0])
-            self._parts.append((sources, targets, labels))
+        graph_kernels.describe(origins, len(targets), tables.entries.view, first, sources, labels)
+        self._degrees.append(np.bincount(sources, minlength=rows))
+        self._targets.append(targets)
+        self._labels.append(labels)
 
     def finish(self) -> Moves:
         """All moves, in the form for `graph_kernels`."""
-        self.close_block()
         degrees = self._degrees.read()
         offsets = np.zeros(len(degrees) + 1, np.uint64)
         np.cumsum(degrees, out=offsets[1:])
         return Moves(offsets, self._targets.read(), self._labels.read())
-
-    def close_block(self) -> None:
-        """Sort and store the moves of the last block, which is complete."""
-        if self._base < 0:
-            return
-        none = np.zeros(0, np.uint16)
-        parts = [(none, none, none), *self._parts]
-        sources, targets, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-        if not self._ordered:
-            order = np.argsort(sources, kind="stable")
-            sources, targets, labels = sources[order], targets[order], labels[order] if self.has_labels else labels
-        self._degrees.append(np.bincount(sources, minlength=self._rows))
-        self._targets.append(targets)
-        self._labels.append(labels)
-        self._parts, self._ordered, self._base = [], True, -1
 
     @property
     def files(self) -> dict[str, NumberFile]:

@@ -2,7 +2,7 @@
 
 `Tables` interns values (cells), operations, effects and the arguments of rules and properties (nodes), and answers the
 kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The layout of the
-arrays is described in `search_kernels` and `hash_tables`; this module is the only one that writes them.
+arrays is described in `move_kernels` and `hash_tables`; this module is the only one that writes them.
 
 Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that the
 upper half of a key of the memo identifies its subject.
@@ -19,7 +19,7 @@ import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
-from checker.engine.kernels import hash_tables, search_kernels
+from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
 from checker.engine.result import SEED, VALUE
 from checker.engine.tables.fingerprints import CellNumbers
@@ -60,7 +60,7 @@ class Tables:
         self.calls, self.steps, self.seconds = 0, 0, 0.0  # calls of all functions, and of step functions among them
         self.work = 0  # the work of the calls, in transitions
         self.memo = Memo()
-        self.cells, self.entries = Vector(np.uint64, search_kernels.FIELDS), Vector(np.uint64)
+        self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
@@ -110,10 +110,10 @@ class Tables:
         self.classes.extend(seen)
         shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
         alike = self._alike.setdefault((column, shown), cell)
-        record, numbers = self.cells.view[cell], self.cells.view[:, search_kernels.ZOBRIST]
-        record[search_kernels.ALIKE], record[search_kernels.JOINT] = alike, numbers[alike]
+        record, numbers = self.cells.view[cell], self.cells.view[:, move_kernels.ZOBRIST]
+        record[move_kernels.ALIKE], record[move_kernels.JOINT] = alike, numbers[alike]
         if not self._layout.own_rules[column]:
-            record[search_kernels.LISTED] = 0
+            record[move_kernels.LISTED] = 0
         self.masks.view[cell] = self._layout.all_joint
         for slot, word, bit in self._layout.gates[column]:
             if seen[slot] == int(hash_tables.NEVER):
@@ -122,7 +122,7 @@ class Tables:
 
     def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
         self._ids.append(what)
-        self.cells.append((search_kernels.UNLISTED, number, 0, 0))
+        self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         self.bases.append(0)
         self.masks.append((0,) * self._layout.words)
         return len(self._ids) - 1
@@ -169,7 +169,7 @@ class Tables:
             if actor < 0:
                 raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
             if actor in self._layout.actor_group:
-                target = int(search_kernels.GROUP) | self._layout.actor_group[actor]
+                target = int(move_kernels.GROUP) | self._layout.actor_group[actor]
             else:
                 target = self.model.index[self.model.actors[actor].columns[0]]
             entries.append(target << 32 | self._operation(actor, operation, source))
@@ -177,7 +177,7 @@ class Tables:
 
     def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
         """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
-        fields = self.cells.view[[before, after], search_kernels.ZOBRIST]
+        fields = self.cells.view[[before, after], move_kernels.ZOBRIST]
         seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
         affected = 0
         for slot, bundles in self._layout.readers[column]:
@@ -187,7 +187,7 @@ class Tables:
 
     def _set(self, column: int, before: int, after: int) -> tuple[int, int, int]:
         """The words of an effect that replaces a cell."""
-        return (int(search_kernels.SET) | column) << 32 | after, *self._change(column, before, after)
+        return (int(move_kernels.SET) | column) << 32 | after, *self._change(column, before, after)
 
     def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
@@ -244,7 +244,7 @@ class Tables:
 
     def _set_list(self, node: int, moves: list[int]) -> None:
         """Store copies of a node's moves contiguously, so that a kernel reads them in sequence."""
-        self.cells.view[node, search_kernels.LISTED] = self.entries.size << 32 | len(moves) if moves else 0
+        self.cells.view[node, move_kernels.LISTED] = self.entries.size << 32 | len(moves) if moves else 0
         for move in moves:
             length = int(self.entries.view[move]) & 0xFFFFFFFF
             self.entries.extend(self.entries.view[move : move + 1 + length].tolist())
@@ -256,7 +256,7 @@ class Tables:
         elif group.role is Role.BUNDLE:
             bundle = self._layout.bundles[group.position]
             answers = [(position, self._answer(position, values)) for position in bundle.properties]
-            self.cells.view[node, search_kernels.LISTED] = self.verdicts.number(bundle, answers)
+            self.cells.view[node, move_kernels.LISTED] = self.verdicts.number(bundle, answers)
 
     def _answer(self, position: int, values: tuple[Any, ...]) -> Any:
         prop = self.model.properties[position]
@@ -265,9 +265,14 @@ class Tables:
     def fingerprints(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """The fingerprints of rows of cells."""
         found: np.ndarray[Any, np.dtype[np.uint64]] = np.bitwise_xor.reduce(
-            self.cells.view[cells, search_kernels.ZOBRIST], axis=1
+            self.cells.view[cells, move_kernels.ZOBRIST], axis=1
         )
         return found
+
+    @property
+    def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The records of all cells and nodes, as the kernels take them."""
+        return self.cells.view.reshape(-1)
 
     def readers(self) -> tuple[Any, ...]:
         """The arrays for folding the reads of groups, in the order of the parameters of the kernels."""
@@ -281,8 +286,8 @@ class Tables:
         began = time.perf_counter()
         for key in sorted(set(keys.tolist())):
             subject, operation = key >> 32, key & 0xFFFFFFFF
-            if subject & int(search_kernels.JUDGEMENT):
-                judgement = self.verdicts.judgement_after(subject ^ int(search_kernels.JUDGEMENT), operation - 1)
+            if subject & int(move_kernels.JUDGEMENT):
+                judgement = self.verdicts.judgement_after(subject ^ int(move_kernels.JUDGEMENT), operation - 1)
                 self._learnt[key] = judgement, 0, 0
             elif operation == 0 and isinstance(what := self._ids[subject], CellValue):
                 self._list_own(subject, what.column, what.value)
