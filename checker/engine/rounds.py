@@ -122,6 +122,9 @@ class Rounds:
                 worker.noted = 0
             self._check()
             self._each(waiting, Worker.expand_again)
+        for part in slices:
+            if part.size > part.first_late:
+                part.merge()
 
     def _add(self, slices: list[Slice]) -> None:
         """Pass three, and the end of the round."""

@@ -51,6 +51,7 @@ class Slice:
         """Start with these rows of a block, whose first row is state `base`."""
         self.block, self.rows, self.base = block, rows, base
         self.size, self.transitions = 0, 0
+        self.first_late = 0  # of the successors; the later ones are those of rows that were put aside
         self.aside = rows[:0]
         self.dead: list[Array] = []
         self.added = np.zeros(self._shards, np.int64)  # new states of each shard
@@ -59,15 +60,16 @@ class Slice:
         """Double the room for successors."""
         self.found, self.origins = (np.concatenate([each, each]) for each in (self.found, self.origins))
 
-    def merge(self, found: Array, origins: Array) -> None:
-        """Add the successors of rows that were put aside, at their places."""
-        rows = [each & move_kernels.SOURCE_BITS for each in (self.origins[: self.size], origins)]
+    def merge(self) -> None:
+        """Put the successors of rows that were put aside, which are the last, at their places."""
+        late = slice(self.first_late, self.size)
+        order = np.argsort(self.origins[late] & move_kernels.SOURCE_BITS, kind="stable")
+        found, origins = self.found[late][order], self.origins[late][order]
+        rows = [each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], origins)]
         places = np.searchsorted(rows[0], rows[1])
-        room = len(self.found) - self.size - len(found)
-        more = np.zeros(room, np.uint64)
-        self.found = np.concatenate([np.insert(self.found[: self.size], places, found), more])
-        self.origins = np.concatenate([np.insert(self.origins[: self.size], places, origins), more])
-        self.size += len(found)
+        for array, inserted in ((self.found, found), (self.origins, origins)):
+            array[: self.size] = np.insert(array[: self.first_late], places, inserted)
+        self.first_late = self.size
 
     def make_room(self, *, slots: bool) -> None:
         """Make room for the results of the second pass."""
@@ -118,17 +120,14 @@ class Worker:
     def expand(self, part: Slice) -> None:
         """Expand the rows of a slice."""
         part.aside = self._expand(part, part.rows, keeps_all=not self._filters)
+        part.first_late = part.size
 
     def expand_again(self, part: Slice) -> None:
         """Expand the rows that were put aside.
 
         The successors of later rows may be in the table of recent ones, so that this table must not be used.
         """
-        first, rows = part.size, part.aside
-        part.aside = self._expand(part, rows, keeps_all=True)
-        found, origins = part.found[first : part.size].copy(), part.origins[first : part.size].copy()
-        part.size = first
-        part.merge(found, origins)
+        part.aside = self._expand(part, part.aside, keeps_all=True)
 
     def _expand(self, part: Slice, rows: Array, *, keeps_all: bool) -> Array:
         """Append the successors of rows; return the rows that were put aside."""
