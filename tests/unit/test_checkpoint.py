@@ -231,6 +231,13 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
     assert "not in format 3" in refused(ELECTION, tmp_path, source={"text": "one"})
 
 
+def test_a_search_is_resumed_by_another_number_of_workers_and_with_no_other_seed(tmp_path):
+    kept(ELECTION, tmp_path)
+    with pytest.raises(CheckpointError, match="this search has the seed 1; use it, or"):
+        taken_up(ELECTION, tmp_path, seed=2)
+    assert_same(taken_up(ELECTION, tmp_path, workers=3), search.explore(ELECTION))
+
+
 @pytest.mark.parametrize(("kind", "other"), list(pairwise([*Kind, Kind.ALWAYS])))
 def test_a_model_whose_property_is_of_another_kind_is_refused(kind, other, tmp_path):
     """A property of another kind is checked in other states, ends a search differently, and may need the graph."""
