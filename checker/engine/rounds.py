@@ -82,7 +82,7 @@ class Rounds:
         for part in slices:
             part.make_room(slots=self._state.graph is not None)
         shards = len(self._workers)
-        self._each_worker(lambda worker: worker.probe(slices, shards))
+        self._each_worker(lambda worker: worker.probe(slices, shards), alone=len(slices) == 1)
         self._add(slices)
         for block in blocks:
             self._state.pool.give(block)
@@ -225,14 +225,21 @@ class Rounds:
             for item in left:
                 task(worker, item)
 
-        self._each_worker(work if len(items) > 1 else lambda worker: work(worker) if worker.number == 0 else None)
+        self._each_worker(work, alone=len(items) == 1)
 
-    def _each_worker(self, task: Callable[[Worker], None]) -> None:
-        """Carry out a task for each worker, each in its thread; this thread is that of the first."""
-        first, *others = self._workers
+    def _each_worker(self, task: Callable[[Worker], None], *, alone: bool) -> None:
+        """Carry out a task for each worker, each in its thread; this thread is that of the first.
+
+        With little to do, this thread carries them out `alone`, since it would wait longer for the others.
+        """
         for worker in self._workers:
             worker.make_room()
-        running = [self._threads.submit(task, worker) for worker in others] if self._threads is not None else []
+        if alone or self._threads is None:
+            for worker in self._workers:
+                task(worker)
+            return
+        first, *others = self._workers
+        running = [self._threads.submit(task, worker) for worker in others]
         try:
             task(first)
         finally:
