@@ -19,7 +19,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import count
 from typing import Any
 
@@ -243,8 +243,8 @@ class Rounds:
         try:
             task(first)
         finally:
-            for each in running:
-                each.exception()
+            with Interrupts():  # nobody may fill tables while a kernel runs
+                wait(running)
         for each in running:
             each.result()
 

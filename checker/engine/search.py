@@ -68,7 +68,7 @@ class Search:
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._state = state = SearchState.of(
-            self.result, self.tables, workers, fingerprints=self._checkpoint is not None
+            self.result, self.tables, max(1, workers), fingerprints=self._checkpoint is not None
         )
         self._history, self._graph = state.history, state.graph
         self._rounds = rounds.Rounds(state, JOINT_CACHE, self._check_inside)
