@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from checker.engine.result import Exploration, Limits, Stop, disagreements
+from checker.engine.result import SEED, Exploration, Limits, Stop, disagreements
 
 if TYPE_CHECKING:
     from checker.engine.checkpoint import Checkpoint
@@ -54,6 +54,7 @@ def run_job(
     workers: int = 2,
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
+    seed: int = SEED,
 ) -> Exploration:
     """Explore a job within limits (default: those of the job). Raises ModelError, also if two engines disagree.
 
@@ -73,6 +74,7 @@ def run_job(
             progress=progress,
             workers=workers,
             checkpoint=checkpoint,
+            seed=seed,
         )
         if engine == "tables" or found.stop in CUT_SHORT:
             return found

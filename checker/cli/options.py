@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from checker.engine.result import MOST_SEED, SEED
 from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
 from checker.printable import on_a_line
@@ -150,7 +151,11 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     group.add_argument("--time", type=seconds, metavar="T", help="stop after a time, such as 60s or 5m")
     group.add_argument("--memory", type=size, metavar="M", help="stop at a size, such as 4G (default: 80%% of free)")
     group.add_argument("--engine", choices=("tables", "plain", "both"), default="tables", help="both: compare them")
-    group.add_argument("--workers", type=between(1, 2), default=2, metavar="W", help="threads, 1 or 2 (default: 2)")
+    group.add_argument(
+        "--seed", type=between(0, MOST_SEED), default=SEED, metavar="K",
+        help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
+    )  # fmt: skip
+    group.add_argument("--workers", type=between(1, 64), default=2, metavar="W", help="threads (default: 2)")
 
 
 def add_like(group: argparse._ActionsContainer) -> None:

@@ -176,7 +176,9 @@ def outcome_of(
     outcome = RunOutcome(job.name, unseen, job, path=request.path, began=began)
     try:
         checkpoint = checkpoint_of(job, options, again=again)
-        exploration = run_job(job, engine=options.engine, workers=options.workers, checkpoint=checkpoint)
+        exploration = run_job(
+            job, engine=options.engine, workers=options.workers, checkpoint=checkpoint, seed=options.seed
+        )
         if checkpoint is not None:
             with suppress(OSError):  # the folder holds a checkpoint
                 checkpoint.folder.rmdir()

@@ -8,6 +8,7 @@ random probes then miss the TLB less often.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Iterable
 from typing import Any
@@ -22,6 +23,7 @@ RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 RESERVED_BITS = 32  # of slots: 2.5e9 states
 SPILL = 1 << 16
 TAKEN = 1 << 12
+LINE = 64  # bytes in a line of the processor's cache
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +32,7 @@ class Vector:
     """A growing array of numbers, or of rows of `width` numbers; unused room beyond `size` holds zeros."""
 
     def __init__(self, dtype: Any, width: int | None = None) -> None:
-        self._data = np.zeros(64 if width is None else (64, width), dtype)
+        self._data = aligned_zeros((64,) if width is None else (64, width), dtype)
         self.size = 0
 
     @property
@@ -53,7 +55,7 @@ class Vector:
 
     def _reserve(self, needed: int) -> None:
         if needed > len(self._data):
-            larger = np.zeros((max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype)
+            larger = aligned_zeros((max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype)
             larger[: self.size] = self._data[: self.size]
             self._data = larger
 
@@ -66,7 +68,12 @@ class Memo:
 
     def __init__(self) -> None:
         self._bits, self.size = 10, 0
-        self.data = np.zeros(2 << self._bits, np.uint64)
+        self.data = self._empty()
+
+    @property
+    def _spare(self) -> int:
+        """The memo has at least 2**spare slots for each entry."""
+        return 3 if self._bits <= 14 else 1
 
     @property
     def shift(self) -> np.uint64:
@@ -78,17 +85,20 @@ class Memo:
         value = int(hash_tables.find_memo(self.data, self.shift, np.uint64(key)))
         return None if value == int(hash_tables.MISSING) else value
 
-    def insert(self, pairs: dict[int, int]) -> None:
-        """Add pairs whose keys are new."""
-        self.size += len(pairs)
-        if 2 * self.size > 1 << self._bits:
-            while 2 * self.size > 1 << self._bits:
+    def insert(self, rows: dict[int, tuple[int, int, int]]) -> None:
+        """Add new keys, each with its value, change of the fingerprint and affected bundles."""
+        self.size += len(rows)
+        if self.size << self._spare > 1 << self._bits:
+            while self.size << self._spare > 1 << self._bits:
                 self._bits += 1
-            old, self.data = self.data.reshape(-1, 2), np.zeros(2 << self._bits, np.uint64)
-            used = old[old[:, 0] != 0]
-            hash_tables.insert_memo(self.data, self.shift, used[:, 0].copy(), used[:, 1].copy())
-        keys, values = (np.array(list(part), np.uint64) for part in (pairs.keys(), pairs.values()))
-        hash_tables.insert_memo(self.data, self.shift, keys, values)
+            old, self.data = self.data.reshape(-1, hash_tables.WORDS), self._empty()
+            hash_tables.insert_memo(self.data, self.shift, old[old[:, 0] != 0])
+        if rows:
+            added = [(key, *row) for key, row in rows.items()]
+            hash_tables.insert_memo(self.data, self.shift, np.array(added, np.uint64))
+
+    def _empty(self) -> Array:
+        return aligned_zeros((hash_tables.WORDS << self._bits,), np.uint64)
 
 
 class Visited:
@@ -99,12 +109,12 @@ class Visited:
     collision.
     """
 
-    def __init__(self, *, numbered: bool = False) -> None:
-        self._reserved = reserve(np.uint64)
-        self._numbers = reserve(np.uint32) if numbered else np.zeros(0, np.uint32)
+    def __init__(self, *, numbered: bool = False, shards: int = 1) -> None:
+        bits = RESERVED_BITS - (shards - 1).bit_length()
+        self._reserved = reserve(np.uint64, bits)
+        self._numbers = reserve(np.uint32, bits) if numbered else np.zeros(0, np.uint32)
         self._bits, self.used = 12, 0
         self._most = min(len(self._reserved), len(self._numbers)) if numbered else len(self._reserved)
-        self.recent, self.recent_numbers = np.zeros(RECENT, np.uint64), np.zeros(RECENT, np.uint32)
 
     @property
     def slots(self) -> Array:
@@ -131,23 +141,44 @@ class Visited:
             if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
                 raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
 
-    def add(self, fingerprint: np.uint64) -> None:
-        """Add the first fingerprint; its number is 0."""
-        self.slots[int(fingerprint >> self.shift)] = fingerprint
-        self.used += 1
-
-    def refill(self, fingerprints: Array) -> None:
-        """Add further fingerprints, all of them new, with consecutive numbers."""
+    def refill(self, fingerprints: Array, states: Array) -> None:
+        """Add further fingerprints, all of them new, with the numbers of their states (u32)."""
         self.reserve(len(fingerprints))
-        hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, self.used)
+        hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, states)
         self.used += len(fingerprints)
 
 
-def reserve(kind: type[np.unsignedinteger[Any]], each: int = 1) -> Array:
-    """Reserve an array with room for `each` numbers per state, as large as the system allows. Raises ModelError."""
-    size = np.dtype(kind).itemsize * each
+class Shards:
+    """The visited set, divided into one part for each worker."""
+
+    def __init__(self, count: int, *, numbered: bool = False) -> None:
+        self.parts = [Visited(numbered=numbered, shards=count) for _ in range(count)]
+
+    def refill(self, fingerprints: Array, first: int) -> None:
+        """Add further fingerprints, all of them new, of states with consecutive numbers from `first`."""
+        owners = (fingerprints & 0xFFFFFFFF) * len(self.parts) >> 32
+        for shard, part in enumerate(self.parts):
+            own = np.flatnonzero(owners == shard)
+            part.refill(fingerprints[own], (own + first).astype(np.uint32))
+
+
+def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:
+    """An array of zeros that begins with a cache line, so that no record of it needs two."""
+    size = np.dtype(kind).itemsize * math.prod(shape)
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    zeros: Array = room[begin : begin + size].view(kind).reshape(shape)
+    return zeros
+
+
+def reserve(kind: type[np.unsignedinteger[Any]], most: int = RESERVED_BITS) -> Array:
+    """Reserve an array with room for a number for 2**most states, or for as many as the system allows.
+
+    Raises ModelError.
+    """
+    size = np.dtype(kind).itemsize
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    for bits in range(RESERVED_BITS, 20, -1):
+    for bits in range(most, 20, -1):
         try:
             memory = mmap.mmap(-1, size << bits, flags=flags)
         except (OSError, ValueError, OverflowError):

@@ -1,20 +1,19 @@
 """Evaluates properties in states: with the tables for known answers, and with the model for new ones.
 
-Rows are examined as they are built, possibly in a second thread. Rows with an unknown answer wait, and so does every
-finding, until `settle` is called while no kernel runs.
+Rows are judged as they are built, by any worker. Rows with an unknown answer wait, and so does every finding, until
+`settle` is called while no kernel runs. The first finding of a property is that with the least state number, so that it
+does not depend on the order of evaluation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.frontier import OriginLog, RowBlock
-from checker.engine.kernels import graph_kernels, search_kernels
-from checker.engine.layout import EvaluationMode
-from checker.engine.liveness.graph import Marks
+from checker.engine.kernels import build_kernels
 from checker.engine.model import Finding, ModelError
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
@@ -22,15 +21,20 @@ from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
 MISSING = 8192
+LAST = np.uint64((1 << 64) - 1)  # greater than every state
+ALL = np.uint64((1 << 64) - 1)  # bundles
 
 
-class _PendingRows(NamedTuple):
-    """Rows of a block that could not be judged yet; `base` is the number of the block's first row."""
+class PendingRows(NamedTuple):
+    """Rows of a block that could not be judged yet; `base` is the number of the block's first row.
 
-    bundles: _Bundles
+    `affected` has the bundles to evaluate for each row (u64); None for final states.
+    """
+
     block: RowBlock
     rows: Array
     base: int
+    affected: Array | None
 
 
 class Hit(NamedTuple):
@@ -41,45 +45,81 @@ class Hit(NamedTuple):
     state: int
 
 
-class _Bundles:
-    """Bundles of properties for the same states; `verdicts` is room for those of one row."""
+class Tally:
+    """For each judgement or verdict: the number of times it was reached, and its first state; `noted` are old ones."""
 
-    def __init__(self, bundles: Array) -> None:
-        self.bundles = bundles
-        self.verdicts = np.zeros(len(bundles), np.uint32)
+    def __init__(self) -> None:
+        self.times, self.first, self.noted = np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.bool_)
+
+    def make_room(self, numbers: int) -> None:
+        """Add counters for this number of judgements or verdicts."""
+        more = numbers - len(self.times)
+        if more > 0:
+            more += len(self.times)
+            self.times = np.append(self.times, np.zeros(more, np.uint64))
+            self.first = np.append(self.first, np.full(more, LAST, np.uint64))
+            self.noted = np.append(self.noted, np.zeros(more, np.bool_))
+
+    def add(self, other: Tally) -> None:
+        """Add the counts of another tally."""
+        self.make_room(len(other.times))
+        self.times[: len(other.times)] += other.times
+        first = self.first[: len(other.first)]
+        np.minimum(first, other.first, out=first)
+
+    def clear(self) -> None:
+        """Forget all counts."""
+        self.times[:] = 0
+        self.first[:] = LAST
+
+    def unnoted(self) -> list[int]:
+        """The judgements or verdicts that were reached since the last call."""
+        reached = np.flatnonzero((self.times > 0) & ~self.noted)
+        self.noted[reached] = True
+        return [int(number) for number in reached]
 
 
 class Evaluator:
-    """The counts of evaluations, and the first finding of every property; for liveness, each state's verdict."""
+    """The counts of evaluations, and the first finding of every property; for liveness, each state's judgement."""
 
-    def __init__(self, tables: Tables, result: Exploration, marks: Marks | None) -> None:
-        self._tables, self._result, self._marks = tables, result, marks
-        self._every_state, self._final, self._liveness = (_Bundles(tables.bundles(how)) for how in EvaluationMode)
-        # For each verdict: the number of times it was reached, and its first row in the block in which it was first
-        # reached.
-        self._tally, self._first = np.zeros(64, np.uint64), np.zeros(64, np.uint32)
+    def __init__(self, tables: Tables, result: Exploration) -> None:
+        self._tables, self._result = tables, result
+        self._judged, self._final = Tally(), Tally()
+        self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
         self._found: set[int] = set()
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        self._waiting: list[_PendingRows] = []
+        self._waiting: list[PendingRows] = []
         self._hits: list[Hit] = []
         self.recorded: list[Hit] = []  # all findings so far, except those of liveness
 
-    def examine(self, block: RowBlock, begin: int, end: int, base: int) -> None:
-        """Evaluate the properties of all states in the rows begin to end of a block."""
-        for bundles in (self._every_state, self._liveness):
-            if bundles.bundles.size:
-                self._examine(_PendingRows(bundles, block, np.arange(begin, end, dtype=np.uint32), base))
+    def add(self, tally: Tally) -> None:
+        """Add the judgements of a worker."""
+        self._judged.add(tally)
+
+    def wait(self, pending: Iterable[PendingRows]) -> None:
+        """Judge these rows at the next `settle`."""
+        self._waiting += pending
+
+    def judge_first(self, block: RowBlock) -> None:
+        """Judge the initial state, the first row of a block."""
+        block.judgements[0] = 0
+        self._waiting.append(PendingRows(block, np.zeros(1, np.uint32), 0, np.full(1, ALL, np.uint64)))
 
     def examine_final(self, block: RowBlock, rows: Array, base: int) -> None:
-        """Evaluate the FINAL properties in rows of states without a successor."""
-        if self._final.bundles.size and rows.size:
-            self._examine(_PendingRows(self._final, block, rows, base))
+        """Evaluate the FINAL properties in rows of states without a successor, at the next `settle`."""
+        if self._verdicts.size and rows.size:
+            self._waiting.append(PendingRows(block, rows, base, None))
 
-    def settle(self, history: OriginLog) -> None:
-        """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings."""
+    def settle(self, history: OriginLog, row_of: Callable[[int], Array]) -> None:
+        """Judge the waiting rows, which fills the tables, and rebuild the paths of the findings.
+
+        `row_of` gives the row of a state of the present round.
+        """
         while self._waiting:
-            self._examine(self._waiting[0], fill=True)
-            del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
+            self._waiting[0] = self._judge(self._waiting[0])
+            if not self._waiting[0].rows.size:
+                del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
+        self._note(row_of)
         while self._hits:
             self._record(self._hits[0], history)
             del self._hits[0]
@@ -87,7 +127,9 @@ class Evaluator:
     def report(self) -> None:
         """Update the evaluation counts of the result."""
         counts = [Evaluations() for _ in self._result.model.properties]
-        for verdict, times in zip(self._tables.verdicts, self._tally.tolist(), strict=False):
+        verdicts = self._tables.verdicts
+        totals = verdicts.totals(self._judged.times, self._final.times)
+        for verdict, times in zip(verdicts.verdicts, totals.tolist(), strict=True):
             for position in verdict.bundle.properties:
                 counts[position].states += times
             for position in verdict.premises:
@@ -97,56 +139,62 @@ class Evaluator:
         }
 
     @property
-    def tally(self) -> Array:
-        """The number of times that each verdict was reached."""
-        return self._tally
+    def tallies(self) -> tuple[Array, Array]:
+        """The number of times that each judgement was reached, and each verdict in final states."""
+        return self._judged.times, self._final.times
 
-    def resume(self, tally: Array, recorded: Iterable[Hit], history: OriginLog) -> None:
+    def resume(self, tallies: tuple[Array, Array], recorded: Iterable[Hit], history: OriginLog) -> None:
         """Continue with the counts of another evaluator; the paths of its findings are rebuilt."""
-        self._tally, self._first = tally, np.zeros(len(tally), np.uint32)
+        for tally, times in zip((self._judged, self._final), tallies, strict=True):
+            tally.times, tally.first = times, np.full(len(times), LAST, np.uint64)
+            tally.noted = times > 0
         for hit in recorded:
             self._found.add(hit.position)
             self._record(hit, history)
 
-    def _examine(self, what: _PendingRows, *, fill: bool = False) -> None:
-        tables = self._tables
-        self._make_room()
+    def _judge(self, what: PendingRows) -> PendingRows:
+        """Judge rows, or evaluate final states; return those that lack an answer, which is in the tables afterwards."""
+        tables, verdicts = self._tables, self._tables.verdicts
+        block, rows, base, affected = what
         self._counters[:] = 0
-        aside = np.empty(what.rows.size, np.uint32)
-        rows = (what.block.rows, what.rows, what.bundles.bundles, tables.verdict_of.view, what.bundles.verdicts)
-        rest = (*tables.readers(), aside, self._missing, self._counters)
-        if what.bundles is self._liveness and self._marks is not None:
-            marks = self._marks.room(what.base + len(what.block.rows))
-            graph_kernels.mark(*rows, self._tally, marks, what.base, *rest)
+        aside, affecting = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)
+        rest = (tables.flat_cells, *tables.readers(), aside)
+        if affected is None:
+            self._final.make_room(len(verdicts.verdicts))
+            build_kernels.evaluate_rows(
+                block.rows, rows, base, verdicts.final, self._verdicts, self._final.times, self._final.first,
+                *rest, self._missing, self._counters,
+            )  # fmt: skip
         else:
-            unseen = self._tally == 0
-            search_kernels.examine(*rows, self._tally, self._first, *rest)
-            self._note(np.flatnonzero(unseen & (self._tally > 0)), what)
+            self._judged.make_room(verdicts.judgements.size)
+            build_kernels.judge_rows(
+                block.rows, rows, affected, block.judgements, base, verdicts.judged, verdicts.judgements.view,
+                self._judged.times, self._judged.first, *rest, affecting, self._missing, self._counters,
+            )  # fmt: skip
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
-        if put_aside:
-            self._waiting.append(what._replace(rows=aside[:put_aside].copy()))
-        if fill and missing:
+        left = PendingRows(block, aside[:put_aside], base, None if affected is None else affecting[:put_aside])
+        if missing:
+            # After an interrupt here, the rows that are judged already must not be judged again.
+            self._waiting[0] = left
             tables.fill(self._missing[:missing])
+        return left
 
-    def _note(self, verdicts: Array, what: _PendingRows) -> None:
-        """Note the findings of verdicts that were reached for the first time, each property's first."""
-        hits: dict[int, int] = {}
-        for number in sorted(verdicts, key=self._first.__getitem__):
-            for position in self._tables.verdicts[number].found:
-                if position not in self._found:
-                    hits.setdefault(position, int(self._first[number]))
-        for position, row in sorted(hits.items()):
+    def _note(self, row_of: Callable[[int], Array]) -> None:
+        """Note the first state with a finding of each property."""
+        verdicts, hits = self._tables.verdicts, dict[int, int]()
+        sources = (
+            (self._judged, [(n, verdicts.found(n)) for n in self._judged.unnoted()]),
+            (self._final, [(n, verdicts.verdicts[n].found) for n in self._final.unnoted()]),
+        )
+        for tally, reached in sources:
+            for number, found in reached:
+                state = int(tally.first[number])
+                for position in {*found} - self._found:
+                    hits[position] = min(state, hits.get(position, state))
+        for position, state in sorted(hits.items()):
             self._found.add(position)
-            cells = tuple(int(cell) for cell in what.block.rows[row, : len(self._tables.model.columns)])
-            self._hits.append(Hit(position, cells, what.base + row))
-
-    def _make_room(self) -> None:
-        """Add counters for all verdicts."""
-        more = len(self._tables.verdicts) - len(self._tally)
-        if more > 0:
-            self._tally, self._first = (
-                np.concatenate([c, np.zeros(more + len(c), c.dtype)]) for c in (self._tally, self._first)
-            )
+            cells = row_of(state)[: len(self._tables.model.columns)]
+            self._hits.append(Hit(position, tuple(int(cell) for cell in cells), state))
 
     def _record(self, hit: Hit, history: OriginLog) -> None:
         """Rebuild the path to a finding, and check that both engines reach the same row and the property finds

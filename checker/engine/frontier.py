@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-BLOCK = 1 << 14  # rows in a block
+from checker.engine.arrays import aligned_zeros
+
+BLOCK = 1 << 15  # rows in a block
 CHUNK = 1 << 22  # bytes read back at a time
 _ORIGIN = [("parent", np.uint32), ("ordinal", np.uint16)]
 _FINGERPRINT = [("fingerprint", np.uint64)]
@@ -24,14 +26,14 @@ Array = np.ndarray[Any, Any]
 
 
 class RowBlock:
-    """Up to BLOCK rows (u32 cells) with their fingerprints (u64); the first `size` are in use.
+    """Up to BLOCK rows (u32 cells) with their fingerprints (u64) and judgements (u32); the first `size` are in use.
 
     The width of a row is a multiple of eight, so that it is copied in whole vectors; unused cells stay 0.
     """
 
     def __init__(self, columns: int) -> None:
-        self.rows = np.zeros((BLOCK, padded(columns)), np.uint32)
-        self.fingerprints = np.empty(BLOCK, np.uint64)
+        self.rows = aligned_zeros((BLOCK, padded(columns)), np.uint32)
+        self.fingerprints, self.judgements = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint32)
         self.size = 0
 
 

@@ -18,6 +18,11 @@ VALUE = 25
 Measured: calls take 10 to 13 microseconds for each value, a transition takes 0.4 to 0.5.
 """
 
+SEED = 1
+"""The default seed of fingerprints."""
+
+MOST_SEED = 10**9
+
 COMPILING = "compiling kernels, on first use only"
 """The line of progress for a compilation, which takes up to a minute."""
 
@@ -47,8 +52,8 @@ class Step(NamedTuple):
 class Limits:
     """The limits of a run; None means unlimited. Memory is the growth of the resident size, in bytes.
 
-    `seconds` is elapsed time. `work` limits `Exploration.work`, which is equal on every machine: with the same number
-    of workers, a search that this limit ends always ends in the same place. Time, memory and work are those since the
+    `seconds` is elapsed time. `work` limits `Exploration.work`, which is equal on every machine and for every number of
+    workers: a search that this limit ends always ends in the same place. Time, memory and work are those since the
     start or the resumption of the search. The plain engine counts VALUE for each transition.
 
         Limits(depth=20, memory=4_000_000_000)
@@ -159,6 +164,7 @@ class Exploration:
     coverage: dict[str, Coverage] = field(default_factory=dict)
     evaluations: dict[str, Evaluations] = field(default_factory=dict)
     liveness: dict[str, Liveness] = field(default_factory=dict)  # for each judged property of liveness
+    seed: int = SEED  # of fingerprints; without meaning for the plain engine
     deadlocks: int = 0  # states without a successor, expected or not
     seconds: float = 0.0
     seconds_before: float = 0.0  # the part before the search was saved and resumed; no limit counts it
@@ -227,9 +233,7 @@ def wanted(model: Model, exploration: Exploration, until_witnessed: bool) -> Sto
 def disagreements(one: Exploration, other: Exploration) -> list[str]:
     """A line for each figure that should be equal and is not; empty if the two agree.
 
-    For liveness, the goals, the examined part and the depths of findings are compared, but not the loops. Each engine
-    may choose among several parents of a state, so `new` in the coverage and the paths of findings may differ, but not
-    the lengths of the paths.
+    For liveness, the goals, the examined part and the depths of findings are compared, but not the loops.
     """
     figures = [
         ("why it ended", one.stop, other.stop),

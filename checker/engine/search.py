@@ -1,13 +1,12 @@
-"""The table engine: breadth-first search, level by level, and each level block by block (`pipeline`).
+"""The table engine: breadth-first search, level by level, and each level in rounds of some blocks (`rounds`).
 
 Rules:
 
 - A level is finished before a finding in it ends the search, so that a reported path is shortest.
 - A path is rebuilt by the plain engine from ordinals, and its last row must be the one that the tables reached.
 - The graph is kept only for properties of liveness, and liveness is judged only after all states were seen.
-- A search is saved only between two blocks, when no batch is in progress. A search with a checkpoint that reaches a
-  limit ends only there.
-- Work is counted by the thread that expands, so that it does not depend on the progress of the other thread.
+- A search is saved only between two rounds. A search with a checkpoint that reaches a limit ends only there.
+- Work is counted between two rounds, so that it does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from dataclasses import replace
 
 import psutil
 
+from checker.engine import rounds
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.checkpoint.search_checkpoint import FINISHED, SearchCheckpoint
 from checker.engine.frontier import RowBlock
@@ -27,8 +27,7 @@ from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
-from checker.engine.pipeline import Pipeline
-from checker.engine.result import COMPILING, Exploration, Limits, Stop, wanted
+from checker.engine.result import COMPILING, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
 from checker.engine.tables import Tables
 
@@ -58,18 +57,21 @@ class Search:
         progress: Callable[[Exploration], None] | None = None,
         workers: int = 1,
         checkpoint: Checkpoint | None = None,
+        seed: int = SEED,
     ) -> None:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
-        self.result = Exploration(model, "tables", limits)
-        self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model)
-        self.tables = Tables(model) if self._checkpoint is None else self._checkpoint.tables
+        self.result = Exploration(model, "tables", limits, seed=seed)
+        self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
+        self.tables = Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
-        self._state = state = SearchState.of(self.result, self.tables, fingerprints=self._checkpoint is not None)
-        self._history, self._visited, self._graph = state.history, state.visited, state.graph
-        self._pipeline = Pipeline(state, workers, JOINT_CACHE, self._check_limits)
+        self._state = state = SearchState.of(
+            self.result, self.tables, max(1, workers), fingerprints=self._checkpoint is not None
+        )
+        self._history, self._graph = state.history, state.graph
+        self._rounds = rounds.Rounds(state, JOINT_CACHE, self._check_inside)
         self._level: list[RowBlock] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
 
@@ -88,7 +90,7 @@ class Search:
             why = f"the temporary folder cannot take more ({error.strerror}); TMPDIR names another"
             raise ModelError(why) from None
         finally:
-            self._pipeline.close()
+            self._rounds.close()
             try:
                 self._report()
             finally:
@@ -105,15 +107,14 @@ class Search:
             if self._graph is not None and result.stop is Stop.EXHAUSTED:
                 self._judge_liveness(self._graph)
         except (_LimitReachedError, KeyboardInterrupt):
-            self._pipeline.wait()
-            self._state.evaluator.settle(self._history)
+            self._rounds.settle()
             # The new states of the unfinished level count as seen; there is no claim about the rest of it.
             result.levels += [rest] if (rest := self._history.size - result.states) else []
             result.stop = self._reached_limit() or Stop.INTERRUPTED
 
     def _explore(self) -> None:
         """Explore level by level until there is a reason to stop, and store that reason in the result."""
-        result, pipeline = self.result, self._pipeline
+        result, pipeline = self.result, self._rounds
         if not self._history.size:
             pipeline.begin()
         while self._level or pipeline.following:
@@ -134,15 +135,14 @@ class Search:
 
     def _expand_level(self) -> None:
         """Expand the rest of a level."""
-        base = self._history.size - sum(block.size for block in self._level + self._pipeline.following)
+        base = self._history.size - sum(block.size for block in self._level + self._rounds.following)
         while self._level:
-            size = self._level[-1].size
-            self._pipeline.expand(self._level[-1], base)
-            self._level.pop()
-            base += size
+            blocks = self._level[: -rounds.ROUND - 1 : -1]
+            self._rounds.expand(blocks, base)
+            del self._level[-len(blocks) :]
+            base += sum(block.size for block in blocks)
+            self._check_limits()
             self._save_if_due()
-        self._pipeline.wait()
-        self._count_work()
         self.result.compiling = False
 
     def _judge_liveness(self, graph: Graph) -> None:
@@ -167,7 +167,7 @@ class Search:
         """Continue the saved search, if there is one."""
         waiting = checkpoint.resume(self._state)
         if waiting is not None:
-            level, self._pipeline.following = waiting
+            level, self._rounds.following = waiting
             self._level = level[::-1]
             # This time counts, but not against the time limit; otherwise a search might be resumed again and again
             # without progress.
@@ -187,9 +187,8 @@ class Search:
 
     def _save(self) -> None:
         if self._checkpoint is not None:
-            self._pipeline.wait()
             self._report()
-            self._checkpoint.save(self._level[::-1], self._pipeline.following)
+            self._checkpoint.save(self._level[::-1], self._rounds.following)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
@@ -198,22 +197,29 @@ class Search:
         return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
-        """Check the limits: work in every call, time and memory every REPORT_EVERY seconds.
-
-        A search with a checkpoint continues to the end of its block.
-        """
+        """Check the limits between two rounds. A search with a checkpoint is saved before it ends."""
         self._count_work()
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._report()
         if self._checkpoint is None and self._reached_limit() is not None:
             raise _LimitReachedError
 
+    def _check_inside(self) -> None:
+        """Check the limits of time and memory inside a round, every REPORT_EVERY seconds.
+
+        A search with a checkpoint continues to the end of its round.
+        """
+        if time.monotonic() - self._reported >= REPORT_EVERY:
+            self._report()
+            limits = replace(self.result.limits.inside_a_level, work=None)
+            if self._checkpoint is None and limits.reached(self.result) is not None:
+                raise _LimitReachedError
+
     def _count_work(self) -> None:
-        """Count the work at points where the total is deterministic: after a batch's handover, or between batches."""
-        self.result.work = self._pipeline.expanded + self.tables.work - self._work_before + self._judged
+        """Count the work between two rounds, where the total is the same for every number of workers."""
+        self.result.work = self._rounds.expanded + self.tables.work - self._work_before + self._judged
 
     def _report(self) -> None:
-        self._pipeline.make_room_for_moves()
         result, self._reported = self.result, time.monotonic()
         result.seconds = result.seconds_before + self._reported - self._began
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
@@ -232,18 +238,26 @@ def explore(
     progress: Callable[[Exploration], None] | None = None,
     workers: int = 1,
     checkpoint: Checkpoint | None = None,
+    seed: int = SEED,
 ) -> Exploration:
-    """Explore a model by tables, with one or two threads. Raises ModelError, and its subclass CheckpointError.
+    """Explore a model by tables, with any number of threads. Raises ModelError, and its subclass CheckpointError.
 
     The arguments `limits` and `until_witnessed` are those of `plain.explore`. `progress` gets the exploration several
     times a second; if kernels must be compiled, its first call has `compiling` set. Without `progress`, standard error
     has a line about the compilation if it is a terminal. With a `checkpoint`, the search is saved in a folder and can
-    be resumed.
+    be resumed. `seed` is the key of the fingerprints: a search with another seed is an independent check against
+    collisions.
 
         exploration = explore(model, Limits(states=1_000_000, seconds=60.0), workers=2)
         if exploration.exhausted and not exploration.violations:
             print(f"{exploration.states} states, no violation")
     """
     return Search(
-        model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, checkpoint=checkpoint
+        model,
+        limits,
+        until_witnessed=until_witnessed,
+        progress=progress,
+        workers=workers,
+        checkpoint=checkpoint,
+        seed=seed,
     ).run()

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.arrays import Visited
+from checker.engine.arrays import Shards
 from checker.engine.evaluator import Evaluator
 from checker.engine.frontier import OriginLog, Pool
 from checker.engine.liveness.graph import Graph
@@ -21,13 +21,13 @@ class SearchState(NamedTuple):
     tables: Tables
     pool: Pool
     history: OriginLog
-    visited: Visited
+    visited: Shards
     evaluator: Evaluator
     counts: MoveCounts
     graph: Graph | None
 
     @classmethod
-    def of(cls, result: Exploration, tables: Tables, *, fingerprints: bool) -> SearchState:
+    def of(cls, result: Exploration, tables: Tables, workers: int, *, fingerprints: bool) -> SearchState:
         """The parts of a new search; with `fingerprints`, its history also keeps these."""
         graph = Graph(tables) if result.model.liveness else None
         return cls(
@@ -35,8 +35,8 @@ class SearchState(NamedTuple):
             tables,
             Pool(len(result.model.columns)),
             OriginLog(fingerprints=fingerprints),
-            Visited(numbered=graph is not None),
-            Evaluator(tables, result, graph.marks if graph else None),
+            Shards(workers, numbered=graph is not None),
+            Evaluator(tables, result),
             MoveCounts(tables),
             graph,
         )
@@ -52,31 +52,25 @@ Array = np.ndarray[Any, Any]
 
 
 class MoveCounts:
-    """Two counters (u64) for each move number, as the kernels expect them, with room for further moves.
-
-    The arrays are replaced when they are too small. No kernel may count during that time.
-    """
+    """Two counters (u64) for each label of moves: the times that they fired, and the states that they reached first."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self.fired, self.reached = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
+        self.fired, self.reached = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 
-    @property
-    def too_few(self) -> bool:
-        """Whether there are moves without a counter."""
-        return self._tables.label_of.size > len(self.fired)
-
-    def make_room(self) -> None:
-        """Add counters for all moves."""
-        more = np.zeros(2 * self._tables.label_of.size - len(self.fired), np.uint64)
-        self.fired, self.reached = (np.concatenate([c, more]) for c in (self.fired, self.reached))
+    def add(self, fired: Array, reached: Array) -> None:
+        """Add the counts of a worker."""
+        more = len(fired) - len(self.fired)
+        if more > 0:
+            self.fired, self.reached = (np.append(c, np.zeros(more, np.uint64)) for c in (self.fired, self.reached))
+        self.fired[: len(fired)] += fired
+        self.reached[: len(reached)] += reached
 
     def coverage(self) -> dict[str, Coverage]:
         """The totals by action."""
-        labels, named = self._tables.label_of.view, self._tables.labels
-        fired, reached = (np.bincount(labels, c[: labels.size], len(named)) for c in (self.fired, self.reached))
-        coverage = {label.action: Coverage() for label in named[1:]}
-        for number, label in enumerate(named[1:], 1):
-            coverage[label.action].fired += int(fired[number])
-            coverage[label.action].new += int(reached[number])
+        coverage = {label.action: Coverage() for label in self._tables.labels[1:]}
+        for label, fired, reached in zip(self._tables.labels, self.fired.tolist(), self.reached.tolist(), strict=False):
+            if label.action in coverage:
+                coverage[label.action].fired += fired
+                coverage[label.action].new += reached
         return coverage

@@ -22,7 +22,8 @@ number, but a new meaning of a field does. The object of a run:
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
-                  peak_bytes (null if not measured), bytes_per_state, collision_probability, notes (on its checkpoint)
+                  peak_bytes (null if not measured), bytes_per_state, collision_probability, seed (of the fingerprints),
+                  notes (on its checkpoint)
 
 A run that could not begin has null for limits and search and no properties or actions. The object of a command; fields
 with a star are in both outputs, the others only in the file:
@@ -31,9 +32,9 @@ with a star are in both outputs, the others only in the file:
     tool        name, version
     platform    python, numba, numpy, system, machine
     command     list of words, as they were given
-    parameters  the command-line options that all runs share: variants, like, engine, workers, refine, verdict (whether
-                codes are the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null where not
-                given
+    parameters  the command-line options that all runs share: variants, like, engine, workers, seed, refine, verdict
+                (whether codes are the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null
+                where not given
     began       the time at which the command began, ISO 8601 in UTC
     seconds     its duration
     runs      * list of: the fields of a run*, traces* of the findings, witnesses (traces that show that a `sometimes`
@@ -159,6 +160,7 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "peak_bytes": e.peak_bytes or None,
         "bytes_per_state": e.peak_bytes / e.states if e.peak_bytes and e.states else None,
         "collision_probability": e.collision_probability,
+        "seed": e.seed,
         "notes": list(e.notes),
     }
 
@@ -199,6 +201,7 @@ def parameters(options: argparse.Namespace) -> Object:
         "like": None if options.like is None else str(options.like),
         "engine": options.engine,
         "workers": options.workers,
+        "seed": options.seed,
         "refine": options.refine,
         "verdict": options.verdict,
         "depth": options.depth,

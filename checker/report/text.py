@@ -24,6 +24,8 @@ from checker.job import Job, Verdict
 from checker.printable import on_a_line
 from checker.report.verdict import Judgement, is_idle, may_be_idle, memory
 
+NEGLIGIBLE = 1e-6  # a probability of a collision for which the report offers no second search
+
 STYLES = {
     Verdict.VIOLATED: "bold red",
     Verdict.DEADLOCK: "bold red",
@@ -258,7 +260,10 @@ def _search(exploration: Exploration) -> list[Line]:
 def _collisions(exploration: Exploration) -> str:
     if exploration.engine == "plain":
         return "none: states are compared whole"
-    return f"probability at most {exploration.collision_probability:.1e}"
+    bound = f"probability at most {exploration.collision_probability:.1e}"
+    if exploration.collision_probability < NEGLIGIBLE:
+        return bound
+    return f"{bound}; the same search with --seed {exploration.seed + 1} is an independent check"
 
 
 def _levels(exploration: Exploration) -> list[Line]:

@@ -24,6 +24,7 @@ from checker.engine import (
     search,
 )
 from checker.engine.result import Limits, disagreements
+from tests.support.sittings import small_blocks
 
 
 def chance(*key) -> int:
@@ -112,15 +113,36 @@ def test_tables_and_plain_agree_on_random_models_without_properties(shape):
 
 
 @settings(max_examples=60, deadline=None)
-@given(shapes)
-def test_two_threads_find_what_one_finds_down_to_the_paths(shape):
+@given(shapes, st.integers(2, 5), st.integers(1, 40))
+def test_any_number_of_workers_finds_what_the_plain_engine_finds_down_to_the_paths(shape, workers, rows):
+    """Small blocks give many rounds of several slices. States have the same numbers as in the plain engine."""
     model = random_model(*shape)
     limits = Limits(states=3000)
-    one, two = (search.explore(model, limits, workers=workers) for workers in (1, 2))
-    assert disagreements(one, two) == []
-    assert one.coverage == two.coverage
-    assert {name: found.path for name, found in one.found.items()} == {
-        name: found.path for name, found in two.found.items()
+    by_sets, one = plain.explore(model, limits), search.explore(model, limits, workers=1)
+    with small_blocks(rows):
+        many = search.explore(model, limits, workers=workers)
+    for found in (one, many):
+        assert disagreements(by_sets, found) == []
+        assert {name: each for name, each in found.coverage.items() if each.fired} == by_sets.coverage
+        assert {name: each.path for name, each in found.found.items()} == {
+            name: each.path for name, each in by_sets.found.items()
+        }
+    assert many.work == one.work
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes, st.integers(2, 5), st.integers(1, 40))
+def test_any_number_of_workers_judges_liveness_alike(shape, workers, rows):
+    model = random_model(*shape)
+    kinds = [Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.SOMETIMES]
+    model = model.with_properties(replace(prop, kind=kinds[n % 3]) for n, prop in enumerate(model.properties))
+    limits = Limits(states=3000)
+    one = search.explore(model, limits)
+    with small_blocks(rows):
+        many = search.explore(model, limits, workers=workers)
+    assert disagreements(one, many) == []
+    assert {name: (each.path, each.loop) for name, each in one.found.items()} == {
+        name: (each.path, each.loop) for name, each in many.found.items()
     }
 
 
@@ -157,3 +179,28 @@ def test_more_than_64_joint_rules_are_all_looked_at():
     by_plain, by_tables = plain.explore(model), search.explore(model)
     assert disagreements(by_plain, by_tables) == []
     assert sum(coverage.fired > 0 for action, coverage in by_plain.coverage.items() if action.startswith("j")) > 100
+
+
+def test_more_than_64_bundles_are_all_judged():
+    """Bundles that a move affects are bits of one word; the 64th and later ones share its last bit."""
+    names = [f"c{n}" for n in range(70)]
+
+    def step(values, by):
+        return Outcome((values[0] + by,))
+
+    model = Model(
+        "many bundles",
+        tuple(Column(name, 0) for name in names),
+        tuple(Actor(name, (name,), step) for name in names),
+        tuple(
+            Rule(name, (Read(name),), lambda n, name=name: [Move(name, (), (Send(name, 1),))] if n < 1 else [])
+            for name in names
+        ),
+        tuple(
+            Property(name, (Read(name),), lambda n: Finding("one") if n else TRIVIAL, Kind.SOMETIMES) for name in names
+        ),
+    )
+    limits = Limits(depth=2)
+    by_sets, by_tables = plain.explore(model, limits), search.explore(model, limits)
+    assert disagreements(by_sets, by_tables) == []
+    assert len(by_tables.found) == 70

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from checker.engine import Exploration, Model, Stop, frontier, search
+from checker.engine import Exploration, Model, Stop, frontier, rounds, search
 from checker.engine.checkpoint import Checkpoint
 
 
@@ -36,9 +36,10 @@ class After:
 
 @contextmanager
 def small_blocks(rows: int) -> Iterator[None]:
-    """Use blocks so small that a small model has many, and report progress after each batch."""
+    """Use blocks so small that a small model has many rounds of several slices, and report progress after each pass."""
     quick = patch.object(os, "fsync", lambda _: None)  # these tests kill a search, not the machine
-    with quick, patch.object(frontier, "BLOCK", rows), patch.object(search, "REPORT_EVERY", 0.0):
+    small = patch.multiple(rounds, ROUND=1, SLICE=max(1, rows // 3))
+    with quick, small, patch.object(frontier, "BLOCK", rows), patch.object(search, "REPORT_EVERY", 0.0):
         yield
 
 

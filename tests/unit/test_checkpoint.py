@@ -227,8 +227,15 @@ def test_another_source_model_engine_or_format_is_refused(tmp_path, monkeypatch)
         patched.setattr(Path, "read_bytes", lambda path: b"changed")
         with pytest.raises(CheckpointError, match="another version of the engine"):
             taken_up(ELECTION, tmp_path, source={"text": "one"})
-    monkeypatch.setattr(storing, "FORMAT", 2)
-    assert "not in format 2" in refused(ELECTION, tmp_path, source={"text": "one"})
+    monkeypatch.setattr(storing, "FORMAT", 3)
+    assert "not in format 3" in refused(ELECTION, tmp_path, source={"text": "one"})
+
+
+def test_a_search_is_resumed_by_another_number_of_workers_and_with_no_other_seed(tmp_path):
+    kept(ELECTION, tmp_path)
+    with pytest.raises(CheckpointError, match="this search has the seed 1; use it, or"):
+        taken_up(ELECTION, tmp_path, seed=2)
+    assert_same(taken_up(ELECTION, tmp_path, workers=3), search.explore(ELECTION))
 
 
 @pytest.mark.parametrize(("kind", "other"), list(pairwise([*Kind, Kind.ALWAYS])))
@@ -460,7 +467,7 @@ def test_values_are_told_apart_by_type_and_content_and_sets_whatever_their_order
 
 def test_the_kernel_that_refills_the_set_counts_no_references():
     """See test_engine."""
-    Visited().refill(np.arange(1, 9, dtype=np.uint64))
+    Visited().refill(np.arange(1, 9, dtype=np.uint64), np.arange(8, dtype=np.uint32))
     anew = numba.njit(**OPTIONS)(kernels.refill.py_func)
     anew.compile(kernels.refill.signatures[0])
     code = "".join(anew.inspect_llvm().values())

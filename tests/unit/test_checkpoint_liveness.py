@@ -20,7 +20,7 @@ COLUMN = election(3).columns[0].name
 MODEL = election(3).with_properties(
     [Property("Ends", (Read(COLUMN),), lambda value: None, Kind.EVENTUALLY, meaning="it never ends")]
 )
-KINDS = {"targets": np.uint32, "labels": np.uint16, "degrees": np.uint32, "marks": np.uint16}
+KINDS = {"targets": np.uint32, "labels": np.uint16, "degrees": np.uint32, "marks": np.uint32}
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_number_above_its_bound_is_refused(folder: Path, name: str, place: int
     assert f"a number of the file {name} must be below" in refusal(folder)
 
 
-@pytest.mark.parametrize(("name", "bound"), [("targets", "states"), ("labels", "labels"), ("marks", "verdicts")])
+@pytest.mark.parametrize(("name", "bound"), [("targets", "states"), ("labels", "labels"), ("marks", "judgements")])
 def test_the_bound_is_the_number_of_things_that_can_be_meant(folder: Path, name: str, bound: str) -> None:
     """The first invalid number is refused, and not only the largest one of the type."""
     head = json.loads((folder / HEAD).read_bytes().partition(b"\n")[2])
@@ -79,7 +79,7 @@ def test_the_bound_is_the_number_of_things_that_can_be_meant(folder: Path, name:
     limits = {
         "states": head["search"]["states"],
         "labels": len(running.tables.labels),
-        "verdicts": len(running.tables.verdicts),
+        "judgements": running.tables.verdicts.judgements.size,
     }
     numbers = numbers_of(folder, name)
     assert int(numbers.max()) < limits[bound]

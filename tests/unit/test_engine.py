@@ -27,7 +27,7 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.kernels import hash_tables, jit, search_kernels
+from checker.engine.kernels import build_kernels, hash_tables, jit, search_kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.result import disagreements
 
@@ -248,7 +248,7 @@ def test_operations_that_never_end_are_an_error_and_not_a_hang():
 def test_kernels_count_no_references():
     """The private option that disables reference counting must keep working: counting was the largest single cost."""
     search.explore(counter(3, [Property("P", (Read("n"),), lambda n: None)]))
-    for kernel in (search_kernels.expand, hash_tables.probe, search_kernels.build, search_kernels.examine):
+    for kernel in (search_kernels.expand, hash_tables.probe, build_kernels.build, build_kernels.judge_rows):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])
         code = "".join(anew.inspect_llvm().values())

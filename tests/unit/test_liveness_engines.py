@@ -76,14 +76,14 @@ def test_in_the_small_election_of_three_everybody_decides_on_every_fair_run():
 
 def test_a_model_without_liveness_keeps_no_graph():
     assert Search(election(2))._graph is None
-    assert Search(election(2))._visited.numbers.size == 0
+    assert Search(election(2))._state.visited.parts[0].numbers.size == 0
     assert Search(graph([(0, "on", 1)], recoverable(1)))._graph is not None
 
 
 def test_kernels_of_graphs_count_no_references():
     """See test_engine; `seek` contains a loop."""
     search.explore(graph([(0, "round", 1), (1, "round", 0), (1, "out", 2)], eventually(2), recoverable(9)))
-    names = ("number", "describe", "mark", "components", "find_closed", "find_fair", "flood", "seek")
+    names = ("locate", "number", "resolve", "describe", "components", "find_closed", "find_fair", "flood", "seek")
     for kernel in (getattr(graph_kernels, name) for name in names):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])
@@ -92,15 +92,14 @@ def test_kernels_of_graphs_count_no_references():
         assert "NRT_incref" not in code
 
 
-def test_moves_that_come_late_are_put_in_their_places():
+def test_moves_are_recorded_row_by_row():
     kept = Graph(Tables(graph([(0, "on", 1)], recoverable(1))))
     kept.tables.fill(np.array([kept.tables.cell(0, 0, "a test") << 32], np.uint64))
-    for sources, targets in (([0, 0, 3], [1, 2, 3]), ([1, 2, 2], [4, 5, 6])):
-        kept.add(0, 5, np.array(sources, np.uint64), np.array(targets, np.uint32))
-    kept.add(5, 1, np.array([0], np.uint64), np.array([9], np.uint32))
+    for first, rows, sources, targets in ((0, 3, [0, 0, 1], [1, 2, 4]), (3, 2, [3, 3], [3, 7]), (0, 1, [0], [9])):
+        kept.add(first, rows, np.array(sources, np.uint64), np.array(targets, np.uint32))
     offsets, targets, labels = kept.finish()
-    assert offsets.tolist() == [0, 2, 3, 5, 6, 6, 7]
-    assert targets.tolist() == [1, 2, 4, 5, 6, 3, 9]
+    assert offsets.tolist() == [0, 2, 3, 3, 5, 5, 6]
+    assert targets.tolist() == [1, 2, 4, 3, 7, 9]
     assert labels.size == 0
     kept.close()
 

@@ -250,3 +250,13 @@ def test_compilation_is_announced_at_once():
     with Progress(stream=out) as progress:
         progress.compiling()
     assert out.getvalue() == "compiling kernels, on first use only\n"
+
+
+def test_a_large_search_offers_a_second_one_with_other_fingerprints():
+    """Where a collision is not unlikely; the offered seed is not that of the search."""
+    large = replace(a_run(SAFE), levels=[10**8], seed=4)
+    assert any(
+        line == "collisions probability at most 2.7e-04; the same search with --seed 5 is an independent check"
+        for line in words(lines_of(large))
+    )
+    assert not any("--seed" in line for line in lines_of(a_run(SAFE)))

@@ -325,8 +325,9 @@ def test_a_trace_for_readers_is_readable(name, format_name):
 
 def test_a_claim_tells_what_turned_and_the_end_in_the_words_of_the_steps():
     assert claim(shipped("an election in one step")) == (
-        "step 1: the operator stops server.2; step 6: server.1 elects server.3; "
-        "step 7: the operator starts server.2 with zoo-5.cfg; step 8: server.2 and server.4 elect server.5"
+        "step 1: the operator stops server.2; step 4: server.1 elects server.3; "
+        "step 6: server.5 has lost its leader server.2; step 7: the operator starts server.2 with zoo-5.cfg; "
+        "step 8: server.2 and server.4 elect server.5"
     )
     told = claim(repeating())
     assert told.endswith("step 4: a turns back; then the loop begins here: steps 3 to 4 repeat for ever")

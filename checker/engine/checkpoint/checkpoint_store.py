@@ -27,7 +27,7 @@ import numpy as np
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.checkpoint.head import LARGEST, FileRecord, Head, SavedSearch, decoded
 
-FORMAT = 1
+FORMAT = 2
 HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
 CHUNK = 1 << 22  # bytes read or hashed at a time
 AGAIN = "name another folder, or remove this one to begin anew"
@@ -220,6 +220,11 @@ class CheckpointStore:
     def grown(self, name: str, kind: Any) -> Iterator[Array]:
         """The contents of a growing file, as arrays of a kind, at most CHUNK bytes each."""
         return self._read(name, self._grown[name].size, np.dtype(kind))
+
+    @property
+    def now_name(self) -> str:
+        """The name of the file that each save writes anew."""
+        return self._now
 
     def now(self) -> IO[bytes]:
         """The file that each save writes anew, open at its beginning."""

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from checker.engine.checkpoint import CheckpointError
+from checker.engine.result import MOST_SEED
 
 LARGEST = 1 << 24  # bytes of a head; that of a search of 10^9 states has a few thousand
 
@@ -36,6 +37,7 @@ class Identity(Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     engine: Hash
     source: Hash
+    seed: Annotated[int, Meta(ge=0, le=MOST_SEED)]
 
 
 class SavedHit(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -60,7 +62,8 @@ class SavedSearch(Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Seconds
     python_seconds: Seconds
     found: list[SavedHit]
-    moves: Count
+    labels: Count
+    judgements: Count
     verdicts: Count
 
 

@@ -43,9 +43,9 @@ Array = np.ndarray[Any, Any]
 class SearchCheckpoint:
     """Keeps one search in a folder; used by one thread, while no kernel runs. Raises CheckpointError."""
 
-    def __init__(self, checkpoint: Checkpoint, model: Model) -> None:
+    def __init__(self, checkpoint: Checkpoint, model: Model, seed: int) -> None:
         self._checkpoint, self._folder = checkpoint, checkpoint.folder
-        self.tables, self._identity = ReplayableTables(model), _identity(checkpoint, model)
+        self.tables, self._identity = ReplayableTables(model, seed), _identity(checkpoint, model, seed)
         self._store = CheckpointStore(checkpoint.folder)
         self._last = time.monotonic()  # the time of the last save or attempt
         self._note, self._failed = "", ""
@@ -134,8 +134,9 @@ class SearchCheckpoint:
             seconds=result.seconds,
             python_seconds=result.python_seconds,
             found=[SavedHit(*hit) for hit in evaluator.recorded],
-            moves=len(self._state.counts.fired),
-            verdicts=len(evaluator.tally),
+            labels=len(self._state.counts.fired),
+            judgements=len(evaluator.tallies[0]),
+            verdicts=len(evaluator.tallies[1]),
         )
 
     def _growing(self) -> dict[str, Source]:
@@ -145,18 +146,17 @@ class SearchCheckpoint:
             "questions": lambda size: [self.tables.questions.view[size // 8 :]],
         }
         if graph is not None:
-            graph.close_block()
             for name, numbers in graph.files.items():
                 growing[name] = numbers.since_byte
             marks = graph.marks.room(history.size)
-            each = marks.shape[1] * marks.itemsize
-            growing["marks"] = lambda size: [marks[size // each : history.size]]
+            growing["marks"] = lambda size: [marks[size // marks.itemsize : history.size]]
         return growing
 
     def _current(self, blocks: list[RowBlock]) -> Iterator[Array]:
         columns = len(self._state.result.model.columns)
-        yield from (block.rows[: block.size, :columns] for block in blocks)
-        yield from (self._state.counts.fired, self._state.counts.reached, self._state.evaluator.tally)
+        for block in blocks:
+            yield from (block.rows[: block.size, :columns], block.judgements[: block.size])
+        yield from (self._state.counts.fired, self._state.counts.reached, *self._state.evaluator.tallies)
 
     # -- resuming --------------------------------------------------------------------------------------------
 
@@ -165,6 +165,8 @@ class SearchCheckpoint:
         result, theirs, ours = self._state.result, saved.identity, self._identity
         if theirs.engine != ours.engine:
             raise CheckpointError(f"{self._folder}: another version of the engine kept this; {AGAIN}")
+        if theirs.seed != ours.seed:
+            raise CheckpointError(f"{self._folder}: this search has the seed {theirs.seed}; use it, or {AGAIN}")
         if theirs != ours:
             other = "as it was made then" if theirs.model == ours.model else f"but {theirs.model!r}"
             raise CheckpointError(f"{self._folder}: this is not {ours.model!r} as it is now, {other}; {AGAIN}")
@@ -181,12 +183,13 @@ class SearchCheckpoint:
         model, history, graph = self._state.result.model, self._state.history, self._state.graph
         sizes = {"states": saved.states * history.record.itemsize, "questions": self._store.size("questions") // 8 * 8}
         if graph is not None:
-            sizes["marks"] = saved.states * graph.marks.room(0).shape[1] * 2
+            sizes["marks"] = saved.states * graph.marks.room(0).itemsize
             for name, numbers in graph.files.items():
                 each = np.dtype(numbers.kind).itemsize
                 sizes[name] = self._store.size(name) // each * each
         columns = len(model.columns)
-        self._store.sized(sizes, (saved.left + saved.next) * columns * 4 + (2 * saved.moves + saved.verdicts) * 8)
+        counters = 2 * saved.labels + saved.judgements + saved.verdicts
+        self._store.sized(sizes, (saved.left + saved.next) * (columns + 1) * 4 + counters * 8)
         for hit in saved.found:
             inside = hit.position < len(model.properties) and hit.state < saved.states
             if not inside or len(hit.cells) != columns:
@@ -219,8 +222,8 @@ class SearchCheckpoint:
             numbers = np.arange(history.size, history.size + len(records))
             if np.any(records["parent"] >= np.maximum(numbers, 1)):
                 raise CheckpointError(f"{self._folder}: a state's parent must be an earlier state; {AGAIN}")
+            visited.refill(np.ascontiguousarray(records["fingerprint"]), history.size)
             history.extend(records)
-            visited.refill(np.ascontiguousarray(records["fingerprint"]))
         return history.size
 
     def _refill_graph(self, graph: Graph, states: int) -> None:
@@ -235,9 +238,9 @@ class SearchCheckpoint:
         labels = files["targets"].size if graph.has_labels else 0
         if total != files["targets"].size or files["degrees"].size > states or files["labels"].size != labels:
             raise CheckpointError(f"{self._folder}: the numbers of moves contradict each other; {AGAIN}")
-        marks, begin = graph.marks.room(states).reshape(-1), 0
-        for part in self._store.grown("marks", np.uint16):
-            self._bounded("marks", part, len(tables.verdicts))
+        marks, begin = graph.marks.room(states), 0
+        for part in self._store.grown("marks", np.uint32):
+            self._bounded("marks", part, tables.verdicts.judgements.size)
             marks[begin : begin + part.size] = part
             begin += part.size
 
@@ -251,17 +254,14 @@ class SearchCheckpoint:
         result.seconds_before = saved.seconds
         with self._store.now() as file:
             level, following = (self._blocks(file, rows) for rows in (saved.left, saved.next))
-            counts.fired, counts.reached = (np.fromfile(file, np.uint64, saved.moves) for _ in range(2))
-            tally = np.fromfile(file, np.uint64, saved.verdicts)
+            counts.fired, counts.reached = (np.fromfile(file, np.uint64, saved.labels) for _ in range(2))
+            tallies = np.fromfile(file, np.uint64, saved.judgements), np.fromfile(file, np.uint64, saved.verdicts)
         self._check_frontier([*level, *following])
-        known = self._state.tables
-        if len(tally) < len(known.verdicts) or len(counts.fired) < known.label_of.size:
-            raise CheckpointError(f"{self._folder}: counts of moves or verdicts are missing; {AGAIN}")
         cells = {cell for each in saved.found for cell in each.cells}
-        if cells and max(cells) >= known.bases.size:
+        if cells and max(cells) >= self._state.tables.bases.size:
             raise CheckpointError(f"{self._folder}: a finding names a value that is not there; {AGAIN}")
         try:
-            evaluator.resume(tally, [Hit(each.position, each.cells, each.state) for each in saved.found], history)
+            evaluator.resume(tallies, [Hit(each.position, each.cells, each.state) for each in saved.found], history)
         except ModelError as error:
             raise CheckpointError(f"{self._folder}: a finding is not that of the model ({error}); {AGAIN}") from None
         if level and saved.left == result.levels[-1]:
@@ -280,7 +280,9 @@ class SearchCheckpoint:
             if cells.size and int(cells.max()) >= self._state.tables.bases.size:
                 raise CheckpointError(f"{self._folder}: a row names a value that nothing has; {AGAIN}")
             block.rows[: block.size, :columns] = cells
-            block.fingerprints[: block.size] = np.bitwise_xor.reduce(self._state.tables.zobrist.view[cells], axis=1)
+            block.judgements[: block.size] = judgements = np.fromfile(file, np.uint32, block.size)
+            self._bounded(self._store.now_name, judgements, self._state.tables.verdicts.judgements.size)
+            block.fingerprints[: block.size] = self._state.tables.fingerprints(cells)
             blocks.append(block)
             rows -= block.size
         return blocks
@@ -295,7 +297,7 @@ class SearchCheckpoint:
             raise CheckpointError(f"{self._folder}: the rows kept are not those of the states kept; {AGAIN}")
 
 
-def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
+def _identity(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
     """The identity that a checkpoint shares with every search that may resume it; the tables are compared later."""
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
@@ -303,7 +305,7 @@ def _identity(checkpoint: Checkpoint, model: Model) -> Identity:
     names = [[each.name for each in part] for part in (model.columns, model.actors, model.rules, model.properties)]
     kinds = [prop.kind.value for prop in model.properties]  # it decides when a search ends
     made_from = json.dumps([checkpoint.source, names, kinds], sort_keys=True, default=dict)
-    return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest())
+    return Identity(model.name, engine.hexdigest(), hashlib.sha256(made_from.encode()).hexdigest(), seed)
 
 
 END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it is never a key, since ids stay smaller
@@ -312,8 +314,8 @@ END = np.uint64((1 << 64) - 1)  # ends the questions of one call of `fill`; it i
 class ReplayableTables(Tables):
     """Tables with a record of the keys of each `fill` (u64), in `questions`."""
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
+    def __init__(self, model: Model, seed: int) -> None:
+        super().__init__(model, seed)
         self.questions = Vector(np.uint64)
         self._digests = [(hashlib.sha256(), 0) for _ in self._named]
 
@@ -337,8 +339,7 @@ class ReplayableTables(Tables):
         The values of a node are not hashed: they follow from the memo and the questions.
         """
         digest = hashlib.sha256()
-        arrays = (self.zobrist, self.bases, self.listed, self.entries, self.classes, self.label_of, self.verdict_of)
-        for vector in (*arrays, self.masks, self.projection_class):
+        for vector in (self.cells, self.bases, self.entries, self.classes, self.masks, self.verdicts.judgements):
             digest.update(np.ascontiguousarray(vector.view).data)
         digest.update(self.memo.data.data)
         for place, named in enumerate(self._named):
@@ -353,4 +354,4 @@ class ReplayableTables(Tables):
     @property
     def _named(self) -> tuple[list[Any], ...]:
         """The objects behind the numbers; all these lists only grow."""
-        return self._ids, self._operands, self.labels, self.verdicts
+        return self._ids, self._operands, self.labels, self.verdicts.verdicts

@@ -7,7 +7,7 @@ For a property, `part` marks each state: 0 for a goal, OPEN for a state that dem
 not and may lie between. Afterwards `place` has for each state OUTSIDE if it is a goal, FINISHED | the number of its
 component if it was examined, and 0 if no open state reaches it.
 
-The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
+The rules of `move_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.hash_tables import AHEAD, BITS32, ONE, ZERO, find_slot
+from checker.engine.kernels.hash_tables import AHEAD, BITS32, ONE, ZERO, find_slot, owner, pick
 from checker.engine.kernels.jit import kernel, prefetch
-from checker.engine.kernels.search_kernels import SOURCE_BITS, evaluate_bundles
+from checker.engine.kernels.move_kernels import SOURCE_BITS
 
 Array = Any
 
@@ -32,68 +32,51 @@ MOST_STATES = 0x7FFFFFF0
 
 
 @kernel
-def number(visited: Array, numbers: Array, shift: Any, recent: Array, recent_numbers: Array, found: Array, size: Any,
-           fresh: Array, origins: Array, entries: Array, reached: Array, known: Any,
-           targets: Array) -> Any:  # fmt: skip
-    """Pass two with state numbers: targets[i] gets the number of the state with the fingerprint found[i].
-
-    `known` is the number of known states; new ones are numbered from there. A fingerprint in the table of recent ones
-    is not looked up again.
-    """
-    mask, recently = U64(visited.size - 1), U64(recent.size - 1)
+def locate(visited: Array, shift: Any, shard: Any, shards: Any, found: Array, size: Any, picks: Array, is_new: Array,
+           slots: Array) -> Any:  # fmt: skip
+    """Pass two with the graph: `hash_tables.probe`, and slots[i] becomes the slot of found[i] in its shard."""
+    picked = pick(found, U64(size), U64(shard), U64(shards), picks, is_new)
+    mask = U64(visited.size - 1)
     count = ZERO
-    for i in range(size):
-        if i + AHEAD < U64(size):
-            ahead = found[i + AHEAD]
-            if recent[ahead & recently] != ahead:
-                prefetch(visited, ahead >> shift)
-                prefetch(numbers, ahead >> shift)
+    for k in range(picked):
+        if k + AHEAD < picked:
+            prefetch(visited, found[picks[k + AHEAD]] >> shift)
+        i = picks[k]
         fingerprint = found[i]
-        near = fingerprint & recently
-        if recent[near] == fingerprint:
-            targets[i] = recent_numbers[near]
-            continue
         slot, is_there = find_slot(visited, ONE, mask, fingerprint >> shift, fingerprint)
         if not is_there:
             visited[slot] = fingerprint
-            numbers[slot] = U32(U64(known) + count)
-            fresh[count] = i
+            is_new[i] = 1
             count += ONE
-            reached[entries[origins[i] >> BITS32] >> BITS32] += 1
-        recent[near] = fingerprint
-        recent_numbers[near] = numbers[slot]
-        targets[i] = numbers[slot]
+        slots[i] = slot
     return count
 
 
 @kernel
-def describe(origins: Array, size: Any, entries: Array, label_of: Array, sources: Array, labels: Array) -> Any:
-    """Write the source rows of a block's moves, and their labels; return whether the rows are in order."""
-    last, ordered = ZERO, True
-    for i in range(size):
-        source = origins[i] & SOURCE_BITS
-        ordered &= source >= last
-        last = source
-        sources[i] = source
-        if labels.size:
-            labels[i] = label_of[entries[origins[i] >> BITS32] >> BITS32]
-    return ordered
+def number(numbers: Array, shard: Any, shards: Any, found: Array, slots: Array, fresh: Array, count: Any,
+           first: Any) -> None:  # fmt: skip
+    """Number the new states found[fresh[:count]] of a shard, which have consecutive numbers from `first`."""
+    for k in range(count):
+        i = fresh[k]
+        if owner(found[i], U64(shards)) == U64(shard):
+            numbers[slots[i]] = U32(U64(first) + U64(k))
 
 
 @kernel
-def mark(rows: Array, todo: Array, bundles: Array, verdict_of: Array, verdicts: Array, tally: Array, marks: Array,
-         base: Any, groups: Array, reads: Array, classes: Array, bases: Array,
-         memo: Array, shift: Any, aside: Array, missing: Array, counters: Array) -> None:  # fmt: skip
-    """`search_kernels.examine` for liveness; marks[number of the state, bundle] gets the verdict of each bundle."""
-    for index in todo:
-        if not evaluate_bundles(rows[index], bundles, verdict_of, verdicts, groups, reads, classes, bases,
-                      memo, shift, missing, counters):  # fmt: skip
-            aside[counters[2]] = index
-            counters[2] += 1
-            continue
-        for b in range(bundles.shape[0]):
-            marks[U64(base) + U64(index), b] = verdicts[b]
-            tally[verdicts[b]] += ONE
+def resolve(numbers: Array, shard: Any, shards: Any, found: Array, slots: Array, targets: Array) -> None:
+    """Write the numbers of the states of a shard to `targets`."""
+    for i in range(targets.size):
+        if owner(found[i], U64(shards)) == U64(shard):
+            targets[i] = numbers[slots[i]]
+
+
+@kernel
+def describe(origins: Array, size: Any, entries: Array, first: Any, sources: Array, labels: Array) -> None:
+    """Write the source rows of moves, as distances from the row `first`, and their labels."""
+    for i in range(size):
+        sources[i] = (origins[i] & SOURCE_BITS) - U64(first)
+        if labels.size:
+            labels[i] = entries[origins[i] >> BITS32] >> BITS32
 
 
 # -- judging -------------------------------------------------------------------------------------------------

@@ -1,14 +1,17 @@
 """Hash tables with open addressing: the memo of the results of model functions, and the visited set of fingerprints.
 
-    memo[cell << 32 | operation] = effect << 32 | new cell         (new cell IMPOSSIBLE: the move cannot happen)
+    memo[cell << 32 | operation] = effect << 32 | new cell, change of the fingerprint, affected bundles
+
+If the new cell is IMPOSSIBLE, the move cannot happen.
 
 The columns that an actor, a rule or a property reads together are a *group*. They are *folded* through the same memo:
 from the group's root, each column's class leads to a further node, and the last node represents all of them. Missing
 keys are recorded, for Python to fill in.
 
-The visited set is addressed by the leading bits of a fingerprint. An empty slot is 0. With the graph, a second array
-has the number of each state in the same slot; without it, `numbers` is empty. Pass two of the search selects the states
-whose fingerprints are new.
+The visited set is divided into shards, one for each worker. Other bits of a fingerprint select the shard than its slot
+there: a shard is addressed by the leading bits. An empty slot is 0. With the graph, a second array has the number of
+each state in the same slot; without it, `numbers` is empty. Pass two of the search selects the states whose
+fingerprints are new.
 
 The rules of `search_kernels` apply: nothing is allocated here, all integers are unsigned.
 """
@@ -25,7 +28,9 @@ Array = Any  # a NumPy array; the docstring of the function that creates it has 
 
 U64, U32 = np.uint64, np.uint32
 ZERO, ONE, TWO, BITS32 = U64(0), U64(1), U64(2), U64(32)
+WORDS = 4  # of an entry of the memo: key, value, change, affected bundles
 GOLDEN = U64(0x9E3779B97F4A7C15)
+LOW = U64(0xFFFFFFFF)
 IMPOSSIBLE = U64(0xFFFFFFFF)
 MISSING = U64(0xFFFFFFFFFFFFFFFF)
 NEVER = U32(0xFFFFFFFF)
@@ -33,13 +38,13 @@ AHEAD = U64(16)  # the distance, in probes, at which the visited set is prefetch
 
 
 @inlined
-def find_slot(table: Array, stride: Any, mask: Any, home: Any, key: Any) -> Any:
+def find_slot(table: Array, stride: Any, mask: Any, begin: Any, key: Any) -> Any:
     """The slot of a key in a table with open addressing, or the empty slot for it: (slot, whether it holds the key).
 
     `table` has its keys at multiples of `stride`, and 0 for an empty slot; `mask` is the number of slots less one. The
-    search begins at the slot `home`. The key 0 finds the first empty slot.
+    search begins at the slot `begin`. The key 0 finds the first empty slot.
     """
-    slot = home
+    slot = begin
     while True:
         there = table[slot * stride]
         if there == key:
@@ -50,10 +55,23 @@ def find_slot(table: Array, stride: Any, mask: Any, home: Any, key: Any) -> Any:
 
 
 @inlined
+def home(shift: Any, key: Any) -> Any:
+    """The slot of the memo at which the search for a key begins."""
+    return (key * GOLDEN) >> shift
+
+
+@inlined
+def find_entry(memo: Array, shift: Any, key: Any) -> Any:
+    """The place of a key's entry in the memo, or MISSING. Keys are never 0."""
+    slot, is_there = find_slot(memo, U64(WORDS), U64(memo.size // WORDS - 1), home(shift, key), key)
+    return slot * U64(WORDS) if is_there else MISSING
+
+
+@inlined
 def lookup(memo: Array, shift: Any, key: Any) -> Any:
-    """The memo's value for a key, or MISSING. `memo` is flat: key, value, key, value; keys are never 0."""
-    slot, is_there = find_slot(memo, TWO, U64(memo.size // 2 - 1), (key * GOLDEN) >> shift, key)
-    return memo[slot * TWO + ONE] if is_there else MISSING
+    """The memo's value for a key, or MISSING."""
+    place = find_entry(memo, shift, key)
+    return MISSING if place == MISSING else memo[place + ONE]
 
 
 @inlined
@@ -92,48 +110,55 @@ def find_memo(memo: Array, shift: Any, key: Any) -> Any:
 
 
 @kernel
-def insert_memo(memo: Array, shift: Any, keys: Array, values: Array) -> None:
-    """Add pairs to the memo, which must have room for them; an existing key gets the new value."""
-    mask = U64(memo.size // 2 - 1)
-    for i in range(keys.size):
-        slot, _ = find_slot(memo, TWO, mask, (keys[i] * GOLDEN) >> shift, keys[i])
-        memo[slot * TWO] = keys[i]
-        memo[slot * TWO + ONE] = values[i]
+def insert_memo(memo: Array, shift: Any, rows: Array) -> None:
+    """Add entries to the memo, which must have room for them; an existing key gets the new value."""
+    mask = U64(memo.size // WORDS - 1)
+    for i in range(rows.shape[0]):
+        slot, _ = find_slot(memo, U64(WORDS), mask, home(shift, rows[i, 0]), rows[i, 0])
+        for word in range(WORDS):
+            memo[slot * U64(WORDS) + U64(word)] = rows[i, word]
 
 
 # The visited set.
 
 
-@kernel
-def probe(visited: Array, shift: Any, recent: Array, found: Array, size: Any, fresh: Array,
-          origins: Array, entries: Array, reached: Array) -> Any:  # fmt: skip
-    """Pass two: add fingerprints to the visited set; `fresh` gets the positions of the new ones.
+@inlined
+def owner(fingerprint: Any, shards: Any) -> Any:
+    """The shard of a fingerprint; its slot there depends on other bits."""
+    return ((fingerprint & LOW) * shards) >> BITS32
 
-    Most successors were generated by another state shortly before. A small table of recent fingerprints, which stays in
-    the cache, therefore removes these first, without a branch. The visited set is open addressing by leading bits, so
-    that growing it moves entries in order. Returns the number of new fingerprints. reached[number of a move] is a
-    counter.
-    """
-    kept = ZERO
-    recently = U64(recent.size - 1)
+
+@inlined
+def pick(found: Array, size: Any, shard: Any, shards: Any, picks: Array, is_new: Array) -> Any:
+    """Write the positions of a shard's fingerprints to `picks`, and return their number; all flags become 0."""
+    count = ZERO
     for i in range(size):
-        fingerprint = found[i]
-        fresh[kept] = i
-        kept += U64(recent[fingerprint & recently] != fingerprint)
-        recent[fingerprint & recently] = fingerprint
+        is_new[i] = 0
+        picks[count] = i
+        count += U64(owner(found[i], shards) == shard)
+    return count
+
+
+@kernel
+def probe(visited: Array, shift: Any, shard: Any, shards: Any, found: Array, size: Any, picks: Array,
+          is_new: Array) -> Any:  # fmt: skip
+    """Pass two: add the fingerprints of a shard to its visited set; is_new[i] becomes 1 for the first of each new one.
+
+    Returns the number of new fingerprints.
+    """
+    picked = pick(found, U64(size), U64(shard), U64(shards), picks, is_new)
     mask = U64(visited.size - 1)
     count = ZERO
-    for k in range(kept):
-        if k + AHEAD < kept:
-            prefetch(visited, found[fresh[k + AHEAD]] >> shift)
-        i = fresh[k]
+    for k in range(picked):
+        if k + AHEAD < picked:
+            prefetch(visited, found[picks[k + AHEAD]] >> shift)
+        i = picks[k]
         fingerprint = found[i]
         slot, is_there = find_slot(visited, ONE, mask, fingerprint >> shift, fingerprint)
         if not is_there:
             visited[slot] = fingerprint
-            fresh[count] = i
+            is_new[i] = 1
             count += ONE
-            reached[entries[origins[i] >> BITS32] >> BITS32] += 1
     return count
 
 
@@ -175,12 +200,12 @@ def spread(slots: Array, numbers: Array, size: Any, shift: Any, taken: Array, ta
 
 
 @kernel
-def refill(slots: Array, numbers: Array, shift: Any, fingerprints: Array, first: Any) -> None:
-    """Add new fingerprints to the visited set; their numbers start at `first`."""
+def refill(slots: Array, numbers: Array, shift: Any, fingerprints: Array, states: Array) -> None:
+    """Add new fingerprints to the visited set, with the numbers of their states."""
     for i in range(U64(fingerprints.size)):
         if i + AHEAD < U64(fingerprints.size):
             prefetch(slots, fingerprints[i + AHEAD] >> shift)
-        put(slots, numbers, shift, fingerprints[i], U32(U64(first) + i))
+        put(slots, numbers, shift, fingerprints[i], states[i])
 
 
 @inlined

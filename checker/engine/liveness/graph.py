@@ -1,15 +1,12 @@
 """The graph of all states, as the table engine keeps it during the exploration and afterwards.
 
 It exists only for a model with properties of liveness. For each move it has the number of the target state (u32) and,
-for fairness, the move's label (u16). For each state it has the number of moves (u32) and the verdicts of the properties
-(numbers, u16). Rules:
+for fairness, the move's label (u16). For each state it has the number of moves (u32) and its judgement (u32). Rules:
 
 - States are numbered in the order of discovery, and the moves of a state are in the order of ordinals, so that a path
   is a list of ordinals, as in all other modules.
-- Moves arrive in batches, and those of rows that were put aside arrive late. The moves of a block are therefore sorted
-  when the next block begins.
 - Data that grows with the number of moves is in unnamed files in the temporary folder, which are mapped into memory for
-  reading. Verdicts are in memory.
+  reading. Judgements are in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ import numpy as np
 from checker.engine.arrays import reserve
 from checker.engine.frontier import records_of
 from checker.engine.kernels import graph_kernels
-from checker.engine.layout import EvaluationMode
 from checker.engine.model import Kind, ModelError
 from checker.engine.tables import Tables
 
@@ -34,20 +30,16 @@ Array = np.ndarray[Any, Any]
 
 
 class Marks:
-    """The verdict of each bundle of liveness, for each state."""
+    """The judgement of each state (u32)."""
 
-    def __init__(self, bundles: Array) -> None:
-        self._reserved = reserve(np.uint16, len(bundles)).reshape(-1, len(bundles))
+    def __init__(self) -> None:
+        self._reserved = reserve(np.uint32)
 
     def room(self, states: int) -> Array:
         """The array, with room for this number of states. Raises ModelError."""
         if states > min(len(self._reserved), graph_kernels.MOST_STATES):
             raise ModelError("the state space is too large for liveness to be judged in this process")
         return self._reserved
-
-    def of(self, states: int, bundle: int) -> Array:
-        """A bundle's verdicts in the first `states` states."""
-        return self._reserved[:states, bundle]
 
 
 class NumberFile:
@@ -98,59 +90,34 @@ class Graph:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.marks = Marks(tables.bundles(EvaluationMode.LIVENESS))
+        self.marks = Marks()
         self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
         self._targets, self._labels, self._degrees = (NumberFile(kind) for kind in (np.uint32, np.uint16, np.uint32))
-        self._base, self._rows = -1, 0  # of the present block
-        self._parts: list[tuple[Array, Array, Array]] = []
-        self._ordered = True
 
     @property
     def bytes(self) -> int:
-        """The size of the moves and verdicts in bytes."""
+        """The size of the moves and judgements in bytes."""
         states = self._degrees.size
         files = self._targets.bytes + self._labels.bytes + self._degrees.bytes
-        return files + states * 2 * int(self.marks.room(0).shape[1])
+        return files + states * self.marks.room(0).itemsize
 
-    def add(self, base: int, rows: int, origins: Array, targets: Array) -> None:
-        """Add moves of a block with this number of rows, the first of which is state `base`."""
-        if base != self._base:
-            self.close_block()
-            self._base, self._rows = base, rows
+    def add(self, first: int, rows: int, origins: Array, targets: Array) -> None:
+        """Add all moves of the next rows, in order; `first` is the number of the first row in its block."""
         labels = np.empty(len(targets) if self.has_labels else 0, np.uint16)
         sources, tables = np.empty(len(targets), np.uint16), self.tables
         if len(tables.labels) > MOST_LABELS:
             raise ModelError(f"the moves of this model have more than {MOST_LABELS:,} actions and units of fairness")
-        last = int(self._parts[-1][0][-1]) if self._parts else 0
-        in_order = graph_kernels.describe(
-            origins, len(targets), tables.entries.view, tables.label_of.view, sources, labels
-        )
-        if len(targets):
-            self._ordered &= bool(in_order) and last <= int(sources[0])
-            self._parts.append((sources, targets, labels))
+        graph_kernels.describe(origins, len(targets), tables.entries.view, first, sources, labels)
+        self._degrees.append(np.bincount(sources, minlength=rows))
+        self._targets.append(targets)
+        self._labels.append(labels)
 
     def finish(self) -> Moves:
         """All moves, in the form for `graph_kernels`."""
-        self.close_block()
         degrees = self._degrees.read()
         offsets = np.zeros(len(degrees) + 1, np.uint64)
         np.cumsum(degrees, out=offsets[1:])
         return Moves(offsets, self._targets.read(), self._labels.read())
-
-    def close_block(self) -> None:
-        """Sort and store the moves of the last block, which is complete."""
-        if self._base < 0:
-            return
-        none = np.zeros(0, np.uint16)
-        parts = [(none, none, none), *self._parts]
-        sources, targets, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-        if not self._ordered:
-            order = np.argsort(sources, kind="stable")
-            sources, targets, labels = sources[order], targets[order], labels[order] if self.has_labels else labels
-        self._degrees.append(np.bincount(sources, minlength=self._rows))
-        self._targets.append(targets)
-        self._labels.append(labels)
-        self._parts, self._ordered, self._base = [], True, -1
 
     @property
     def files(self) -> dict[str, NumberFile]:

@@ -16,7 +16,6 @@ import numpy as np
 
 from checker.engine.frontier import OriginLog
 from checker.engine.kernels import graph_kernels as kernels
-from checker.engine.layout import EvaluationMode
 from checker.engine.liveness.graph import Graph, Moves
 from checker.engine.liveness.lasso import lasso
 from checker.engine.model import Kind, Property
@@ -97,15 +96,18 @@ class _ExaminedGraph:
 
 def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
     """The value of a property in each state: GOAL, OPEN or PASSED."""
-    tables = graph.tables
-    position = tables.model.properties.index(prop)
-    bundles = [int(number) for _, number in tables.bundles(EvaluationMode.LIVENESS)]
-    place = next(p for p, number in enumerate(bundles) if position in tables.verdicts[number].bundle.properties)
+    verdicts = graph.tables.verdicts
+    position = graph.tables.model.properties.index(prop)
+    place = next(
+        verdicts.place(number) for number, each in enumerate(verdicts.verdicts) if position in each.bundle.properties
+    )
     said = [
         kernels.GOAL if position in each.found else kernels.OPEN if position in each.premises else kernels.PASSED
-        for each in tables.verdicts
+        for each in verdicts.verdicts
     ]
-    return np.array(said, np.uint8)[graph.marks.of(states, place)]
+    by_judgement = np.array(said, np.uint8)[verdicts.judgements.view[:, place]]
+    answers: Array = by_judgement[graph.marks.room(states)[:states]]
+    return answers
 
 
 def _units(tables: Tables, prop: Property) -> Array:

@@ -2,7 +2,7 @@
 
 `Tables` interns values (cells), operations, effects and the arguments of rules and properties (nodes), and answers the
 kernels' questions by calling the model: `fill(keys)` adds the entries that a pass found missing. The layout of the
-arrays is described in `search_kernels` and `hash_tables`; this module is the only one that writes them.
+arrays is described in `move_kernels` and `hash_tables`; this module is the only one that writes them.
 
 Rules: ids only grow, an entry once written never changes, and cells and nodes share one sequence of ids, so that the
 upper half of a key of the memo identifies its subject.
@@ -19,10 +19,12 @@ import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
-from checker.engine.kernels import hash_tables, search_kernels
-from checker.engine.layout import Bundle, EvaluationMode, Group, ModelLayout, Role, evaluation_mode
-from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Read, Row, Send, Trivial
-from checker.engine.result import VALUE
+from checker.engine.kernels import hash_tables, move_kernels
+from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
+from checker.engine.result import SEED, VALUE
+from checker.engine.tables.fingerprints import CellNumbers
+from checker.engine.tables.layout import Group, ModelLayout, Role
+from checker.engine.tables.verdicts import Verdicts
 
 VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
 VERIFIED_EVERY = 32  # ... and later each call with this number
@@ -50,46 +52,33 @@ class Label(NamedTuple):
     units: tuple[Hashable, ...] = ()
 
 
-class BundleVerdict(NamedTuple):
-    """The answers of a bundle: the positions of the properties with a premise, and of those with a finding."""
-
-    bundle: Bundle
-    premises: tuple[int, ...] = ()
-    found: tuple[int, ...] = ()
-
-
 class Tables:
     """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, seed: int = SEED) -> None:
         self.model = model
         self.calls, self.steps, self.seconds = 0, 0, 0.0  # calls of all functions, and of step functions among them
         self.work = 0  # the work of the calls, in transitions
         self.memo = Memo()
-        self.zobrist, self.bases = Vector(np.uint64), Vector(np.uint32)
-        self.listed, self.entries = Vector(np.uint64), Vector(np.uint64)
-        self.classes, self.label_of = Vector(np.uint32), Vector(np.uint32)
-        self.verdict_of = Vector(np.uint32)
+        self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
+        self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
-        self._random = np.random.Generator(np.random.PCG64(0x51554F52))
+        self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._operations: dict[tuple[int, Any], int] = {}
         self._operands: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
-        self._effects: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        self._effects: dict[tuple[int, tuple[int, ...]], int] = {}
         self._called: dict[str, int] = {}
-        self._learnt: dict[int, int] = {}
+        self._learnt: dict[int, tuple[int, int, int]] = {}
         self._effect(NO_ACTION, ())  # effect 0 is empty
         self._layout = layout = ModelLayout(model)
         self.masks = Vector(np.uint64, layout.words)
-        self.projection_class = Vector(np.uint32)  # for each cell, the first with the same view for the joint rules
         self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
         self.joint, self.masked = layout.joint, layout.masked
-        # If a projection says "never", a bundle is trivial: the first verdicts, in the order of the bundles.
-        self.verdicts = [BundleVerdict(bundle) for bundle in layout.bundles]
-        self._verdicts = {verdict: number for number, verdict in enumerate(self.verdicts)}
+        self.verdicts = Verdicts(model, layout)
         self._group_rows = np.array(
             [(group.first, group.width, self._new_id(Node(n, ()))) for n, group in enumerate(layout.groups)], np.uint32
         ).reshape(-1, 3)
@@ -114,30 +103,28 @@ class Tables:
         if known is not None:
             same_types(self._ids[known][1], value, source)
             return known
-        cell = self._new_id(CellValue(column, value))
+        cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
         self._cells[column][value] = cell
         self.bases.view[cell] = self.classes.size
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
         self.classes.extend(seen)
         shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
-        self.projection_class.view[cell] = self._alike.setdefault((column, shown), cell)
+        alike = self._alike.setdefault((column, shown), cell)
+        record, numbers = self.cells.view[cell], self.cells.view[:, move_kernels.ZOBRIST]
+        record[move_kernels.ALIKE], record[move_kernels.JOINT] = alike, numbers[alike]
         if not self._layout.own_rules[column]:
-            self.listed.view[cell] = 0
+            record[move_kernels.LISTED] = 0
         self.masks.view[cell] = self._layout.all_joint
         for slot, word, bit in self._layout.gates[column]:
             if seen[slot] == int(hash_tables.NEVER):
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
-    def _new_id(self, what: CellValue | Node) -> int:
+    def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
         self._ids.append(what)
-        if len(self._ids) > self.zobrist.size:
-            self.zobrist.extend(self._random.integers(0, 1 << 64, 1024, dtype=np.uint64))
+        self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         self.bases.append(0)
-        self.listed.append(search_kernels.UNLISTED)
-        self.verdict_of.append(0)
         self.masks.append((0,) * self._layout.words)
-        self.projection_class.append(0)
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
@@ -165,28 +152,42 @@ class Tables:
         same_types(self._operands[known][1], operation, source)
         return known
 
-    def _effect(self, label: int, entries: tuple[tuple[int, int], ...]) -> int:
+    def _effect(self, label: int, words: tuple[int, ...]) -> int:
         """The place of an effect among the entries."""
-        place = self._effects.get((label, entries))
+        place = self._effects.get((label, words))
         if place is None:
-            place = self._effects[label, entries] = self.entries.size
-            self.entries.append(self.label_of.size << 32 | len(entries))
-            self.entries.extend(target << 32 | operation for target, operation in entries)
-            self.label_of.append(label)
+            place = self._effects[label, words] = self.entries.size
+            self.entries.append(label << 32 | len(words))
+            self.entries.extend(words)
         return place
 
-    def _entries(self, sends: Iterable[Send], source: str) -> list[tuple[int, int]]:
+    def _entries(self, sends: Iterable[Send], source: str) -> list[int]:
+        """The words of an effect for operations that are sent."""
         entries = []
         for name, operation in sends:
             actor = self.model.actor_index.get(name, -1)
             if actor < 0:
                 raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
             if actor in self._layout.actor_group:
-                target = int(search_kernels.GROUP) | self._layout.actor_group[actor]
+                target = int(move_kernels.GROUP) | self._layout.actor_group[actor]
             else:
                 target = self.model.index[self.model.actors[actor].columns[0]]
-            entries.append((target, self._operation(actor, operation, source)))
+            entries.append(target << 32 | self._operation(actor, operation, source))
         return entries
+
+    def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
+        """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
+        fields = self.cells.view[[before, after], move_kernels.ZOBRIST]
+        seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
+        affected = 0
+        for slot, bundles in self._layout.readers[column]:
+            if seen[0][slot] != seen[1][slot]:
+                affected |= bundles
+        return int(fields[0] ^ fields[1]), affected
+
+    def _set(self, column: int, before: int, after: int) -> tuple[int, int, int]:
+        """The words of an effect that replaces a cell."""
+        return (int(move_kernels.SET) | column) << 32 | after, *self._change(column, before, after)
 
     def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
@@ -216,21 +217,21 @@ class Tables:
             self.labels.append(label)
         return number
 
-    def _resolved(self, cell: int, entries: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    def _resolved(self, cell: int, entries: list[int]) -> list[int] | None:
         """A move's entries with its first operation already carried out if that reads only `cell`; None: impossible.
 
         The cell is known when the move is listed, so the kernels need not look it up.
         """
-        column = self._ids[cell]
-        if not isinstance(column, CellValue) or not entries or entries[0][0] != column.column:
+        what = self._ids[cell]
+        if not isinstance(what, CellValue) or not entries or entries[0] >> 32 != what.column:
             return entries
-        value = self._memoised(cell, entries[0][1])
+        value = self._memoised(cell, entries[0] & 0xFFFFFFFF)
         after, follows = value & 0xFFFFFFFF, value >> 32
         if after == int(hash_tables.IMPOSSIBLE):
             return None
         count = int(self.entries.view[follows]) & 0xFFFFFFFF
-        sent = [divmod(int(entry), 1 << 32) for entry in self.entries.view[follows + 1 : follows + 1 + count]]
-        return [(int(search_kernels.SET) | column.column, after), *sent, *entries[1:]]
+        sent = self.entries.view[follows + 1 : follows + 1 + count].tolist()
+        return [*self._set(what.column, cell, after), *sent, *entries[1:]]
 
     def _list_own(self, cell: int, column: int, value: Any) -> None:
         """List the moves of a column's own rules for a value of it."""
@@ -243,7 +244,7 @@ class Tables:
 
     def _set_list(self, node: int, moves: list[int]) -> None:
         """Store copies of a node's moves contiguously, so that a kernel reads them in sequence."""
-        self.listed.view[node] = self.entries.size << 32 | len(moves) if moves else 0
+        self.cells.view[node, move_kernels.LISTED] = self.entries.size << 32 | len(moves) if moves else 0
         for move in moves:
             length = int(self.entries.view[move]) & 0xFFFFFFFF
             self.entries.extend(self.entries.view[move : move + 1 + length].tolist())
@@ -253,37 +254,25 @@ class Tables:
         if group.role is Role.RULE:
             self._set_list(node, self._moves(group.position, values))
         elif group.role is Role.BUNDLE:
-            self.verdict_of.view[node] = self._verdict(self._layout.bundles[group.position], values)
+            bundle = self._layout.bundles[group.position]
+            answers = [(position, self._answer(position, values)) for position in bundle.properties]
+            self.cells.view[node, move_kernels.LISTED] = self.verdicts.number(bundle, answers)
 
-    def _verdict(self, bundle: Bundle, values: tuple[Any, ...]) -> int:
-        """The number of a verdict; there are few, since the answers of properties rarely differ."""
-        answers = [(position, self._check(position, values)) for position in bundle.properties]
-        verdict = BundleVerdict(
-            bundle,
-            tuple(position for position, answer in answers if answer is not TRIVIAL),
-            tuple(position for position, answer in answers if isinstance(answer, Finding)),
-        )
-        number = self._verdicts.setdefault(verdict, len(self.verdicts))
-        if number == len(self.verdicts):
-            self.verdicts.append(verdict)
-        return number
-
-    def _check(self, position: int, values: tuple[Any, ...]) -> Finding | Trivial | None:
+    def _answer(self, position: int, values: tuple[Any, ...]) -> Any:
         prop = self.model.properties[position]
-        answer = self._call(f"the property {prop.name!r}", prop.check, *values)
-        if answer is None or answer is TRIVIAL or isinstance(answer, Finding):
-            return answer
-        raise ModelError(f"the property {prop.name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
+        return self._call(f"the property {prop.name!r}", prop.check, *values)
 
-    def bundles(self, how: EvaluationMode) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """The bundles of one kind, in the form for `search_kernels.examine`."""
-        properties = self.model.properties
-        chosen = [
-            (bundle.group, number)
-            for number, bundle in enumerate(self._layout.bundles)
-            if evaluation_mode(properties[bundle.properties[0]].kind) is how
-        ]
-        return np.array(chosen, np.uint32).reshape(-1, 2)
+    def fingerprints(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The fingerprints of rows of cells."""
+        found: np.ndarray[Any, np.dtype[np.uint64]] = np.bitwise_xor.reduce(
+            self.cells.view[cells, move_kernels.ZOBRIST], axis=1
+        )
+        return found
+
+    @property
+    def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The records of all cells and nodes, as the kernels take them."""
+        return self.cells.view.reshape(-1)
 
     def readers(self) -> tuple[Any, ...]:
         """The arrays for folding the reads of groups, in the order of the parameters of the kernels."""
@@ -297,8 +286,10 @@ class Tables:
         began = time.perf_counter()
         for key in sorted(set(keys.tolist())):
             subject, operation = key >> 32, key & 0xFFFFFFFF
-            what = self._ids[subject]
-            if operation == 0 and isinstance(what, CellValue):
+            if subject & int(move_kernels.JUDGEMENT):
+                judgement = self.verdicts.judgement_after(subject ^ int(move_kernels.JUDGEMENT), operation - 1)
+                self._learnt[key] = judgement, 0, 0
+            elif operation == 0 and isinstance(what := self._ids[subject], CellValue):
                 self._list_own(subject, what.column, what.value)
             else:
                 self._memoised(subject, operation)
@@ -309,11 +300,15 @@ class Tables:
     def _memoised(self, subject: int, operation: int) -> int:
         """The memo's value for a subject and an operation; a new one is inserted at the end of `fill`."""
         key = subject << 32 | operation
-        if (known := self._learnt.get(key)) is not None:
-            return known
+        if (learnt := self._learnt.get(key)) is not None:
+            return learnt[0]
         value = self.memo.get(key)
         if value is None:
-            value = self._learnt[key] = self._value(subject, operation)
+            value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
+            after = value & 0xFFFFFFFF
+            if isinstance(what, CellValue) and after != int(hash_tables.IMPOSSIBLE):
+                change = self._change(what.column, subject, after)
+            self._learnt[key] = value, *change
         return value
 
     def _value(self, subject: int, operation: int) -> int:
@@ -342,10 +337,12 @@ class Tables:
         after = [self.cell(column, value, who) for column, value in zip(columns, outcome.values, strict=True)]
         if position not in self._layout.actor_group:
             return self._effect(NO_ACTION, tuple(entries)) << 32 | after[0]
+        before = [self._cells[column][value] for column, value in zip(columns, values, strict=True)]
         changed = [
-            (int(search_kernels.SET) | column, cell)
-            for column, cell, value in zip(columns, after, values, strict=True)
-            if self._cells[column].get(value) != cell
+            word
+            for column, old, new in zip(columns, before, after, strict=True)
+            if old != new
+            for word in self._set(column, old, new)
         ]
         return self._effect(NO_ACTION, (*changed, *entries)) << 32 | subject
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from checker.engine.model import Kind, Model, Read
 
+LAST_BIT = 63  # of a word with a bit for each bundle
+
 
 class Role(Enum):
     """The purpose of a group."""
@@ -99,6 +101,7 @@ class ModelLayout:
             self.bundles.append(Bundle(group, tuple(positions)))
         self.read_rows = np.array(self._reads, np.uint32).reshape(-1, 2)
         self._gate(joint)
+        self._observe(model)
 
     def _group(self, role: Role, position: int, reads: Iterable[Read]) -> int:
         first = len(self._reads)
@@ -126,3 +129,19 @@ class ModelLayout:
                     self.gates[column].append(Gate(slot, bit // 64, bit % 64))
         gated = [column for column, gates in enumerate(self.gates) if gates]
         self.masked = np.array(gated or [0], np.uint32)
+
+    def _observe(self, model: Model) -> None:
+        """Number the bundles that are part of a judgement, and find the bundles that read each slot of a column.
+
+        `readers` has for each column its slots with the bits of their bundles. The last bit stands for all further
+        bundles.
+        """
+        kinds = [evaluation_mode(model.properties[bundle.properties[0]].kind) for bundle in self.bundles]
+        self.judged = [number for number, kind in enumerate(kinds) if kind is not EvaluationMode.FINAL]
+        self.final = [number for number, kind in enumerate(kinds) if kind is EvaluationMode.FINAL]
+        bits: list[dict[int, int]] = [{} for _ in self.slots]
+        for place, number in enumerate(self.judged):
+            group = self.groups[self.bundles[number].group]
+            for column, slot in self._reads[group.first : group.first + group.width]:
+                bits[column][slot] = bits[column].get(slot, 0) | 1 << min(place, LAST_BIT)
+        self.readers = [list(column.items()) for column in bits]

@@ -1,0 +1,271 @@
+"""The expansion of a level in rounds, by any number of workers.
+
+A round is some blocks of a level, cut into slices. It has three passes, and every pass is finished before the next:
+
+1. Each slice is expanded by any worker. Python then computes the entries that were missing in the tables, and the rows
+   concerned are expanded again, until none is left.
+2. Each worker adds the fingerprints of its shard to the visited set, slice by slice.
+3. The new states get consecutive numbers, and each slice's rows are built and judged by any worker.
+
+Rules:
+
+- States are numbered in the order of the plain engine: by the number of the parent, then by ordinal. A state belongs to
+  its first parent in this order. So counts, coverage and paths are the same for every number of workers, and do not
+  depend on the moment at which a row could be expanded.
+- A round changes the result and the next level only at its end. An interrupt before that discards the round.
+- Tables are filled only while no kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from checker.engine.evaluator import PendingRows
+from checker.engine.frontier import RowBlock
+from checker.engine.kernels import build_kernels, graph_kernels
+from checker.engine.process import Interrupts
+from checker.engine.search_state import SearchState
+from checker.engine.worker import Slice, Target, Worker
+
+SLICE = 1 << 14  # rows
+ROUND = 4  # blocks
+
+Array = np.ndarray[Any, Any]
+
+
+class Rounds:
+    """Expands blocks; the new states are added to `following`.
+
+    `joint_cache` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called
+    between two passes, and may raise to end the search.
+    """
+
+    def __init__(self, state: SearchState, joint_cache: int, check: Callable[[], None]) -> None:
+        self._state, self._check = state, check
+        self.following: list[RowBlock] = []
+        self.expanded = 0  # successors generated
+        parts = state.visited.parts
+        self._workers = [
+            Worker(state.tables, number, joint_cache, part, filters=state.graph is None)
+            for number, part in enumerate(parts)
+        ]
+        self._threads = ThreadPoolExecutor(len(parts) - 1) if len(parts) > 1 else None
+        self._slices: list[Slice] = []
+        self._present: list[tuple[int, RowBlock]] = []  # the blocks of this round, with their first states
+
+    def begin(self) -> None:
+        """Add the initial state."""
+        state, block = self._state, self._state.pool.take()
+        cells = state.tables.row(state.result.model.initial())
+        block.rows[0, : len(cells)], block.size = cells, 1
+        block.fingerprints[0] = state.tables.fingerprints(np.array([cells]))[0]
+        state.visited.refill(block.fingerprints[:1], 0)
+        self.following, self._present = [block], [(0, block)]
+        state.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
+        state.evaluator.judge_first(block)
+        self.settle()
+        self._mark([Target(block, 0, 1, 0)])
+
+    def expand(self, blocks: list[RowBlock], base: int) -> None:
+        """Expand blocks, whose first row is state `base`; they are reused afterwards."""
+        self._present = []
+        for block in blocks:
+            self._present.append((base, block))
+            base += block.size
+        slices = self._cut()
+        self._generate(slices)
+        for part in slices:
+            part.make_room(slots=self._state.graph is not None)
+        shards = len(self._workers)
+        self._each_worker(lambda worker: worker.probe(slices, shards), alone=len(slices) == 1)
+        self._add(slices)
+        for block in blocks:
+            self._state.pool.give(block)
+
+    def settle(self) -> None:
+        """Finish the evaluations that need Python."""
+        self._state.evaluator.settle(self._state.history, self._row_of)
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    # -- passes ----------------------------------------------------------------------------------------------
+
+    def _cut(self) -> list[Slice]:
+        """The slices of this round."""
+        shards, used = len(self._workers), count()
+        for worker in self._workers:
+            worker.clear()
+        for base, block in self._present:
+            for begin in range(0, block.size, SLICE):
+                number = next(used)
+                if number == len(self._slices):
+                    self._slices.append(Slice(shards))
+                rows = np.arange(begin, min(begin + SLICE, block.size), dtype=np.uint32)
+                self._slices[number].begin(block, rows, base)
+        return self._slices[: next(used)]
+
+    def _generate(self, slices: list[Slice]) -> None:
+        """Pass one, until no row is put aside."""
+        self._each(slices, Worker.expand)
+        while waiting := [part for part in slices if part.aside.size]:
+            keys = [worker.missing[: worker.noted] for worker in self._workers]
+            self._state.tables.fill(np.concatenate(keys))
+            for worker in self._workers:
+                worker.noted = 0
+            self._check()
+            self._each(waiting, Worker.expand_again)
+        for part in slices:
+            if part.size > part.first_late:
+                part.merge()
+
+    def _add(self, slices: list[Slice]) -> None:
+        """Pass three, and the end of the round."""
+        state, history = self._state, self._state.history
+        new = [int(part.added.sum()) for part in slices]
+        first, total = history.size, sum(new)
+        targets = self._room(total, first)
+        parents, ordinals = np.empty(total, np.uint32), np.empty(total, np.uint16)
+        work, done = [], 0
+        for part, more in zip(slices, new, strict=True):
+            own = slice(done, done + more)
+            work.append((part, _part_of(targets, first + done, more), parents[own], ordinals[own]))
+            done += more
+        pending: list[PendingRows] = []
+
+        def build(worker: Worker, item: tuple[Slice, list[Target], Array, Array]) -> None:
+            part, *_ = item
+            build_kernels.collect(part.is_new, part.size, part.fresh)
+            pending.extend(worker.build(*item))
+
+        self._each(work, build)
+        with Interrupts():
+            self._commit(slices, targets, parents, ordinals)
+            for worker in self._workers:
+                state.counts.add(worker.fired, worker.reached)
+                state.evaluator.add(worker.tally)
+                worker.clear()
+            state.evaluator.wait(pending)
+        self._number(slices, new, first)
+        self.settle()
+        self._mark(targets)
+
+    def _commit(self, slices: list[Slice], targets: list[Target], parents: Array, ordinals: Array) -> None:
+        """Add the round to the result, the history and the next level."""
+        state, result = self._state, self._state.result
+        for part in slices:
+            dead = np.sort(np.concatenate(part.dead))
+            result.transitions += part.transitions
+            result.deadlocks += dead.size
+            self.expanded += part.transitions
+            state.evaluator.examine_final(part.block, dead, part.base)
+        for into, _, end, _ in targets:
+            if not self.following or self.following[-1] is not into:
+                self.following.append(into)
+            into.size = end
+        fingerprints = [into.fingerprints[begin:end] for into, begin, end, _ in targets]
+        state.history.append(parents, ordinals, np.concatenate([np.zeros(0, np.uint64), *fingerprints]))
+
+    def _room(self, total: int, state: int) -> list[Target]:
+        """The rows of the next level for this number of new states, the first of which is `state`."""
+        targets = list[Target]()
+        if not total:
+            return targets
+        last = self.following[-1] if self.following else self._state.pool.take()
+        begin = last.size
+        while total:
+            if begin == len(last.rows):
+                last, begin = self._state.pool.take(), 0
+            end = min(len(last.rows), begin + total)
+            targets.append(Target(last, begin, end, state))
+            total -= end - begin
+            state += end - begin
+            begin = end
+        return targets
+
+    # -- the graph, for liveness -----------------------------------------------------------------------------
+
+    def _number(self, slices: list[Slice], new: list[int], first: int) -> None:
+        """Record the targets of all moves."""
+        graph, shards = self._state.graph, self._state.visited.parts
+        if graph is None:
+            return
+        for part, more in zip(slices, new, strict=True):
+            for shard, visited in enumerate(shards):
+                arguments = (visited.numbers, shard, len(shards), part.found, part.slots)
+                graph_kernels.number(*arguments, part.fresh, more, first)
+            first += more
+        for part in slices:
+            targets = np.empty(part.size, np.uint32)
+            for shard, visited in enumerate(shards):
+                graph_kernels.resolve(visited.numbers, shard, len(shards), part.found, part.slots, targets)
+            graph.add(int(part.rows[0]), len(part.rows), part.origins, targets)
+
+    def _mark(self, targets: Iterable[Target]) -> None:
+        """Store the judgements of new states."""
+        if self._state.graph is not None:
+            for block, begin, end, state in targets:
+                marks = self._state.graph.marks.room(state + end - begin)
+                marks[state : state + end - begin] = block.judgements[begin:end]
+
+    # -- workers ---------------------------------------------------------------------------------------------
+
+    def _each(self, items: list[Any], task: Callable[[Worker, Any], Any]) -> None:
+        """Carry out a task for each item, by any worker."""
+        left = iter(items)
+
+        def work(worker: Worker) -> None:
+            for item in left:
+                task(worker, item)
+
+        self._each_worker(work, alone=len(items) == 1)
+
+    def _each_worker(self, task: Callable[[Worker], None], *, alone: bool) -> None:
+        """Carry out a task for each worker, each in its thread; this thread is that of the first.
+
+        With little to do, this thread carries them out `alone`, since it would wait longer for the others.
+        """
+        for worker in self._workers:
+            worker.make_room()
+        if alone or self._threads is None:
+            for worker in self._workers:
+                task(worker)
+            return
+        first, *others = self._workers
+        running = [self._threads.submit(task, worker) for worker in others]
+        try:
+            task(first)
+        finally:
+            with Interrupts():  # nobody may fill tables while a kernel runs
+                wait(running)
+        for each in running:
+            each.result()
+
+    def _row_of(self, state: int) -> Any:
+        """The row of a state of this round: one of those that are expanded, or a new one."""
+        for base, block in self._present:
+            if base <= state < base + block.size:
+                return block.rows[state - base]
+        first = self._state.history.size - sum(block.size for block in self.following)
+        for block in self.following:
+            if state < first + block.size:
+                return block.rows[state - first]
+            first += block.size
+        raise IndexError(state)
+
+
+def _part_of(targets: list[Target], state: int, size: int) -> list[Target]:
+    """The part of `targets` for this number of states from `state`."""
+    found = []
+    for block, begin, end, first in targets:
+        low, high = max(state, first), min(state + size, first + end - begin)
+        if low < high:
+            found.append(Target(block, begin + low - first, begin + high - first, low))
+    return found

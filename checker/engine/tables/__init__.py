@@ -1,0 +1,9 @@
+"""The results of a model's functions as integers: `Tables` answers the questions of the kernels.
+
+`layout` numbers the parts of a model in advance, `tables` interns values and calls the model's functions, and
+`verdicts` numbers the answers of properties.
+"""
+
+from checker.engine.tables.tables import Node, Tables
+
+__all__ = ["Node", "Tables"]

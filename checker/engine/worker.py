@@ -1,0 +1,199 @@
+"""A worker of a search: the buffers of one thread, and its tasks in a round (`rounds`).
+
+A worker expands slices of rows, adds the fingerprints of its shard to the visited set, and builds the rows of new
+states. Its buffers belong to it alone. All tasks call kernels, which release the lock of the interpreter, and read
+tables that nobody changes at that time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checker.engine.arrays import RECENT, Visited
+from checker.engine.evaluator import PendingRows, Tally
+from checker.engine.frontier import RowBlock, padded
+from checker.engine.kernels import build_kernels, graph_kernels, hash_tables, move_kernels, search_kernels
+from checker.engine.model import ModelError
+from checker.engine.tables import Tables
+
+MISSING = 8192  # keys noted before the tables are filled
+CANDIDATES = 1 << 12  # the first room of a slice for successors
+
+Array = np.ndarray[Any, Any]
+
+
+class Target(NamedTuple):
+    """Rows of a block of the next level: where to build, and the number of the first state there."""
+
+    block: RowBlock
+    begin: int
+    end: int
+    state: int
+
+
+class Slice:
+    """Some rows of a block in a round, and their successors in the order of rows and ordinals.
+
+    `found` and `origins` have the first `size` successors, without those that the same worker generated shortly before.
+    `is_new` has a row of flags for each shard. The arrays are reused by later rounds.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        self.found, self.origins = np.zeros(CANDIDATES, np.uint64), np.zeros(CANDIDATES, np.uint64)
+        self.is_new = np.zeros((shards, CANDIDATES), np.uint8)
+        self.slots = np.zeros(0, np.uint64)  # in the visited set, with the graph only
+        self.fresh = np.zeros(CANDIDATES, np.uint32)
+
+    def begin(self, block: RowBlock, rows: Array, base: int) -> None:
+        """Start with these rows of a block, whose first row is state `base`."""
+        self.block, self.rows, self.base = block, rows, base
+        self.size, self.transitions = 0, 0
+        self.first_late = 0  # of the successors; the later ones are those of rows that were put aside
+        self.aside = rows[:0]
+        self.dead: list[Array] = []
+        self.added = np.zeros(self._shards, np.int64)  # new states of each shard
+
+    def grow(self) -> None:
+        """Double the room for successors."""
+        self.found, self.origins = (np.concatenate([each, each]) for each in (self.found, self.origins))
+
+    def merge(self) -> None:
+        """Put the successors of rows that were put aside, which are the last, at their places."""
+        late = slice(self.first_late, self.size)
+        order = np.argsort(self.origins[late] & move_kernels.SOURCE_BITS, kind="stable")
+        found, origins = self.found[late][order], self.origins[late][order]
+        rows = [each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], origins)]
+        places = np.searchsorted(rows[0], rows[1])
+        for array, inserted in ((self.found, found), (self.origins, origins)):
+            array[: self.size] = np.insert(array[: self.first_late], places, inserted)
+        self.first_late = self.size
+
+    def make_room(self, *, slots: bool) -> None:
+        """Make room for the results of the second pass."""
+        size = len(self.found)
+        if self.is_new.shape[1] < size:
+            self.is_new, self.fresh = np.zeros((self._shards, size), np.uint8), np.zeros(size, np.uint32)
+        if slots and len(self.slots) < size:
+            self.slots = np.zeros(size, np.uint64)
+
+
+class Worker:
+    """The buffers and tasks of one thread; `number` is also that of its shard."""
+
+    def __init__(self, tables: Tables, number: int, joint_cache: int, visited: Visited, *, filters: bool) -> None:
+        self._tables, self.number, self.visited, self._filters = tables, number, visited, filters
+        self._width = width = len(tables.model.columns)
+        joint = len(tables.joint)
+        self._row, self._joint_key = np.zeros(padded(width), np.uint32), np.zeros(padded(width), np.uint32)
+        self._cached_keys = np.zeros((joint_cache, padded(width)), np.uint32)
+        self._cached_lists = np.zeros((joint_cache, joint + 2), np.uint64)
+        self._lists_of = np.zeros(width + joint + 1, np.uint64)
+        self._stack = np.zeros(2 * move_kernels.STACK, np.uint64)
+        self._labels = np.zeros(search_kernels.MOST_MOVES, np.uint32)
+        self._recent = np.zeros(RECENT, np.uint64)
+        self._picks = np.zeros(CANDIDATES, np.uint32)
+        self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
+        self.noted = 0  # missing keys
+        self.fired, self.reached = np.zeros(64, np.uint64), np.zeros(64, np.uint64)
+        self.tally = Tally()
+
+    def make_room(self) -> None:
+        """Make room for the numbers that the tables have now; no kernel runs."""
+        more = len(self._tables.labels) - len(self.fired)
+        if more > 0:
+            self.fired, self.reached = (
+                np.append(each, np.zeros(more + len(each), np.uint64)) for each in (self.fired, self.reached)
+            )
+        self.tally.make_room(self._tables.verdicts.judgements.size)
+
+    def clear(self) -> None:
+        """Forget the counts of a round."""
+        self.fired[:], self.reached[:] = 0, 0
+        self.tally.clear()
+        self.noted = 0
+
+    # -- pass one --------------------------------------------------------------------------------------------
+
+    def expand(self, part: Slice) -> None:
+        """Expand the rows of a slice."""
+        part.aside = self._expand(part, part.rows, keeps_all=not self._filters)
+        part.first_late = part.size
+
+    def expand_again(self, part: Slice) -> None:
+        """Expand the rows that were put aside.
+
+        The successors of later rows may be in the table of recent ones, so that this table must not be used.
+        """
+        part.aside = self._expand(part, part.aside, keeps_all=True)
+
+    def _expand(self, part: Slice, rows: Array, *, keeps_all: bool) -> Array:
+        """Append the successors of rows; return the rows that were put aside."""
+        tables, block, counters = self._tables, part.block, self._counters
+        position, aside, dead = 0, np.empty(len(rows), np.uint32), np.empty(len(rows), np.uint32)
+        counters[:] = self.noted, part.size, 0, 0, 0, 0
+        while position < len(rows):
+            position = search_kernels.expand(
+                block.rows, self._width, block.fingerprints, rows, position,
+                tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
+                self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
+                self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
+                part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
+            )  # fmt: skip
+            if counters[4]:
+                raise ModelError("a move leads to operations without end, or a state has too many moves")
+            if position < len(rows):
+                part.grow()
+        self.noted, part.size, put_aside, deadlocked, _, transitions = (int(each) for each in counters)
+        part.transitions += transitions
+        part.dead.append(dead[:deadlocked])
+        return aside[:put_aside].copy()
+
+    # -- pass two --------------------------------------------------------------------------------------------
+
+    def probe(self, parts: list[Slice], shards: int) -> None:
+        """Add the fingerprints of the own shard to the visited set, slice by slice."""
+        visited = self.visited
+        if not self._filters:
+            # The graph needs the slots after this pass, and growing moves them.
+            visited.reserve(sum(part.size for part in parts))
+        for part in parts:
+            if len(self._picks) < part.size:
+                self._picks = np.zeros(len(part.found), np.uint32)
+            if self._filters:
+                visited.reserve(part.size)
+            arguments = (
+                visited.slots, visited.shift, self.number, shards, part.found, part.size, self._picks,
+                part.is_new[self.number],
+            )  # fmt: skip
+            added = graph_kernels.locate(*arguments, part.slots) if part.slots.size else hash_tables.probe(*arguments)
+            part.added[self.number] = added
+            visited.used += int(added)
+
+    # -- pass three ------------------------------------------------------------------------------------------
+
+    def build(self, part: Slice, targets: list[Target], parents: Array, ordinals: Array) -> list[PendingRows]:
+        """Build the rows of the new states of a slice, and return those that could not be judged.
+
+        `parents` and `ordinals` are room for the origins of all of them.
+        """
+        pending = []
+        tables, block, verdicts = self._tables, part.block, self._tables.verdicts
+        done = 0
+        for into, begin, end, state in targets:
+            self._counters[:] = 0
+            aside, affecting = np.empty(end - begin, np.uint32), np.empty(end - begin, np.uint64)
+            build_kernels.build(
+                block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
+                block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
+                parents, ordinals, self.reached, self._stack, tables.entries.view,
+                verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
+                *tables.readers(), aside, affecting, self.missing, self._counters,
+            )  # fmt: skip
+            put_aside = int(self._counters[2])
+            if put_aside:
+                pending.append(PendingRows(into, aside[:put_aside], state - begin, affecting[:put_aside]))
+            done += end - begin
+        return pending
