@@ -34,7 +34,7 @@ def _forward(plan: Plan) -> list[str]:
     if not any_step or not any(part.stage.remaining for part in plan.advised):
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
     title = "## The steps" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
-    lines = [title, "", BEFORE]
+    lines = [title, "", BEFORE, *_preparation(plan)]
     if any(part.stage.changed_roles for part in plan.advised):
         lines += ["", FILES_AT_THEIR_STEP]
     for number, part in enumerate(plan.advised, start=1):
@@ -53,6 +53,29 @@ FILES_AT_THEIR_STEP = (
     "must come back with its old file."
 )
 ELECTION = "It leads, so an election follows: no service for a few seconds (seen on real servers: at most 2.9 s)."
+
+
+QUIET = (
+    "**Before the first step**, because of the defects of the release: stop every client, wait one session time-out, "
+    "so that no session is left to end, and compare `Zxid:` in the `srvr` of all servers: begin when it is the same. "
+    "Start the clients again **after the last step**."
+)
+MYID = (
+    "Each server needs its number in `dataDir/myid`, also one that ran standalone before and had none. Apart from that "
+    "file the `dataDir` of a new server is empty."
+)
+
+
+def _preparation(plan: Plan) -> list[str]:
+    """What the operator does before the first step."""
+    software, stage = plan.software, plan.direct.stage
+    lines = []
+    if software is not None and software.outcome is not SafetyVerdict.SAFE:
+        lines += ["", QUIET] if software.quiet_outcome_without_faults is SafetyVerdict.SAFE else []
+    lines += ["", MYID] if stage.added or stage.old.view.standalone else []
+    if stage.old.view.standalone:
+        lines += ["", f"Copy the data of server {min(stage.old.members)} first: it is the only copy."]
+    return lines
 
 
 def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
@@ -82,7 +105,13 @@ def _members(stage: Stage) -> list[str]:
     texts = [text for each, text in stage.new.texts.items() if "server." in text]
     lines = [line for line in texts[0].splitlines() if line.lstrip().startswith("server.")]
     head = f"`{name}` is each server's own file, with these lines in the place of its `server.N` lines"
-    return [f"{head} (`--stages DIR` writes the files):", "", "```", *lines, "```"]
+    return [
+        f"{head} (`--stages DIR` writes the files, such as `DIR/stage-1/4/zoo.cfg` for server 4):",
+        "",
+        "```",
+        *lines,
+        "```",
+    ]
 
 
 def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:

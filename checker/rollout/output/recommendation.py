@@ -13,7 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from checker.rollout.answer import Plan
@@ -212,8 +212,7 @@ COLUMNS = {
 BASIS = (
     "*Proved*: by these files, any servers that may elect a leader include one with every acknowledged write, in any "
     "order of steps and with any number of crashes and network failures. *Explored to the end*: a program has followed "
-    "every possible run within the limits that the evidence lists. Neither covers lost disks, or defects of a release: "
-    "`--release` asks about those."
+    "every possible run within the limits that the evidence lists. Neither covers lost disks, or defects of a release."
 )
 
 
@@ -228,7 +227,28 @@ def summary(plan: Plan) -> list[str]:
     for name, part in rows:
         cells = [_cell(part, each) if each in part.questions else "not asked" for each in questions]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    return [*lines, "", BASIS]
+    if plan.software is not None:
+        lines.append(_with_defects(plan.software, questions))
+        return [*lines, "", BASIS]
+    return [*lines, "", f"{BASIS} `--release` asks about those."]
+
+
+def _with_defects(software: SoftwareAnswer, questions: Sequence[Question]) -> str:
+    """The row of the table about the defects of the releases."""
+    verdicts = {
+        Question.COMMITS: f"while clients write: {DEFECT_WORDS[software.outcome]}; while nothing is written, without a "
+        f"fault: {DEFECT_WORDS[software.quiet_outcome_without_faults]}"
+    }
+    cells = " | ".join(verdicts.get(each, "not asked") for each in questions)
+    return f"| with the defects of {software.releases} | {cells} |"
+
+
+DEFECT_WORDS = {
+    SafetyVerdict.SAFE: "yes, explored to the end",
+    SafetyVerdict.UNSAFE: "**no**",
+    SafetyVerdict.OPEN: "not decided",
+    SafetyVerdict.STALLS: "not decided",
+}
 
 
 def _cell(part: StageAssessment, question: Question) -> str:

@@ -56,7 +56,8 @@ def if_a_step_fails(plan: Plan) -> list[str]:
         return []
     found = [each for _, _, rows in shown for each in rows]
     proved = all(each.going_on.basis is each.going_back.basis is Basis.PROVED for each in found)
-    lines = ["## If a step fails", "", f"{IF_A_STEP_FAILS} {BOTH_SAFE}" if proved else IF_A_STEP_FAILS]
+    protocol = "" if plan.software is None else " That is without the defects of a release."
+    lines = ["## If a step fails", "", f"{IF_A_STEP_FAILS} {BOTH_SAFE}{protocol}" if proved else IF_A_STEP_FAILS]
     if proved and not any(part.stage.changed_roles for part in plan.advised):
         lines += ["", NEXT_STEP]
     for part, order, rows in shown:
