@@ -2,6 +2,7 @@
 
     requests   a request that cannot be answered, and the decoder of valid ones
     server     the server, and the handler of one request, with all rules of security
+    assets/    the files of every page: colours, elements, the reader of an answer in lines
 
 The explorer and the page of the planner are built on it.
 """

@@ -94,8 +94,12 @@ class PageServer(ThreadingHTTPServer):
 
 
 def assets_of(package: str) -> dict[str, tuple[str, bytes]]:
-    """The files in `assets` of a package by their paths, with their types; the style of pictures is that of traces."""
-    found = {f"/{each.name}": each.read_bytes() for each in files(package).joinpath("assets").iterdir()}
+    """The files of a page by their paths, with their types: those in `assets` of its package, and those of every page.
+
+    The style of pictures is that of traces.
+    """
+    folders = (files(each).joinpath("assets") for each in (__package__, package))
+    found = {f"/{each.name}": each.read_bytes() for folder in folders for each in folder.iterdir()}
     found |= {"/": found.pop("/index.html"), "/picture.css": STYLE.encode()}
     suffixes = {path: path.rpartition(".")[2] if path != "/" else "html" for path in found}
     return {path: (f"{TYPES[suffixes[path]]}; charset=utf-8", found[path]) for path in found}

@@ -8,7 +8,6 @@ from checker.planner_page.handlers import PlannerHandlers
 from checker.planner_page.uploads import PlanFilesRequest
 
 LARGEST_SETS = 1 << 22  # bytes of a request with two sets of files
-SHARED = ("/dom.js", "/icon.svg")  # files of the explorer's page
 
 
 class PlannerServer(PageServer):
@@ -16,9 +15,7 @@ class PlannerServer(PageServer):
 
     def __init__(self, handlers: PlannerHandlers, port: int = 0) -> None:
         self.handlers = handlers
-        others = assets_of("checker.explorer")
-        assets = assets_of(__package__) | {path: others[path] for path in SHARED}
-        super().__init__(_PlannerRequests, assets, "planner", port)
+        super().__init__(_PlannerRequests, assets_of(__package__), "planner", port)
 
 
 class _PlannerRequests(PageHandler):

@@ -3,6 +3,8 @@
  * Error with a message for the reader.
  */
 
+import { readLines } from "./lines.js";
+
 /** @typedef {{name: string, kind: string, meaning: string}} PropertyOfJob */
 /** @typedef {{key: string, name: string, file: string, folder: string, about: string, grain: string, bounds: string[],
  *   expected: string | null, actions: string[], properties: PropertyOfJob[], refines: boolean}} Job */
@@ -86,20 +88,7 @@ export async function refine(job, path, finding) {
 export async function search(what, body, signal, progress) {
   const answer = await post(`/api/${what}`, body, signal);
   if (!answer.ok || !answer.body) return read(answer);
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    const lines = (rest + (value ?? "")).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      const told = JSON.parse(line);
-      if (told.error) throw new Error(told.error);
-      if (told.done) return told.done;
-      progress(told.progress);
-    }
-    if (done) throw new Error("the search ended without an answer; is the explorer still running?");
-  }
+  return readLines(answer, progress, "the search ended without an answer; is the explorer still running?");
 }
 
 /**

@@ -1,5 +1,7 @@
 /** What the page asks of its server; `checker/planner_page/handlers.py` has the answers. */
 
+import { readLines } from "./lines.js";
+
 /** @typedef {{runs: number, now: string}} Progress */
 /** @typedef {{verdict: string, recommendation: string, html: string, markdown: string, kept: boolean}} Answer */
 
@@ -20,18 +22,5 @@ export async function ask(body, signal, progress) {
     const value = await answer.json().catch(() => ({}));
     throw new Error(value.error ?? `the server answered ${answer.status}`);
   }
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    const lines = (rest + (value ?? "")).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      const told = JSON.parse(line);
-      if (told.error) throw new Error(told.error);
-      if (told.done) return told.done;
-      progress(told.progress);
-    }
-    if (done) throw new Error("the question ended without an answer; is the planner still running?");
-  }
+  return readLines(answer, progress, "the question ended without an answer; is the planner still running?");
 }
