@@ -16,6 +16,7 @@ from checker.source import STARTED
 from spec.quorum import Sid
 
 if TYPE_CHECKING:
+    from checker.rollout import PlanRequest
     from checker.rollout.disks.hazards import DiskHazard
 
 
@@ -140,38 +141,28 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
     return int(named[1]), DiskHazard(named[2])
 
 
-def _rollout(options: argparse.Namespace) -> int:
-    from checker.rollout import Engine, OrderError, PlanRequest, plan  # noqa: PLC0415
+def _request_of(options: argparse.Namespace) -> PlanRequest:
+    """The request of a command line. Raises OrderError, and spec.config.ConfigError for an input."""
+    from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
     from checker.rollout.differences import read_now  # noqa: PLC0415
     from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
     from checker.rollout.inputs.generated import with_names_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input, read_mixed_input  # noqa: PLC0415
-    from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
-    from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
     from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415
-    from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
-    from checker.user_files import OutputError, check_writable, make_folder, write  # noqa: PLC0415
 
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_names_of(given_old, given_new), with_names_of(given_new, given_old)
     now = None if options.now is None else read_now(with_names_of(read_mixed_input(options.now), new), old, new)
-    if options.to_release is not None and options.release is None:
-        return refused("--to-release needs --release, the release that runs now; add --release", ExitCode.COMMAND_LINE)
-    releases = (
-        None if options.release is None else ReleaseChange(options.release, options.to_release or options.release)
-    )
+    release, to_release = options.release, options.to_release
+    if to_release is not None and release is None:
+        raise OrderError("--to-release needs --release, the release that runs now; add --release")
     seen = (now.leader if now is not None else None) or old.leader
-    leads = options.leader if options.leader is not None else seen
-    try:
-        disks = disks_of(options.disk)
-    except OrderError as error:
-        return refused(str(error), ExitCode.COMMAND_LINE)
-    request = PlanRequest(
+    return PlanRequest(
         old,
         new,
         options.order,
-        leads,
+        options.leader if options.leader is not None else seen,
         1 if options.faults is None else options.faults,
         options.budget,
         frozenset(options.down),
@@ -180,10 +171,20 @@ def _rollout(options: argparse.Namespace) -> int:
         now=now,
         leads_now=options.leader is None and seen is not None,
         how=None if options.how is None else Way(options.how),
-        disks=disks,
-        releases=releases,
+        disks=disks_of(options.disk),
+        releases=None if release is None else ReleaseChange(release, to_release or release),
     )
+
+
+def _rollout(options: argparse.Namespace) -> int:
+    from checker.rollout import Engine, OrderError, plan  # noqa: PLC0415
+    from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
+    from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
+    from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
+    from checker.user_files import OutputError, check_writable, make_folder, write  # noqa: PLC0415
+
     try:
+        request = _request_of(options)
         # The folders are created first: a bad path must fail before the runs, not after them.
         if options.output is not None:
             check_writable(options.output)

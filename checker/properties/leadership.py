@@ -60,6 +60,13 @@ def _leadership(_: Setup) -> Condition:
     return Condition(_PAST, check)
 
 
+def _of_earlier_epochs(
+    established: tuple[EstablishedEpoch, ...], commits: tuple[FirstCommit, ...]
+) -> list[tuple[EstablishedEpoch, FirstCommit]]:
+    """Each established epoch with each commit of an earlier one, which its leader must have."""
+    return [(reign, each) for reign in established for each in commits if each.epoch < reign.epoch]
+
+
 @zab_invariant(
     "LeaderLogCompleteness",
     meaning="A leader begins its epoch with every transaction that is ever committed in an earlier epoch",
@@ -73,9 +80,7 @@ def _leadership(_: Setup) -> Condition:
 )
 def _leader_log_completeness(_: Setup) -> Condition:
     def check(established: tuple[EstablishedEpoch, ...], committed: tuple[FirstCommit, ...]) -> Answer:
-        asked = [(reign, each) for reign in established for each in committed if each.epoch < reign.epoch]
-        if not asked:
-            return TRIVIAL
+        asked = _of_earlier_epochs(established, committed)
         for reign, each in asked:
             if each.txn not in reign.initial:
                 return Finding(
@@ -87,7 +92,7 @@ def _leader_log_completeness(_: Setup) -> Condition:
                         ("missing", f"{format_zxid(each.txn.zxid)}, first committed in epoch {each.epoch}"),
                     ),
                 )
-        return None
+        return None if asked else TRIVIAL
 
     return Condition(_PAST, check)
 
@@ -106,14 +111,12 @@ def _leader_log_completeness(_: Setup) -> Condition:
 )
 def _acknowledged_log_completeness(_: Setup) -> Condition:
     def check(established: tuple[EstablishedEpoch, ...], counted: tuple[FirstCommit, ...]) -> Answer:
-        asked = [(reign, each) for reign in established for each in counted if each.epoch < reign.epoch]
-        if not asked:
-            return TRIVIAL
+        asked = _of_earlier_epochs(established, counted)
         for reign, each in asked:
             if each.txn not in reign.initial:
                 values = (("leader", reign.leader), ("epoch", reign.epoch), ("missing", format_zxid(each.txn.zxid)))
                 return Finding("a leader was established without a transaction that a quorum acknowledged", values)
-        return None
+        return None if asked else TRIVIAL
 
     return Condition((Read(HISTORY, part(HistoryPart.ESTABLISHED)), Read(HISTORY, part(HistoryPart.COUNTED))), check)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import factorial
 
@@ -12,7 +11,7 @@ from checker.rollout.differences import Interruption, same_files
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.inputs.folders import Folder
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import left_out, steps_of
@@ -97,7 +96,7 @@ class WayAnswer:
     @property
     def outcome(self) -> SafetyVerdict:
         """The worse of the two."""
-        return _worst(each.outcome for each in (self.plain, self.faulty) if each is not None)
+        return worst_verdict(each.outcome for each in (self.plain, self.faulty) if each is not None)
 
 
 @dataclass
@@ -148,17 +147,17 @@ class Plan:
     @property
     def outcome(self) -> SafetyVerdict:
         """The worst verdict of the recommended stages, by the protocol."""
-        return _worst(each.outcome for each in self.advised)
+        return worst_verdict(each.outcome for each in self.advised)
 
     @property
     def outcome_of_releases(self) -> SafetyVerdict:
         """The same with the known defects of the releases in the request."""
-        return self.outcome if self.software is None else _worst((self.outcome, self.software.outcome))
+        return self.outcome if self.software is None else worst_verdict((self.outcome, self.software.outcome))
 
     @property
     def outcome_with_disks(self) -> SafetyVerdict:
         """The same if the disk of each server is moved to its new host."""
-        return _worst(each.outcome_with_disks for each in self.advised)
+        return worst_verdict(each.outcome_with_disks for each in self.advised)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -190,8 +189,3 @@ class Plan:
 
     def _stage_of(self, result: RunResult) -> StageAssessment:
         return next(each for each in self.judged if each.stage is result.spec.stage)
-
-
-def _worst(outcomes: Iterable[SafetyVerdict]) -> SafetyVerdict:
-    """The worst of some outcomes, which are declared from the worst to the best."""
-    return min(outcomes, key=list(SafetyVerdict).index)

@@ -14,7 +14,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -49,6 +49,11 @@ class SafetyVerdict(Enum):
     OPEN = "undecided"
     STALLS = "stalls"
     SAFE = "safe"
+
+
+def worst_verdict(verdicts: Iterable[SafetyVerdict]) -> SafetyVerdict:
+    """The worst of some verdicts, which are declared from the worst to the best; undecided if there are none."""
+    return min(verdicts, key=list(SafetyVerdict).index, default=SafetyVerdict.OPEN)
 
 
 class RunEnd(Enum):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from checker.rollout.answer import Plan
 from checker.rollout.output.conditions import conditions
+from checker.rollout.output.recommendation import DEFECT_WORDS
 from checker.rollout.output.sentences import clause
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.software.answers import SoftwareAnswer
 from spec.releases import fixed_text
 from spec.variants import DESCRIBED, Variant
@@ -17,12 +18,6 @@ RARE = (
     "Such a run needs late messages or a slow disk at the wrong moment, too, and the model lets every delay happen. "
     "Real servers of 3.9.5 lost none of 50,598 acknowledged writes in 45 roll-outs with one kill each."
 )
-VERDICTS = {
-    SafetyVerdict.SAFE: "yes, explored to the end",
-    SafetyVerdict.UNSAFE: "**no**",
-    SafetyVerdict.OPEN: "not decided",
-    SafetyVerdict.STALLS: "not decided",
-}
 
 
 def release_section(plan: Plan) -> list[str]:
@@ -56,17 +51,13 @@ def _table(software: SoftwareAnswer) -> list[str]:
 def _cells(results: tuple[RunResult, ...]) -> tuple[str, str]:
     plain = [each for each in results if not each.spec.faults]
     faulty = [each for each in results if each.spec.faults]
-    first = _verdict(plain)
-    if not faulty:
-        return first, first if first == VERDICTS[SafetyVerdict.UNSAFE] else "not asked"
-    return first, _verdict(faulty)
+    return _verdict(plain), _verdict(faulty) if faulty else "not asked"
 
 
 def _verdict(results: list[RunResult]) -> str:
-    outcomes = {each.outcome for each in results}
-    worst = min(outcomes, key=list(SafetyVerdict).index, default=SafetyVerdict.OPEN)
     found = next((each for each in results if each.outcome is SafetyVerdict.UNSAFE), None)
-    return VERDICTS[worst] if found is None else f"{VERDICTS[worst]}, {found.spec.under or 'without a fault'}"
+    words = DEFECT_WORDS[worst_verdict(each.outcome for each in results)]
+    return words if found is None else f"{words}, {found.spec.under or 'without a fault'}"
 
 
 def _what_happens(software: SoftwareAnswer, finding: RunResult) -> str:

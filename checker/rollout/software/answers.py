@@ -7,10 +7,9 @@ write by a defect, while clients write and while nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.software.releases import ReleaseChange
 from spec.variants import Variant
 
@@ -32,22 +31,22 @@ class SoftwareAnswer:
     @property
     def outcome(self) -> SafetyVerdict:
         """The verdict while clients write."""
-        return _worst(self.writing)
+        return worst_verdict(each.outcome for each in self.writing)
 
     @property
     def outcome_without_faults(self) -> SafetyVerdict:
         """The verdict while clients write, without faults."""
-        return _worst(each for each in self.writing if not each.spec.faults)
+        return worst_verdict(each.outcome for each in self.writing if not each.spec.faults)
 
     @property
     def quiet_outcome(self) -> SafetyVerdict:
         """The verdict while nothing is written."""
-        return _worst(self.quiet)
+        return worst_verdict(each.outcome for each in self.quiet)
 
     @property
     def quiet_outcome_without_faults(self) -> SafetyVerdict:
         """The same without faults."""
-        return _worst(each for each in self.quiet if not each.spec.faults)
+        return worst_verdict(each.outcome for each in self.quiet if not each.spec.faults)
 
     @property
     def finding(self) -> RunResult | None:
@@ -58,8 +57,3 @@ class SoftwareAnswer:
     def runs(self) -> tuple[RunResult, ...]:
         """All runs."""
         return (*self.writing, *self.quiet)
-
-
-def _worst(results: Iterable[RunResult]) -> SafetyVerdict:
-    """The worst verdict of some runs; undecided without a run."""
-    return min((each.outcome for each in results), key=list(SafetyVerdict).index, default=SafetyVerdict.OPEN)
