@@ -150,13 +150,14 @@ class Threads:
 
 
 TWO_THREADS = f"""
-import ctypes, os, threading, time
-c = ctypes.CDLL(None)
+import ctypes, os, sys, threading, time
+sys.setswitchinterval(1000)  # no thread waits for the interpreter's lock with the name of a server's thread
+c, keeping_lock = ctypes.CDLL(None), ctypes.PyDLL(None)
 mutex, condition, waits = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64), threading.Event()
 def sync():
-    c.prctl(15, b"SyncThread:1", 0, 0, 0)
-    c.pthread_mutex_lock(mutex)
+    keeping_lock.pthread_mutex_lock(mutex)
     waits.set()
+    keeping_lock.prctl(15, b"SyncThread:1", 0, 0, 0)
     c.pthread_cond_wait(condition, mutex)
     c.pthread_mutex_unlock(mutex)
     log = os.open("log.200000001", os.O_WRONLY | os.O_CREAT)
