@@ -1,9 +1,6 @@
-"""The arrays that grow during a search: vectors, the memo of the tables, and the set of fingerprints seen.
+"""The arrays that grow during a search: vectors, the memo of the tables, and reserved address space.
 
-Kernels get only views of these arrays, new ones for each call. The set of fingerprints is one flat array of 64-bit
-numbers that is doubled in place. Address space for the largest possible set is reserved in advance, and costs nothing
-until it is used. The set therefore grows without a second copy of itself. It uses huge pages if the system has them:
-random probes then miss the TLB less often.
+Kernels get only views of these arrays, new ones for each call.
 """
 
 from __future__ import annotations
@@ -17,12 +14,9 @@ import numpy as np
 
 from checker.engine.kernels import hash_tables
 from checker.engine.model import ModelError
+from checker.engine.process import free_address_space
 
-LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a second cache line
-RECENT = 1 << 15  # fingerprints remembered in the processor's cache
-RESERVED_BITS = 32  # of slots: 2.5e9 states
-SPILL = 1 << 16
-TAKEN = 1 << 12
+LEAST = 1 << 20  # bytes that a reservation must have
 LINE = 64  # bytes in a line of the processor's cache
 
 Array = np.ndarray[Any, Any]
@@ -101,67 +95,6 @@ class Memo:
         return aligned_zeros((hash_tables.WORDS << self._bits,), np.uint64)
 
 
-class Visited:
-    """Open addressing by leading bits, so that growing moves entries in order.
-
-    With `numbered`, for the graph, a second array has the number of each state in the same slot. The fingerprint 0
-    means an empty slot; a state with this fingerprint would count as seen, with the same probability as any other
-    collision.
-    """
-
-    def __init__(self, *, numbered: bool = False, shards: int = 1) -> None:
-        bits = RESERVED_BITS - (shards - 1).bit_length()
-        self._reserved = reserve(np.uint64, bits)
-        self._numbers = reserve(np.uint32, bits) if numbered else np.zeros(0, np.uint32)
-        self._bits, self.used = 12, 0
-        self._most = min(len(self._reserved), len(self._numbers)) if numbered else len(self._reserved)
-
-    @property
-    def slots(self) -> Array:
-        """The slots in use, as the kernels take them."""
-        return self._reserved[: 1 << self._bits]
-
-    @property
-    def numbers(self) -> Array:
-        """The numbers of the states in these slots; empty without the graph."""
-        return self._numbers[: 1 << self._bits]
-
-    @property
-    def shift(self) -> np.uint64:
-        """The number of bits by which a fingerprint is shifted to give a slot."""
-        return np.uint64(64 - self._bits)
-
-    def reserve(self, more: int) -> None:
-        """Make room for this number of further fingerprints. Raises ModelError beyond the address space."""
-        while self.used + more > LOAD * (1 << self._bits):
-            if 2 << self._bits > self._most:
-                raise ModelError("the state space is too large for the address space of this process")
-            self._bits += 1
-            rooms = [np.empty(size, kind) for size in (TAKEN, SPILL) for kind in (np.uint64, np.uint32)]
-            if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *rooms):
-                raise ModelError("fingerprints are not spread evenly; this is a defect of the engine")
-
-    def refill(self, fingerprints: Array, states: Array) -> None:
-        """Add further fingerprints, all of them new, with the numbers of their states (u32)."""
-        self.reserve(len(fingerprints))
-        hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, states)
-        self.used += len(fingerprints)
-
-
-class Shards:
-    """The visited set, divided into one part for each worker."""
-
-    def __init__(self, count: int, *, numbered: bool = False) -> None:
-        self.parts = [Visited(numbered=numbered, shards=count) for _ in range(count)]
-
-    def refill(self, fingerprints: Array, first: int) -> None:
-        """Add further fingerprints, all of them new, of states with consecutive numbers from `first`."""
-        owners = (fingerprints & 0xFFFFFFFF) * len(self.parts) >> 32
-        for shard, part in enumerate(self.parts):
-            own = np.flatnonzero(owners == shard)
-            part.refill(fingerprints[own], (own + first).astype(np.uint32))
-
-
 def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:
     """An array of zeros that begins with a cache line, so that no record of it needs two."""
     size = np.dtype(kind).itemsize * math.prod(shape)
@@ -171,19 +104,35 @@ def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:
     return zeros
 
 
-def reserve(kind: type[np.unsignedinteger[Any]], most: int = RESERVED_BITS) -> Array:
-    """Reserve an array with room for a number for 2**most states, or for as many as the system allows.
+class ReservedArray:
+    """An array of zeros in reserved address space, with `most` elements or as many as the system allows.
 
-    Raises ModelError.
+    It costs no memory until it is used, so that it can be filled in place. It uses huge pages if the system has them:
+    random probes then miss the TLB less often. The constructor raises ModelError.
     """
-    size = np.dtype(kind).itemsize
+
+    def __init__(self, kind: type[np.unsignedinteger[Any]], most: int) -> None:
+        self._item = np.dtype(kind).itemsize
+        self._memory = _reserve(most * self._item)
+        self.array: Array = np.frombuffer(self._memory, kind, len(self._memory) // self._item)
+
+    def give_back(self, begin: int, count: int) -> None:
+        """Return the memory of these elements, which become 0; `begin` is at the start of a page."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._memory.madvise(mmap.MADV_DONTNEED, begin * self._item, count * self._item)
+
+
+def _reserve(size: int) -> mmap.mmap:
+    """Reserve this number of bytes of address space, or half of it as often as is necessary."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    for bits in range(most, 20, -1):
+    size = min(size, free_address_space() // 4)
+    while size >= LEAST:
         try:
-            memory = mmap.mmap(-1, size << bits, flags=flags)
+            memory = mmap.mmap(-1, size, flags=flags)
         except (OSError, ValueError, OverflowError):
+            size //= 2
             continue
         if hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        return np.frombuffer(memory, kind)
-    raise ModelError("this process may not reserve even 16 MiB of memory")
+        return memory
+    raise ModelError("this process may not reserve even 1 MiB of memory")

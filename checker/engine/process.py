@@ -1,17 +1,23 @@
-"""The process of a search: its available memory, and deferred interrupts.
+"""The process of a search: the memory that it may use, and deferred interrupts.
 
 This module is separate from the engines, so that commands without a search need not import psutil.
 """
 
 from __future__ import annotations
 
+import resource
 import signal
 import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import FrameType, TracebackType
+from typing import NamedTuple
 
 import psutil
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
+UNLIMITED = 1 << 62  # bytes
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 class Interrupts:
@@ -48,5 +54,60 @@ class Interrupts:
 
 
 def free_memory(share: float) -> int:
-    """A share of the available memory, in bytes."""
-    return int(share * psutil.virtual_memory().available)
+    """A share of the memory that this process may still use, in bytes: of the machine, its cgroups and its ulimit."""
+    return int(share * min(psutil.virtual_memory().available, _free_in_cgroups(), free_address_space()))
+
+
+def free_address_space() -> int:
+    """The bytes of address space that this process may still map (RLIMIT_AS and RLIMIT_DATA)."""
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    limited = [soft for soft in limits if soft != resource.RLIM_INFINITY]
+    return max(0, min(limited) - psutil.Process().memory_info().vms) if limited else UNLIMITED
+
+
+class MemoryFiles(NamedTuple):
+    """The names of a version of cgroups for the limit, the use, and the part of the use that can be reclaimed."""
+
+    limit: str
+    used: str
+    reclaimable: str
+
+
+_VERSIONS = {
+    2: MemoryFiles("memory.max", "memory.current", "inactive_file"),
+    1: MemoryFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+def _free_in_cgroups() -> int:
+    """The memory that the cgroups of this process leave, in bytes; UNLIMITED without a limit."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return UNLIMITED
+    return min((free_in(folder, version) for folder, version in _cgroups(lines, CGROUPS)), default=UNLIMITED)
+
+
+def _cgroups(lines: Iterable[str], mount: Path) -> Iterator[tuple[Path, int]]:
+    """The folders of the memory cgroups in lines of /proc/self/cgroup, with all that contain them, and their version."""
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, version = (mount / "memory", 1) if controllers else (mount, 2)
+        folder = root / path.lstrip("/")
+        yield from ((each, version) for each in (folder, *folder.parents) if each.is_relative_to(root))
+
+
+def free_in(folder: Path, version: int) -> int:
+    """The memory that a cgroup leaves, in bytes; UNLIMITED if it has no limit or no such files."""
+    files = _VERSIONS[version]
+    try:
+        limit = (folder / files.limit).read_text().strip()
+        if limit == "max":
+            return UNLIMITED
+        used = int((folder / files.used).read_text())
+        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return max(0, int(limit) - used + int(statistics.get(files.reclaimable, 0)))
+    except (OSError, ValueError):
+        return UNLIMITED

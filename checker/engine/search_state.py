@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.arrays import Shards
 from checker.engine.evaluator import Evaluator
 from checker.engine.frontier import OriginLog, Pool
 from checker.engine.liveness.graph import Graph
 from checker.engine.result import Coverage, Exploration
 from checker.engine.tables import Tables
+from checker.engine.visited import Shards
 
 
 class SearchState(NamedTuple):

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.arrays import RECENT, Visited
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.frontier import RowBlock, padded
-from checker.engine.kernels import build_kernels, graph_kernels, hash_tables, move_kernels, search_kernels
+from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
 from checker.engine.tables import Tables
+from checker.engine.visited import Visited
 
 MISSING = 8192  # keys noted before the tables are filled
+RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 CANDIDATES = 1 << 12  # the first room of a slice for successors
 
 Array = np.ndarray[Any, Any]
@@ -164,13 +165,8 @@ class Worker:
                 self._picks = np.zeros(len(part.found), np.uint32)
             if self._filters:
                 visited.reserve(part.size)
-            arguments = (
-                visited.slots, visited.shift, self.number, shards, part.found, part.size, self._picks,
-                part.is_new[self.number],
-            )  # fmt: skip
-            added = graph_kernels.locate(*arguments, part.slots) if part.slots.size else hash_tables.probe(*arguments)
-            part.added[self.number] = added
-            visited.used += int(added)
+            room = (self.number, shards, part.found, part.size, self._picks, part.is_new[self.number])
+            part.added[self.number] = visited.locate(*room, part.slots) if part.slots.size else visited.probe(*room)
 
     # -- pass three ------------------------------------------------------------------------------------------
 

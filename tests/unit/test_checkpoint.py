@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from checker.engine import Exploration, Finding, Kind, Limits, Model, Property, Read, Stop, plain, search
-from checker.engine.arrays import Visited
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint import checkpoint_store as storing
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SearchCheckpoint
@@ -28,6 +27,7 @@ from checker.engine.kernels import hash_tables as kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.process import Interrupts
 from checker.engine.result import disagreements
+from checker.engine.visited import Visited
 from checker.models.rounds import election
 from checker.scenario import bundled, load
 from spec.election.vote import ServerState

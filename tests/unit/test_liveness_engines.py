@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from checker.engine import Finding, Kind, Limits, Model, ModelError, Property, Read, Stop, plain, search
-from checker.engine.arrays import Visited
 from checker.engine.kernels import graph_kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.liveness import graph_liveness
@@ -15,6 +14,7 @@ from checker.engine.liveness.graph import Graph
 from checker.engine.liveness.lasso import lasso
 from checker.engine.search import Search
 from checker.engine.tables import Tables
+from checker.engine.visited import Visited
 from checker.models.rounds import election
 from tests.support.graphs import both, eventually, graph, recoverable
 

@@ -1,4 +1,4 @@
-"""The compilation of kernels: two decorators, two intrinsics, and the folder of the compiled code.
+"""The compilation of kernels: two decorators, four intrinsics, and the folder of the compiled code.
 
 Kernels allocate nothing and own nothing: every array is created by the caller and outlives the call. Numba's reference
 counting, which would be the largest single cost, can therefore be left out (`_nrt=False`). A test searches for it in
@@ -122,6 +122,39 @@ def _ones_below(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
     return types.uint64(types.uint64), generate
 
 
+def _five_bytes(context: Any, builder: Any, array: Any, kind: Any, slot: Any) -> Any:
+    """The address of the bytes 5 * slot and later of an array of bytes."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.gep(data, [builder.mul(slot, ir.IntType(64)(5))])
+
+
+def _load_packed(typingctx: Any, array: Any, slot: Any) -> Any:  # noqa: ARG001
+    """The five bytes of a slot as a number. The array needs three bytes after the last slot."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = _five_bytes(context, builder, args[0], signature.args[0], args[1])
+        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()), align=1)
+        return builder.and_(word, ir.IntType(64)((1 << 40) - 1))
+
+    return types.uint64(array, types.uint64), generate
+
+
+def _store_packed(typingctx: Any, array: Any, slot: Any, word: Any) -> Any:  # noqa: ARG001
+    """Store a number of 40 bits as the five bytes of a slot."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = _five_bytes(context, builder, args[0], signature.args[0], args[1])
+        low, high = ir.IntType(32), ir.IntType(8)
+        builder.store(builder.trunc(args[2], low), builder.bitcast(address, low.as_pointer()), align=1)
+        rest = builder.trunc(builder.lshr(args[2], ir.IntType(64)(32)), high)
+        builder.store(rest, builder.gep(address, [ir.IntType(64)(4)]), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, types.uint64), generate
+
+
 _intrinsic: Any = intrinsic
+load_packed: Any = _intrinsic(_load_packed)
+store_packed: Any = _intrinsic(_store_packed)
 prefetch: Any = _intrinsic(_prefetch)
 ones_below: Any = _intrinsic(_ones_below)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.arrays import reserve
+from checker.engine.arrays import ReservedArray
 from checker.engine.frontier import records_of
 from checker.engine.kernels import graph_kernels
 from checker.engine.model import Kind, ModelError
@@ -33,11 +33,11 @@ class Marks:
     """The judgement of each state (u32)."""
 
     def __init__(self) -> None:
-        self._reserved = reserve(np.uint32)
+        self._reserved = ReservedArray(np.uint32, graph_kernels.MOST_STATES).array
 
     def room(self, states: int) -> Array:
         """The array, with room for this number of states. Raises ModelError."""
-        if states > min(len(self._reserved), graph_kernels.MOST_STATES):
+        if states > len(self._reserved):
             raise ModelError("the state space is too large for liveness to be judged in this process")
         return self._reserved
 
