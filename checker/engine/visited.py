@@ -81,8 +81,8 @@ class Visited:
         while self._bits < bits:
             if self._packable and self._bits + 1 == PACKED_BITS:
                 self._pack()
-            elif self._packed is not None:
-                self._double_packed(self._packed)
+            elif self._packed is not None and self._stash is not None:
+                self._double_packed(self._packed, self._stash)
             else:
                 self._double()
         if self._stash is not None:
@@ -114,10 +114,11 @@ class Visited:
     def refill(self, fingerprints: Array, states: Array) -> None:
         """Add further fingerprints, all of them new, with the numbers of their states (u32)."""
         self.reserve(len(fingerprints))
-        if self._packed is None:
+        if self._packed is None or self._stash is None:
             hash_tables.refill(self.slots, self.numbers, self.shift, fingerprints, states)
         else:
-            self._put(self._packed, fingerprints)
+            waiting = self._put(self._packed, fingerprints)
+            self._stash.refill(waiting, np.zeros(len(waiting), np.uint32))
         self.used += len(fingerprints)
 
     # -- growing ---------------------------------------------------------------------------------------------
@@ -147,39 +148,43 @@ class Visited:
         """Move all fingerprints to a set with five bytes for each slot; their old memory is given back on the way."""
         room = ReservedArray(np.uint8, packed_set.BYTES * ((1 << self._most_bits) + packed_set.SPARE) + 8)
         self._check_room(room, PACKED_BITS)
-        old, self._packed, self._stash = self._slots, room, Visited(packable=False)
-        size, self._bits = 1 << self._bits, PACKED_BITS
+        size, self._bits, self._packed = 1 << self._bits, PACKED_BITS, room
+        waiting = list[Array]()
         for begin in range(0, size, CHUNK):
-            chunk = old.array[begin : begin + CHUNK]
-            self._put(room, chunk[chunk != 0])
-            old.give_back(begin, len(chunk))
+            chunk = self._slots.array[begin : begin + CHUNK]
+            waiting.append(self._put(room, chunk[chunk != 0]))
+            self._slots.give_back(begin, len(chunk))
+        self._begin_stash(waiting)
 
-    def _double_packed(self, room: ReservedArray) -> None:
+    def _double_packed(self, room: ReservedArray, stash: Visited) -> None:
         """Double a packed set in place, from the last slot down; every fingerprint moves to a later slot."""
         self._check_room(room, self._bits + 1)
         shift, end = self.shift, (1 << self._bits) + packed_set.SPARE
         self._bits += 1
-        taken = np.empty(TAKEN, np.uint64)
+        taken, waiting = np.empty(TAKEN, np.uint64), list[Array]()
         while end:
             begin = max(0, end - TAKEN)
             count = int(packed_set.take_packed(room.array, shift, begin, end, taken))
-            self._put(room, taken[:count])
+            waiting.append(self._put(room, taken[:count]))
             end = begin
-        if self._stash is not None:
-            # Most distances that were too long are not any more, and the stash is consulted only after the longest.
-            waiting, self._stash = self._stash.slots, Visited(packable=False)
-            self._put(room, waiting[waiting != 0])
+        # Most distances that were too long are not any more, and the stash is consulted only after the longest.
+        waiting.append(self._put(room, stash.slots[stash.slots != 0]))
+        self._begin_stash(waiting)
+
+    def _begin_stash(self, waiting: list[Array]) -> None:
+        """Put all fingerprints of the stash into a new one; in parts they would not be spread evenly."""
+        fingerprints = np.concatenate(waiting)
+        self._stash = Visited(packable=False)
+        self._stash.refill(fingerprints, np.zeros(len(fingerprints), np.uint32))
 
     def _check_room(self, room: ReservedArray, bits: int) -> None:
         if packed_set.BYTES * ((1 << bits) + packed_set.SPARE) + 8 > len(room.array):
             raise ModelError(TOO_LARGE)
 
-    def _put(self, room: ReservedArray, fingerprints: Array) -> None:
-        """Add new fingerprints to a packed set."""
+    def _put(self, room: ReservedArray, fingerprints: Array) -> Array:
+        """Add new fingerprints to a packed set, and return those for the stash."""
         stashed = np.empty(len(fingerprints), np.uint64)
-        count = int(packed_set.put_packed(room.array, self.shift, fingerprints, stashed))
-        if count and self._stash is not None:
-            self._stash.refill(stashed[:count], np.zeros(count, np.uint32))
+        return stashed[: int(packed_set.put_packed(room.array, self.shift, fingerprints, stashed))]
 
 
 class Shards:
