@@ -86,8 +86,12 @@ class OriginLog:
 
     def since(self, state: int) -> Iterator[Array]:
         """The records of this state and all later ones, some at a time."""
+        return self.between(state, self.size)
+
+    def between(self, begin: int, end: int) -> Iterator[Array]:
+        """The records of the states begin to end, some at a time."""
         self._file.flush()
-        return records_of(self._file.fileno(), self.record, state, self.size)
+        return records_of(self._file.fileno(), self.record, begin, end)
 
     def ordinals(self, state: int) -> list[int]:
         """The ordinals of the successors on the path from the initial state to this one."""

@@ -89,7 +89,7 @@ def _free_in_cgroups() -> int:
 
 
 def _cgroups(lines: Iterable[str], mount: Path) -> Iterator[tuple[Path, int]]:
-    """The folders of the memory cgroups in lines of /proc/self/cgroup, with all that contain them, and their version."""
+    """The folders of the memory cgroups in lines of /proc/self/cgroup, with all that contain them and the version."""
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):

@@ -173,6 +173,7 @@ class Exploration:
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
+    spilled_bytes: int = 0  # of waiting states, written to a temporary file
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(
         default_factory=list

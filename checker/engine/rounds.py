@@ -30,6 +30,7 @@ from checker.engine.frontier import RowBlock
 from checker.engine.kernels import build_kernels, graph_kernels
 from checker.engine.process import Interrupts
 from checker.engine.search_state import SearchState
+from checker.engine.waiting import AWAKE, Block
 from checker.engine.worker import Slice, Target, Worker
 
 SLICE = 1 << 14  # rows
@@ -42,13 +43,14 @@ class Rounds:
     """Expands blocks; the new states are added to `following`.
 
     `joint_cache` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called
-    between two passes, and may raise to end the search.
+    between two passes with the bytes that the visited set is going to grow by, and may raise to end the search.
     """
 
-    def __init__(self, state: SearchState, joint_cache: int, check: Callable[[], None]) -> None:
+    def __init__(self, state: SearchState, joint_cache: int, check: Callable[[int], None]) -> None:
         self._state, self._check = state, check
-        self.following: list[RowBlock] = []
+        self.following: list[Block] = []  # the last one is never stored
         self.expanded = 0  # successors generated
+        self.candidates = 0  # of the last round: successors for the visited set
         parts = state.visited.parts
         self._workers = [
             Worker(state.tables, number, joint_cache, part, filters=state.graph is None)
@@ -71,21 +73,24 @@ class Rounds:
         self.settle()
         self._mark([Target(block, 0, 1, 0)])
 
-    def expand(self, blocks: list[RowBlock], base: int) -> None:
+    def expand(self, blocks: list[Block], base: int) -> None:
         """Expand blocks, whose first row is state `base`; they are reused afterwards."""
         self._present = []
-        for block in blocks:
+        for block in self._wake(blocks):
             self._present.append((base, block))
             base += block.size
         slices = self._cut()
         self._generate(slices)
         for part in slices:
             part.make_room(slots=self._state.graph is not None)
+        self.candidates = sum(part.size for part in slices)
+        self._check(self._state.visited.growth(self.candidates))
         shards = len(self._workers)
         self._each_worker(lambda worker: worker.probe(slices, shards), alone=len(slices) == 1)
         self._add(slices)
-        for block in blocks:
+        for _, block in self._present:
             self._state.pool.give(block)
+        self._store()
 
     def settle(self) -> None:
         """Finish the evaluations that need Python."""
@@ -120,7 +125,7 @@ class Rounds:
             self._state.tables.fill(np.concatenate(keys))
             for worker in self._workers:
                 worker.noted = 0
-            self._check()
+            self._check(0)
             self._each(waiting, Worker.expand_again)
         for part in slices:
             if part.size > part.first_late:
@@ -179,6 +184,7 @@ class Rounds:
         if not total:
             return targets
         last = self.following[-1] if self.following else self._state.pool.take()
+        assert isinstance(last, RowBlock)
         begin = last.size
         while total:
             if begin == len(last.rows):
@@ -189,6 +195,32 @@ class Rounds:
             state += end - begin
             begin = end
         return targets
+
+    # -- blocks that wait ------------------------------------------------------------------------------------
+
+    def _wake(self, blocks: list[Block]) -> list[RowBlock]:
+        """The blocks of a round, all with their rows."""
+        awake = [block if isinstance(block, RowBlock) else None for block in blocks]
+
+        def wake(_: Worker, place: int) -> None:
+            block = blocks[place]
+            awake[place] = block if isinstance(block, RowBlock) else self._state.waiting.wake(block)
+
+        self._each([place for place, block in enumerate(awake) if block is None], wake)
+        return [block for block in awake if block is not None]
+
+    def _store(self) -> None:
+        """Store the full blocks of a large next level."""
+        if len(self.following) <= AWAKE:
+            return
+        full = [n for n, block in enumerate(self.following[:-1]) if isinstance(block, RowBlock)]
+
+        def store(_: Worker, place: int) -> None:
+            block = self.following[place]
+            if isinstance(block, RowBlock):
+                self.following[place] = self._state.waiting.store(block)
+
+        self._each(full, store)
 
     # -- the graph, for liveness -----------------------------------------------------------------------------
 
@@ -254,10 +286,10 @@ class Rounds:
             if base <= state < base + block.size:
                 return block.rows[state - base]
         first = self._state.history.size - sum(block.size for block in self.following)
-        for block in self.following:
-            if state < first + block.size:
-                return block.rows[state - first]
-            first += block.size
+        for new in self.following:
+            if state < first + new.size and isinstance(new, RowBlock):
+                return new.rows[state - first]
+            first += new.size
         raise IndexError(state)
 
 

@@ -22,7 +22,6 @@ import psutil
 from checker.engine import rounds
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.checkpoint.search_checkpoint import FINISHED, SearchCheckpoint
-from checker.engine.frontier import RowBlock
 from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
@@ -30,6 +29,7 @@ from checker.engine.model import Model, ModelError
 from checker.engine.result import COMPILING, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
 from checker.engine.tables import Tables
+from checker.engine.waiting import Block
 
 JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
@@ -65,6 +65,7 @@ class Search:
         self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
         self.tables = Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.work  # before this sitting
+        self._memory_ended = False  # the visited set may not grow
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._state = state = SearchState.of(
@@ -72,7 +73,7 @@ class Search:
         )
         self._history, self._graph = state.history, state.graph
         self._rounds = rounds.Rounds(state, JOINT_CACHE, self._check_inside)
-        self._level: list[RowBlock] = []  # the rest of the current level, the next block last
+        self._level: list[Block] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
 
     def run(self) -> Exploration:
@@ -120,6 +121,7 @@ class Search:
         while self._level or pipeline.following:
             if not self._level:
                 self._level, pipeline.following = pipeline.following[::-1], []
+                self._state.waiting.begin_level()
                 result.levels.append(sum(block.size for block in self._level))
                 self._report()
                 stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
@@ -179,7 +181,12 @@ class Search:
         """Save the search between two blocks if a save is due or the search must end; in the latter case, end it."""
         if self._checkpoint is None:
             return
-        ending = self._checkpoint.interrupts.requested or self._reached_limit() is not None
+        growth = self._state.visited.growth(2 * self._rounds.candidates)  # the next round may have more
+        ending = (
+            self._checkpoint.interrupts.requested
+            or self._reached_limit() is not None
+            or (growth > 0 and self._is_short_of(growth))
+        )
         if ending or self._checkpoint.due:
             self._save()
         if ending:
@@ -194,7 +201,7 @@ class Search:
 
     def _reached_limit(self) -> Stop | None:
         """The limit inside a level that was reached, if any."""
-        return self.result.limits.inside_a_level.reached(self.result)
+        return Stop.MEMORY if self._memory_ended else self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
         """Check the limits between two rounds. A search with a checkpoint is saved before it ends."""
@@ -204,16 +211,26 @@ class Search:
         if self._checkpoint is None and self._reached_limit() is not None:
             raise _LimitReachedError
 
-    def _check_inside(self) -> None:
-        """Check the limits of time and memory inside a round, every REPORT_EVERY seconds.
+    def _check_inside(self, growth: int) -> None:
+        """Check the limits of time and memory inside a round: every REPORT_EVERY seconds, and before the visited set
+        grows by this number of bytes.
 
         A search with a checkpoint continues to the end of its round.
         """
+        if growth and self._checkpoint is None and self._is_short_of(growth):
+            raise _LimitReachedError
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._report()
             limits = replace(self.result.limits.inside_a_level, work=None)
             if self._checkpoint is None and limits.reached(self.result) is not None:
                 raise _LimitReachedError
+
+    def _is_short_of(self, growth: int) -> bool:
+        """Whether this number of further bytes would exceed the limit of memory."""
+        limit = self.result.limits.memory
+        resident = self._process.memory_info().rss - self._resident
+        self._memory_ended = limit is not None and resident + growth > limit
+        return self._memory_ended
 
     def _count_work(self) -> None:
         """Count the work between two rounds, where the total is the same for every number of workers."""
@@ -225,6 +242,7 @@ class Search:
         result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
         result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
         result.python_seconds = self.tables.seconds
+        result.spilled_bytes = self._state.waiting.spilled
         result.coverage = self._state.counts.coverage()
         self._state.evaluator.report()
         self._progress(result)

@@ -9,9 +9,11 @@ import numpy as np
 from checker.engine.evaluator import Evaluator
 from checker.engine.frontier import OriginLog, Pool
 from checker.engine.liveness.graph import Graph
+from checker.engine.process import UNLIMITED
 from checker.engine.result import Coverage, Exploration
 from checker.engine.tables import Tables
 from checker.engine.visited import Shards
+from checker.engine.waiting import IN_MEMORY, WaitingBlocks
 
 
 class SearchState(NamedTuple):
@@ -20,6 +22,7 @@ class SearchState(NamedTuple):
     result: Exploration
     tables: Tables
     pool: Pool
+    waiting: WaitingBlocks
     history: OriginLog
     visited: Shards
     evaluator: Evaluator
@@ -30,10 +33,12 @@ class SearchState(NamedTuple):
     def of(cls, result: Exploration, tables: Tables, workers: int, *, fingerprints: bool) -> SearchState:
         """The parts of a new search; with `fingerprints`, its history also keeps these."""
         graph = Graph(tables) if result.model.liveness else None
+        pool = Pool(len(result.model.columns))
         return cls(
             result,
             tables,
-            Pool(len(result.model.columns)),
+            pool,
+            WaitingBlocks(tables, pool, min(IN_MEMORY, (result.limits.memory or UNLIMITED) // 8)),
             OriginLog(fingerprints=fingerprints),
             Shards(workers, numbered=graph is not None),
             Evaluator(tables, result),
@@ -44,6 +49,7 @@ class SearchState(NamedTuple):
     def close(self) -> None:
         """Close and delete the temporary files."""
         self.history.close()
+        self.waiting.close()
         if self.graph is not None:
             self.graph.close()
 

@@ -198,6 +198,10 @@ class Shards:
         """Whether a shard has slots of five bytes."""
         return any(part.is_packed for part in self.parts)
 
+    def growth(self, more: int) -> int:
+        """The bytes that all parts will grow by for this number of further fingerprints, divided evenly."""
+        return sum(part.growth(-(-more // len(self.parts))) for part in self.parts)
+
     def refill(self, fingerprints: Array, first: int) -> None:
         """Add further fingerprints, all of them new, of states with consecutive numbers from `first`."""
         owners = (fingerprints & 0xFFFFFFFF) * len(self.parts) >> 32

@@ -27,13 +27,13 @@ from checker.engine.checkpoint.checkpoint_store import AGAIN, CheckpointStore, S
 from checker.engine.checkpoint.head import Identity, SavedHit, SavedSearch
 from checker.engine.contract import described
 from checker.engine.evaluator import Hit
-from checker.engine.frontier import RowBlock
 from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.search_state import SearchState
 from checker.engine.tables import Node, Tables
+from checker.engine.waiting import AWAKE, Block
 
 FINISHED = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 
@@ -52,7 +52,7 @@ class SearchCheckpoint:
         self._states = 0  # in the checkpoint
         self.interrupts = Interrupts()
 
-    def resume(self, state: SearchState) -> tuple[list[RowBlock], list[RowBlock]] | None:
+    def resume(self, state: SearchState) -> tuple[list[Block], list[Block]] | None:
         """Restore the checkpoint into a new state, and return the remaining blocks of the level and of the next one.
 
         Return None if there is no checkpoint. The tables of the state must be `tables`.
@@ -84,7 +84,7 @@ class SearchCheckpoint:
         """Whether the next save is due."""
         return time.monotonic() - self._last >= self._checkpoint.every
 
-    def save(self, level: list[RowBlock], following: list[RowBlock]) -> None:
+    def save(self, level: list[Block], following: list[Block]) -> None:
         """Save the search with the remaining blocks of the level and of the next one. A failure is recorded in the
         notes.
         """
@@ -120,7 +120,7 @@ class SearchCheckpoint:
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def _saved_search(self, level: list[RowBlock], following: list[RowBlock]) -> SavedSearch:
+    def _saved_search(self, level: list[Block], following: list[Block]) -> SavedSearch:
         result, evaluator = self._state.result, self._state.evaluator
         return SavedSearch(
             identity=self._identity,
@@ -152,10 +152,11 @@ class SearchCheckpoint:
             growing["marks"] = lambda size: [marks[size // marks.itemsize : history.size]]
         return growing
 
-    def _current(self, blocks: list[RowBlock]) -> Iterator[Array]:
+    def _current(self, blocks: list[Block]) -> Iterator[Array]:
         columns = len(self._state.result.model.columns)
         for block in blocks:
-            yield from (block.rows[: block.size, :columns], block.judgements[: block.size])
+            with self._state.waiting.opened(block) as open_block:
+                yield from (open_block.rows[: block.size, :columns], open_block.judgements[: block.size])
         yield from (self._state.counts.fired, self._state.counts.reached, *self._state.evaluator.tallies)
 
     # -- resuming --------------------------------------------------------------------------------------------
@@ -248,8 +249,8 @@ class SearchCheckpoint:
         if numbers.size and int(numbers.max()) >= bound:
             raise CheckpointError(f"{self._folder}: a number of the file {name} must be below {bound:,}; {AGAIN}")
 
-    def _restore_frontier(self, saved: SavedSearch) -> tuple[list[RowBlock], list[RowBlock]]:
-        result, _, _, history, _, evaluator, counts, _ = self._state
+    def _restore_frontier(self, saved: SavedSearch) -> tuple[list[Block], list[Block]]:
+        result, _, _, _, history, _, evaluator, counts, _ = self._state
         result.levels, result.transitions, result.deadlocks = saved.levels, saved.transitions, saved.deadlocks
         result.seconds_before = saved.seconds
         with self._store.now() as file:
@@ -270,9 +271,9 @@ class SearchCheckpoint:
             return [], level
         return level, following
 
-    def _blocks(self, file: Any, rows: int) -> list[RowBlock]:
+    def _blocks(self, file: Any, rows: int) -> list[Block]:
         """Read this number of rows into blocks. All of them are full except the last, as they were before the save."""
-        columns, blocks = len(self._state.result.model.columns), list[RowBlock]()
+        columns, blocks = len(self._state.result.model.columns), list[Block]()
         while rows:
             block = self._state.pool.take()
             block.size = min(rows, len(block.rows))
@@ -283,18 +284,20 @@ class SearchCheckpoint:
             block.judgements[: block.size] = judgements = np.fromfile(file, np.uint32, block.size)
             self._bounded(self._store.now_name, judgements, self._state.tables.verdicts.judgements.size)
             block.fingerprints[: block.size] = self._state.tables.fingerprints(cells)
-            blocks.append(block)
             rows -= block.size
+            blocks.append(self._state.waiting.store(block) if rows and len(blocks) >= AWAKE else block)
         return blocks
 
-    def _check_frontier(self, blocks: list[RowBlock]) -> None:
+    def _check_frontier(self, blocks: list[Block]) -> None:
         """Check by fingerprints that the waiting rows are the states seen last."""
         history = self._state.history
-        rows = [block.fingerprints[: block.size] for block in blocks]
-        first = history.size - sum(map(len, rows))
-        seen = [records["fingerprint"] for records in history.since(first)]
-        if blocks and not np.array_equal(np.concatenate(rows), np.concatenate(seen)):
-            raise CheckpointError(f"{self._folder}: the rows kept are not those of the states kept; {AGAIN}")
+        first = history.size - sum(block.size for block in blocks)
+        for block in blocks:
+            seen = np.concatenate([records["fingerprint"] for records in history.between(first, first + block.size)])
+            with self._state.waiting.opened(block) as open_block:
+                if not np.array_equal(open_block.fingerprints[: block.size], seen):
+                    raise CheckpointError(f"{self._folder}: the rows kept are not those of the states kept; {AGAIN}")
+            first += block.size
 
 
 def _identity(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:

@@ -9,8 +9,8 @@ With 2**k slots the remainder has 64 - k bits, and 40 bits are left for both. Fi
 the set with eight bytes. A fingerprint whose distance would need more bits goes to the *stash*, an ordinary set of
 fingerprints, which is consulted only after the longest distance.
 
-The last home is followed by `SPARE` slots, so that a search never begins again at slot 0. `shift` is 64 - k: the number of bits of
-the remainder. The rules of `hash_tables` apply.
+The last home is followed by `SPARE` slots, so that a search never begins again at slot 0. `shift` is 64 - k: the number
+of bits of the remainder. The rules of `hash_tables` apply.
 """
 
 from __future__ import annotations

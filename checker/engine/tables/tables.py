@@ -62,12 +62,14 @@ class Tables:
         self.memo = Memo()
         self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
+        self.places = Vector(np.uint32)  # of each cell among those of its column
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
         self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
+        self._by_column = [Vector(np.uint32) for _ in model.columns]
         self._operations: dict[tuple[int, Any], int] = {}
         self._operands: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
         self._effects: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -105,6 +107,8 @@ class Tables:
             return known
         cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
         self._cells[column][value] = cell
+        self.places.view[cell] = self._by_column[column].size
+        self._by_column[column].append(cell)
         self.bases.view[cell] = self.classes.size
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
         self.classes.extend(seen)
@@ -124,6 +128,7 @@ class Tables:
         self._ids.append(what)
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         self.bases.append(0)
+        self.places.append(0)
         self.masks.append((0,) * self._layout.words)
         return len(self._ids) - 1
 
@@ -268,6 +273,12 @@ class Tables:
             self.cells.view[cells, move_kernels.ZOBRIST], axis=1
         )
         return found
+
+    def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """All cells in the order of their columns and places (u32), and where each column begins there (u64)."""
+        parts = [cells.view for cells in self._by_column]
+        firsts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+        return np.concatenate(parts), firsts.astype(np.uint64)
 
     @property
     def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
