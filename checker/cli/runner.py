@@ -31,7 +31,7 @@ from checker.cli.sources import InvalidScenario, RunRequest
 from checker.engine import Discovery, Limits, ModelError, Stop
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.model import Kind
-from checker.engine.process import free_memory
+from checker.engine.process import allowed_memory, free_memory
 from checker.execution import Deadline, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
@@ -249,6 +249,7 @@ def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> 
     """
     own = job.limits
     memory = options.memory or own.memory or free_memory(SHARE_OF_MEMORY)
+    memory = min(memory, int(SHARE_OF_MEMORY * allowed_memory()))
     seconds = options.time or own.seconds
     if options.engine == "both":
         part /= 2  # each of the two engines gets the same time

@@ -55,7 +55,15 @@ class Interrupts:
 
 def free_memory(share: float) -> int:
     """A share of the memory that this process may still use, in bytes: of the machine, its cgroups and its ulimit."""
-    return int(share * min(psutil.virtual_memory().available, _free_in_cgroups(), free_address_space()))
+    return int(share * min(psutil.virtual_memory().available, allowed_memory()))
+
+
+def allowed_memory() -> int:
+    """The bytes that the cgroups and the ulimit of this process leave; UNLIMITED without such limits.
+
+    A process that takes more is killed, or gets no more memory.
+    """
+    return min(_free_in_cgroups(), free_address_space())
 
 
 def free_address_space() -> int:

@@ -107,6 +107,10 @@ class Search:
                 self._explore()
             if self._graph is not None and result.stop is Stop.EXHAUSTED:
                 self._judge_liveness(self._graph)
+        except MemoryError:
+            # The system refused memory before the limit was reached, and no more is asked for.
+            result.levels += [rest] if (rest := self._history.size - result.states) else []
+            result.stop = Stop.MEMORY
         except (_LimitReachedError, KeyboardInterrupt):
             self._rounds.settle()
             # The new states of the unfinished level count as seen; there is no claim about the rest of it.

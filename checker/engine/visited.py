@@ -21,6 +21,7 @@ import numpy as np
 from checker.engine.arrays import ReservedArray
 from checker.engine.kernels import graph_kernels, hash_tables, packed_set
 from checker.engine.model import ModelError
+from checker.engine.process import UNLIMITED
 
 LOAD = 0.6  # a fuller set is slower: clusters grow, and a probe then touches a second cache line
 LEAST_BITS = 12
@@ -29,8 +30,6 @@ PACKED_BITS = 28  # a set of this number of slots, and any larger one, has five 
 SPILL = 1 << 16
 TAKEN = 1 << 12
 CHUNK = 1 << 20  # slots that are packed at a time
-
-TOO_LARGE = "the state space is too large for the address space of this process"
 
 Array = np.ndarray[Any, Any]
 
@@ -71,13 +70,17 @@ class Visited:
         return self._packed is not None
 
     def growth(self, more: int) -> int:
-        """The bytes that `reserve` will add for this number of further fingerprints."""
+        """The bytes that `reserve` will add for this number of further fingerprints; UNLIMITED if it will fail."""
         bits = self._bits_for(more)
+        if bits > self._greatest():
+            return UNLIMITED
         return self._size(bits) - self._size(self._bits) if bits > self._bits else 0
 
     def reserve(self, more: int) -> None:
         """Make room for this number of further fingerprints. Raises ModelError beyond the address space."""
         bits = self._bits_for(more)
+        if bits > self._greatest():
+            raise ModelError("the state space is too large for the address space of this process")
         while self._bits < bits:
             if self._packable and self._bits + 1 == PACKED_BITS:
                 self._pack()
@@ -135,10 +138,17 @@ class Visited:
             return packed_set.BYTES << bits
         return (8 if self._numbers is None else 12) << bits
 
+    def _greatest(self) -> int:
+        """The greatest size of a set in the address space that is reserved; without bound for one not yet packed."""
+        if self._packed is not None:
+            slots = (len(self._packed.array) - 8) // packed_set.BYTES - packed_set.SPARE
+        else:
+            slots = len(self._slots.array if self._numbers is None else self._numbers.array)
+            if self._packable and slots == 1 << PACKED_BITS - 1:
+                return self._most_bits
+        return slots.bit_length() - 1
+
     def _double(self) -> None:
-        rooms = [self._slots] if self._numbers is None else [self._slots, self._numbers]
-        if any(2 << self._bits > len(room.array) for room in rooms):
-            raise ModelError(TOO_LARGE)
         self._bits += 1
         taken = [np.empty(size, kind) for size in (TAKEN, SPILL) for kind in (np.uint64, np.uint32)]
         if hash_tables.spread(self.slots, self.numbers, 1 << self._bits - 1, self.shift, *taken):
@@ -147,7 +157,6 @@ class Visited:
     def _pack(self) -> None:
         """Move all fingerprints to a set with five bytes for each slot; their old memory is given back on the way."""
         room = ReservedArray(np.uint8, packed_set.BYTES * ((1 << self._most_bits) + packed_set.SPARE) + 8)
-        self._check_room(room, PACKED_BITS)
         size, self._bits, self._packed = 1 << self._bits, PACKED_BITS, room
         waiting = list[Array]()
         for begin in range(0, size, CHUNK):
@@ -158,7 +167,6 @@ class Visited:
 
     def _double_packed(self, room: ReservedArray, stash: Visited) -> None:
         """Double a packed set in place, from the last slot down; every fingerprint moves to a later slot."""
-        self._check_room(room, self._bits + 1)
         shift, end = self.shift, (1 << self._bits) + packed_set.SPARE
         self._bits += 1
         taken, waiting = np.empty(TAKEN, np.uint64), list[Array]()
@@ -176,10 +184,6 @@ class Visited:
         fingerprints = np.concatenate(waiting)
         self._stash = Visited(packable=False)
         self._stash.refill(fingerprints, np.zeros(len(fingerprints), np.uint32))
-
-    def _check_room(self, room: ReservedArray, bits: int) -> None:
-        if packed_set.BYTES * ((1 << bits) + packed_set.SPARE) + 8 > len(room.array):
-            raise ModelError(TOO_LARGE)
 
     def _put(self, room: ReservedArray, fingerprints: Array) -> Array:
         """Add new fingerprints to a packed set, and return those for the stash."""
