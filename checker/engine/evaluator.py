@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.frontier import OriginLog, RowBlock
 from checker.engine.kernels import build_kernels
 from checker.engine.model import Finding, ModelError
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
+from checker.engine.states.frontier import OriginLog, RowBlock
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]

@@ -63,7 +63,7 @@ def allowed_memory() -> int:
 
     A process that takes more is killed, or gets no more memory.
     """
-    return min(_free_in_cgroups(), free_address_space())
+    return min(_free_incgroups(), free_address_space())
 
 
 def free_address_space() -> int:
@@ -87,16 +87,16 @@ _VERSIONS = {
 }
 
 
-def _free_in_cgroups() -> int:
+def _free_incgroups() -> int:
     """The memory that the cgroups of this process leave, in bytes; UNLIMITED without a limit."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
         return UNLIMITED
-    return min((free_in(folder, version) for folder, version in _cgroups(lines, CGROUPS)), default=UNLIMITED)
+    return min((free_in(folder, version) for folder, version in cgroups(lines, CGROUPS)), default=UNLIMITED)
 
 
-def _cgroups(lines: Iterable[str], mount: Path) -> Iterator[tuple[Path, int]]:
+def cgroups(lines: Iterable[str], mount: Path) -> Iterator[tuple[Path, int]]:
     """The folders of the memory cgroups in lines of /proc/self/cgroup, with all that contain them and the version."""
     for line in lines:
         _, controllers, path = line.split(":", 2)

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 
 from checker.engine.evaluator import PendingRows
-from checker.engine.frontier import RowBlock
 from checker.engine.kernels import build_kernels, graph_kernels
 from checker.engine.process import Interrupts
 from checker.engine.search_state import SearchState
-from checker.engine.waiting import AWAKE, Block
+from checker.engine.states.frontier import RowBlock
+from checker.engine.states.waiting import AWAKE, Block
 from checker.engine.worker import Slice, Target, Worker
 
 SLICE = 1 << 14  # rows

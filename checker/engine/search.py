@@ -28,8 +28,8 @@ from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.result import COMPILING, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
+from checker.engine.states.waiting import Block
 from checker.engine.tables import Tables
-from checker.engine.waiting import Block
 
 JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
 REPORT_EVERY = 0.25  # seconds between calls of `progress`

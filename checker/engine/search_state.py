@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.evaluator import Evaluator
-from checker.engine.frontier import OriginLog, Pool
 from checker.engine.liveness.graph import Graph
 from checker.engine.process import UNLIMITED
 from checker.engine.result import Coverage, Exploration
+from checker.engine.states.frontier import OriginLog, Pool
+from checker.engine.states.visited import Shards
+from checker.engine.states.waiting import IN_MEMORY, WaitingBlocks
 from checker.engine.tables import Tables
-from checker.engine.visited import Shards
-from checker.engine.waiting import IN_MEMORY, WaitingBlocks
 
 
 class SearchState(NamedTuple):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.evaluator import PendingRows, Tally
-from checker.engine.frontier import RowBlock, padded
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
+from checker.engine.states.frontier import RowBlock, padded
+from checker.engine.states.visited import Visited
 from checker.engine.tables import Tables
-from checker.engine.visited import Visited
 
 MISSING = 8192  # keys noted before the tables are filled
 RECENT = 1 << 15  # fingerprints remembered in the processor's cache

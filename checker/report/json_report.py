@@ -22,8 +22,8 @@ number, but a new meaning of a field does. The object of a run:
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
-                  peak_bytes (null if not measured), bytes_per_state, collision_probability, seed (of the fingerprints),
-                  notes (on its checkpoint)
+                  peak_bytes (null if not measured), bytes_per_state, spilled_bytes (of waiting states, written to a
+                  temporary file), collision_probability, seed (of the fingerprints), notes (on its checkpoint)
 
 A run that could not begin has null for limits and search and no properties or actions. The object of a command; fields
 with a star are in both outputs, the others only in the file:
@@ -159,6 +159,7 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "python_seconds": e.python_seconds,
         "peak_bytes": e.peak_bytes or None,
         "bytes_per_state": e.peak_bytes / e.states if e.peak_bytes and e.states else None,
+        "spilled_bytes": e.spilled_bytes,
         "collision_probability": e.collision_probability,
         "seed": e.seed,
         "notes": list(e.notes),

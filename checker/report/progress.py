@@ -108,6 +108,7 @@ def progress_line(exploration: Exploration) -> str:
         f"depth {max(e.depth, 0)}",
         f"frontier {e.levels[-1]:,}" if e.levels else "",
         memory(e.peak_bytes) if e.peak_bytes else "",
+        f"{memory(e.spilled_bytes)} written to disk" if e.spilled_bytes else "",
         f"{e.seconds:.0f} s",
     ]
     return ", ".join(part for part in parts if part)

@@ -251,7 +251,10 @@ def _search(exploration: Exploration) -> list[Line]:
         seconds = sum(examined.seconds for examined in e.liveness.values())
         rows.append(("liveness", f"judged in {seconds:.2f} s" + (f", with a graph of {memory(size)}" if size else "")))
     if e.peak_bytes and e.states:
-        rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state)"))
+        on_disk = (
+            f", and {memory(e.spilled_bytes)} of waiting states went to a temporary file" if e.spilled_bytes else ""
+        )
+        rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state){on_disk}"))
     rows.append(("collisions", _collisions(e)))
     rows += [("checkpoint", note) for note in e.notes]
     return _section(f"search by the {e.engine} engine", rows)

@@ -27,7 +27,7 @@ from checker.engine.kernels import hash_tables as kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.process import Interrupts
 from checker.engine.result import disagreements
-from checker.engine.visited import Visited
+from checker.engine.states.visited import Visited
 from checker.models.rounds import election
 from checker.scenario import bundled, load
 from spec.election.vote import ServerState

@@ -145,7 +145,8 @@ REPORT = {
 JOB = {"name", "grain", "bounds", "expected", "violations", "like"}
 SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
-    "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "collision_probability", "seed",
+    "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "spilled_bytes",
+    "collision_probability", "seed",
     "notes",
 }  # fmt: skip
 

@@ -13,8 +13,8 @@ from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
 from checker.engine.liveness.lasso import lasso
 from checker.engine.search import Search
+from checker.engine.states.visited import Visited
 from checker.engine.tables import Tables
-from checker.engine.visited import Visited
 from checker.models.rounds import election
 from tests.support.graphs import both, eventually, graph, recoverable
 

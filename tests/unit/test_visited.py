@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.engine import visited as module
 from checker.engine.kernels import packed_set
-from checker.engine.visited import Shards, Visited
+from checker.engine.states import visited as module
+from checker.engine.states.visited import Shards, Visited
 
 FIRST_PACKED = 25  # with 2**25 slots of five bytes, a distance has one bit
 

@@ -17,13 +17,13 @@ from checker.engine import (
     plain,
     search,
     search_state,
-    waiting,
 )
 from checker.engine import rounds as rounds_module
-from checker.engine.frontier import Pool
 from checker.engine.result import disagreements
+from checker.engine.states import waiting
+from checker.engine.states.frontier import Pool
+from checker.engine.states.waiting import StoredBlock, WaitingBlocks
 from checker.engine.tables import Tables
-from checker.engine.waiting import StoredBlock, WaitingBlocks
 from checker.models import rounds
 
 VALUES = 70_000  # more than two bytes can tell apart
@@ -67,7 +67,7 @@ def test_a_block_has_the_same_rows_after_a_rest(in_memory):
 def small_blocks(monkeypatch):
     """All blocks but one wait at rest, and half of them in a file."""
     monkeypatch.setattr(rounds_module, "AWAKE", 1)
-    monkeypatch.setattr("checker.engine.frontier.BLOCK", 64)
+    monkeypatch.setattr("checker.engine.states.frontier.BLOCK", 64)
     monkeypatch.setattr(search_state, "IN_MEMORY", 4000)
 
 
@@ -102,7 +102,7 @@ def test_a_level_that_is_finished_leaves_no_bytes_in_the_file():
     blocks.close()
 
 
-def test_a_search_ends_before_the_visited_set_exceeds_the_memory(monkeypatch):
+def test_a_search_ends_before_the_visited_set_exceeds_the_memory():
     limit = 120 << 20
     result = search.explore(rounds.election(4), Limits(memory=limit))
     assert result.stop is Stop.MEMORY

@@ -32,8 +32,8 @@ from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.search_state import SearchState
+from checker.engine.states.waiting import AWAKE, Block
 from checker.engine.tables import Node, Tables
-from checker.engine.waiting import AWAKE, Block
 
 FINISHED = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.arrays import ReservedArray
-from checker.engine.frontier import records_of
 from checker.engine.kernels import graph_kernels
 from checker.engine.model import Kind, ModelError
+from checker.engine.states.frontier import records_of
 from checker.engine.tables import Tables
 
 MOST_LABELS = 1 << 16

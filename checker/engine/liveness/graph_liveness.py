@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.frontier import OriginLog
 from checker.engine.kernels import graph_kernels as kernels
 from checker.engine.liveness.graph import Graph, Moves
 from checker.engine.liveness.lasso import lasso
 from checker.engine.model import Kind, Property
 from checker.engine.result import Discovery, Exploration, Liveness
+from checker.engine.states.frontier import OriginLog
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]

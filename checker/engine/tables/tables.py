@@ -29,6 +29,7 @@ from checker.engine.tables.verdicts import Verdicts
 VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
 VERIFIED_EVERY = 32  # ... and later each call with this number
 NO_ACTION = 0
+IMPOSSIBLE = int(hash_tables.IMPOSSIBLE)
 
 
 class Node(NamedTuple):
@@ -232,7 +233,7 @@ class Tables:
             return entries
         value = self._memoised(cell, entries[0] & 0xFFFFFFFF)
         after, follows = value & 0xFFFFFFFF, value >> 32
-        if after == int(hash_tables.IMPOSSIBLE):
+        if after == IMPOSSIBLE:
             return None
         count = int(self.entries.view[follows]) & 0xFFFFFFFF
         sent = self.entries.view[follows + 1 : follows + 1 + count].tolist()
@@ -302,8 +303,8 @@ class Tables:
                 self._learnt[key] = judgement, 0, 0
             elif operation == 0 and isinstance(what := self._ids[subject], CellValue):
                 self._list_own(subject, what.column, what.value)
-            else:
-                self._memoised(subject, operation)
+            elif key not in self._learnt:
+                self._learn(key)
         self.memo.insert(self._learnt)
         self._learnt = {}
         self.seconds += time.perf_counter() - began
@@ -314,12 +315,16 @@ class Tables:
         if (learnt := self._learnt.get(key)) is not None:
             return learnt[0]
         value = self.memo.get(key)
-        if value is None:
-            value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
-            after = value & 0xFFFFFFFF
-            if isinstance(what, CellValue) and after != int(hash_tables.IMPOSSIBLE):
-                change = self._change(what.column, subject, after)
-            self._learnt[key] = value, *change
+        return self._learn(key) if value is None else value
+
+    def _learn(self, key: int) -> int:
+        """Find the value of a key that the memo lacks."""
+        subject, operation = key >> 32, key & 0xFFFFFFFF
+        value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
+        after = value & 0xFFFFFFFF
+        if isinstance(what, CellValue) and after != IMPOSSIBLE:
+            change = self._change(what.column, subject, after)
+        self._learnt[key] = value, *change
         return value
 
     def _value(self, subject: int, operation: int) -> int:
@@ -340,7 +345,7 @@ class Tables:
         self.steps += 1
         outcome = self._call(who, partial(step, actor), values, operation)
         if outcome is None:
-            return int(hash_tables.IMPOSSIBLE)
+            return IMPOSSIBLE
         if len(outcome.values) != len(actor.columns):
             raise ModelError(f"{who} returns {len(outcome.values)} values for {len(actor.columns)} columns")
         entries = self._entries(outcome.sends, who)

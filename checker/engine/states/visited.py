@@ -188,7 +188,7 @@ class Visited:
     def _put(self, room: ReservedArray, fingerprints: Array) -> Array:
         """Add new fingerprints to a packed set, and return those for the stash."""
         stashed = np.empty(len(fingerprints), np.uint64)
-        return stashed[: int(packed_set.put_packed(room.array, self.shift, fingerprints, stashed))]
+        return stashed[: int(packed_set.put_packed(room.array, self.shift, fingerprints, stashed))].copy()
 
 
 class Shards:

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from checker.engine.frontier import Pool, RowBlock
 from checker.engine.kernels import row_kernels
+from checker.engine.states.frontier import Pool, RowBlock
 from checker.engine.tables import Tables
 
 AWAKE = 32  # blocks that may wait in full width
