@@ -1,7 +1,11 @@
-"""Ctrl-C while a kernel is compiled or loaded: an exception there can make LLVM free a module twice."""
+"""Ctrl-C and the collector of garbage while a kernel is compiled or loaded.
+
+An exception in the middle of it can make LLVM free a module twice.
+"""
 
 from __future__ import annotations
 
+import gc
 import signal
 from typing import Any
 
@@ -35,3 +39,25 @@ def test_an_interrupt_waits_until_a_kernel_is_compiled(monkeypatch: pytest.Monke
         made._compile_for_args(1)
     assert ended == ["compiled"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_pauses_and_is_afterwards_as_before(monkeypatch: pytest.MonkeyPatch, enabled: bool) -> None:
+    during = []
+
+    class Dispatcher:
+        """A compiler that fails."""
+
+        def _compile_for_args(self, *_: Any) -> None:
+            during.append(gc.isenabled())
+            raise ValueError
+
+    monkeypatch.setattr(jit, "_njit", lambda **_: lambda _: Dispatcher())
+    if not enabled:
+        gc.disable()
+    try:
+        with pytest.raises(ValueError, match=r"^$"):
+            jit.kernel(len)._compile_for_args(1)
+        assert (during, gc.isenabled()) == ([False], enabled)
+    finally:
+        gc.enable()
