@@ -1,7 +1,7 @@
 """The command ``python -m benchmarks``: make the measurements, and print the table.
 
-``node`` compares servers instead, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner, and
-``stateright`` our models against those of another checker.
+``node`` compares servers instead, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner,
+``stateright`` and ``tlc`` our models against those of other checkers, and ``page`` writes a page of results.
 
 Rules: measurements run one after another in this order and nothing runs concurrently; the exit code is 0 only if every
 requested figure was measured (1: at least one was missed; 2: a bad command line); standard output holds the table or
@@ -10,7 +10,7 @@ the JSON and nothing else.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
@@ -19,9 +19,19 @@ from benchmarks.election import SIZES
 from benchmarks.herd import command as herd
 from benchmarks.node import command as node
 from benchmarks.outcome import Missed, NotMeasured, Row
+from benchmarks.page import command as page
 from benchmarks.registry import MEASUREMENTS, Measurement
 from benchmarks.table import as_json, as_text, show
+from benchmarks.tlc import command as tlc
 
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "node": node.main,
+    "herd": herd.main,
+    "rollouts": lambda argv: rollouts.main(list(argv)),
+    "stateright": stateright.main,
+    "tlc": tlc.main,
+    "page": page.main,
+}
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
 
@@ -35,7 +45,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "tool that is missing is named, and the command then ends with exit code 1. "
         "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead, and "
         "`python -m benchmarks herd` ways to wait for a leader's death, `python -m benchmarks rollouts` times the "
-        "planner, and `python -m benchmarks stateright` compares two models with those of stateright.",
+        "planner, `python -m benchmarks stateright` and `python -m benchmarks tlc` compare models with those of "
+        "stateright and of TLC, and `python -m benchmarks page` writes a page of results with a plot.",
     )
     names = [name for name, _ in MEASUREMENTS]
     parser.add_argument(
@@ -67,14 +78,8 @@ def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[li
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    if given[:1] == ["node"]:
-        return node.main(given[1:])
-    if given[:1] == ["herd"]:
-        return herd.main(given[1:])
-    if given[:1] == ["rollouts"]:
-        return rollouts.main(given[1:])
-    if given[:1] == ["stateright"]:
-        return stateright.main(given[1:])
+    if given and (command := COMMANDS.get(given[0])):
+        return command(given[1:])
     options = arguments(given)
     chosen = [entry for entry in MEASUREMENTS if options.only is None or entry[0] in options.only]
     rows, missed = measure(chosen, options.servers)

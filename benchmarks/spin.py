@@ -18,7 +18,8 @@ from benchmarks.child import Usage, run_alone
 from benchmarks.election import SIZES, Size, check_size, workload
 from benchmarks.outcome import SPIN, Row, ToolFailed, ToolMissing
 
-MODEL = Path(__file__).parent / "spin" / "election.pml"
+MODELS = Path(__file__).parent / "spin"
+MODEL = MODELS / "election.pml"
 PACKAGES = {"spin": "spin", "gcc": "gcc"}  # program: Debian package
 
 # No -DCOLLAPSE, -DHC or -DBITSTATE: they trade time or certainty for memory. -DNOCOMP is left out because it
@@ -37,16 +38,16 @@ SHORTEST_TRUSTED_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """The figures in SPIN's report on its search; `transitions` are those of the model."""
+    """The figures in SPIN's report on its search; `transitions` are those of the model, None if SPIN rounded them."""
 
     states: int
-    transitions: int
+    transitions: int | None
     elapsed_seconds: float
 
 
 @dataclass(frozen=True)
 class SpinRun:
-    """One finished search with a checked count.
+    """One finished search; `transitions` is None if SPIN rounded them.
 
     `elapsed_seconds` is SPIN's own figure, `wall_seconds` ours around the whole process, `build_seconds` the time of
     spin and gcc together, `peak_bytes` the peak resident size of the search, `tail` the end of SPIN's report as
@@ -54,12 +55,18 @@ class SpinRun:
     """
 
     states: int
-    transitions: int
+    transitions: int | None
     elapsed_seconds: float
     wall_seconds: float
     build_seconds: float
     peak_bytes: int
     tail: str
+
+    @property
+    def seconds(self) -> float:
+        """The better figure for the time of the search."""
+        trusted = self.elapsed_seconds >= SHORTEST_TRUSTED_SECONDS
+        return self.elapsed_seconds if trusted else self.wall_seconds
 
 
 def parse(output: str) -> Report:
@@ -67,10 +74,11 @@ def parse(output: str) -> Report:
     if "errors: 0" not in output or re.search(r"not completed|too small|out of memory", output):
         raise ToolFailed(f"SPIN's search did not end without an error:\n{_tail(output)}")
     elapsed = _figure(r"^pan: elapsed time ([\d.e+-]+) seconds", output)
+    # SPIN counts the creation of the first state as a transition, and rounds a hundred million of them.
+    transitions = _figure(r"^ *([\d.e+]+) transitions \(= stored\+matched\)$", output)
     return Report(
         states=int(_figure(r"^ *(\d+) states, stored$", output)),
-        # SPIN counts the creation of the first state as a transition.
-        transitions=int(_figure(r"^ *(\d+) transitions \(= stored\+matched\)$", output)) - 1,
+        transitions=None if "." in transitions or "e" in transitions else int(transitions) - 1,
         elapsed_seconds=float(elapsed),
     )
 
@@ -82,13 +90,24 @@ def run(servers: int) -> SpinRun:
     """
     if servers not in SIZES:
         raise ValueError(f"the model's size is known for {sorted(SIZES)} servers, not for {servers}")
+    done = explore(MODEL, servers, HASH_POWER[servers])
+    if done.transitions is None:
+        raise ToolFailed(f"SPIN's report has no exact count of transitions:\n{done.tail}")
+    check_size(SPIN, servers, Size(done.states, done.transitions))
+    return done
+
+
+def explore(model: Path, size: int, hash_power: int) -> SpinRun:
+    """Build a model for N = `size` and search it completely, with 2**hash_power slots; the count is not checked.
+
+    Raises `ToolMissing` or `ToolFailed`.
+    """
     tools = {tool: _path_of(tool) for tool in PACKAGES}
     with tempfile.TemporaryDirectory(prefix="quorate-spin-") as name:
         directory = Path(name)
-        build_seconds = _build(tools, servers, directory)
-        usage, output = _search(servers, directory)
+        build_seconds = _build(tools, model, size, directory)
+        usage, output = _search(hash_power, directory)
     report = parse(output)
-    check_size(SPIN, servers, Size(report.states, report.transitions))
     return SpinRun(
         states=report.states,
         transitions=report.transitions,
@@ -103,14 +122,14 @@ def run(servers: int) -> SpinRun:
 def measure(servers: int) -> list[Row]:
     """The measurement `spin`: one row."""
     done = run(servers)
-    trusted = done.elapsed_seconds >= SHORTEST_TRUSTED_SECONDS
+    assert done.transitions is not None  # of the size that `run` has checked
     return [
         Row(
             tool=SPIN,
             workload=workload(servers),
             states=done.states,
             transitions=done.transitions,
-            seconds=done.elapsed_seconds if trusted else done.wall_seconds,
+            seconds=done.seconds,
             setup_seconds=done.build_seconds,
             peak_bytes=done.peak_bytes,
         )
@@ -124,12 +143,12 @@ def _path_of(tool: str) -> str:
     return path
 
 
-def _build(tools: dict[str, str], servers: int, directory: Path) -> float:
+def _build(tools: dict[str, str], model: Path, size: int, directory: Path) -> float:
     """Build `pan` in `directory`; return the seconds it took."""
     # Copy the model into the output folder, because spin passes the file name to a shell.
-    shutil.copy(MODEL, directory)
+    shutil.copy(model, directory)
     begin = time.perf_counter()
-    _must_run([tools["spin"], "-a", f"-DN={servers}", MODEL.name], directory)
+    _must_run([tools["spin"], "-a", f"-DN={size}", model.name], directory)
     _must_run([tools["gcc"], *GCC_OPTIONS, "-o", "pan", "pan.c"], directory)
     return time.perf_counter() - begin
 
@@ -143,9 +162,9 @@ def _must_run(command: list[str], directory: Path) -> None:
         raise ToolFailed(f"`{shown}` ended with exit code {done.returncode}:\n{_tail(done.stdout)}")
 
 
-def _search(servers: int, directory: Path) -> tuple[Usage, str]:
+def _search(hash_power: int, directory: Path) -> tuple[Usage, str]:
     output = directory / "report.txt"
-    command = [str(directory / "pan"), f"-w{HASH_POWER[servers]}", f"-m{DEPTH}"]
+    command = [str(directory / "pan"), f"-w{hash_power}", f"-m{DEPTH}"]
     usage = run_alone(command, output, directory)
     text = output.read_text(encoding="utf-8", errors="replace")
     if usage.exit_code != 0:

@@ -15,19 +15,17 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.child import run_alone
-from benchmarks.engine import ROOT
-from benchmarks.outcome import NotMeasured, ToolFailed, WrongCount
+from benchmarks.comparison import QUORATE, TAIL, Comparison, SearchFigures, as_rows, as_text, searched
+from benchmarks.outcome import NotMeasured, ToolFailed
 
 PROJECT = Path(__file__).parent / "stateright"
 CRATE, PROGRAM = "stateright", "quorate-stateright"
-STATERIGHT, QUORATE = "stateright", "Quorate"
-TAIL = 2000  # characters of the output of a failed program
+STATERIGHT = "stateright"
 
 TWO_PHASE_COMMIT = """
 pub fn search(size: usize, threads: usize) -> (usize, usize, f64) {
@@ -57,65 +55,19 @@ class Example:
     name: str
     file: str
     measured: str
-    title: str
 
 
 EXAMPLES = {
-    "two_phase_commit": Example("two_phase_commit", "2pc.rs", TWO_PHASE_COMMIT, "two-phase commit, {} managers"),
-    "paxos": Example("paxos", "paxos.rs", PAXOS, "Paxos, 3 servers, {} clients"),
+    "two_phase_commit": Example("two_phase_commit", "2pc.rs", TWO_PHASE_COMMIT),
+    "paxos": Example("paxos", "paxos.rs", PAXOS),
 }
-COUNTS = {
-    ("two_phase_commit", 3): 288,
-    ("two_phase_commit", 5): 8_832,
-    ("two_phase_commit", 7): 296_448,
-    ("paxos", 2): 16_668,
-}
-"""The distinct states by stateright's own tests and documentation."""
 
 
-@dataclass(frozen=True)
-class SearchFigures:
-    """The fastest of several searches of one example by one tool.
-
-    `peak_bytes` is the peak resident size of its process, less the size before the search where that is known.
-    """
-
-    tool: str
-    states: int
-    transitions: int
-    seconds: float
-    peak_bytes: int
-
-    @property
-    def rate(self) -> float:
-        """Distinct states per second."""
-        return self.states / self.seconds
-
-    @property
-    def bytes_per_state(self) -> float:
-        """The memory of the search, divided by the number of states."""
-        return self.peak_bytes / self.states
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An example of one size, searched by both. Raises WrongCount if the counts of states differ."""
-
-    example: str
-    size: int
-    theirs: SearchFigures
-    ours: SearchFigures
-
-    def __post_init__(self) -> None:
-        expected = COUNTS.get((self.example, self.size), self.theirs.states)
-        for each in (self.theirs, self.ours):
-            if each.states != expected:
-                raise WrongCount(each.tool, "states", each.states, expected)
-
-    @property
-    def ratio(self) -> float:
-        """Our states per second over theirs: above 1 we are faster."""
-        return self.ours.rate / self.theirs.rate
+def release() -> str:
+    """The version of stateright that is built."""
+    with (PROJECT / "Cargo.toml").open("rb") as file:
+        wanted: str = tomllib.load(file)["dependencies"]["stateright"]
+    return wanted.removeprefix("=")
 
 
 def build(folder: Path) -> Path:
@@ -149,37 +101,9 @@ def compare(program: Path, example: str, size: int, threads: int, runs: int) -> 
     found: dict[str, list[SearchFigures]] = {STATERIGHT: [], QUORATE: []}
     for _ in range(runs):
         for tool, command in ((STATERIGHT, theirs), (QUORATE, ours)):
-            found[tool].append(_searched(tool, command))
+            found[tool].append(searched(tool, command))
     best = {tool: min(each, key=lambda figures: figures.seconds) for tool, each in found.items()}
     return Comparison(example, size, best[STATERIGHT], best[QUORATE])
-
-
-def _searched(tool: str, command: list[str]) -> SearchFigures:
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "output"
-        usage = run_alone(command, output, ROOT)
-        printed = output.read_text(encoding="utf-8")
-    if usage.exit_code != 0:
-        raise ToolFailed(f"{tool} ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
-    figures = json.loads(printed.splitlines()[-1])
-    peak = usage.peak_bytes - int(figures.get("baseline_bytes", 0))
-    return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
-
-
-HEADINGS = ("workload", "states", "tool", "transitions", "search s", "bytes/state", "states/s", "ratio")
-
-
-def as_text(comparisons: Iterable[Comparison]) -> str:
-    """Aligned columns, two lines for each comparison."""
-    lines = [HEADINGS]
-    for each in comparisons:
-        title = EXAMPLES[each.example].title.format(each.size)
-        for figures, ratio in ((each.theirs, ""), (each.ours, f"{each.ratio:.2f}")):
-            searched = (f"{figures.transitions:,}", f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}")
-            shown = (*searched, f"{figures.rate:,.0f}", ratio)
-            lines.append((title, f"{figures.states:,}", figures.tool, *shown))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -209,11 +133,7 @@ def main(argv: Sequence[str]) -> int:
     except NotMeasured as reason:
         sys.stderr.write(f"not measured: {reason}\n")
     if options.json:
-        rows = [
-            {**vars(each), "theirs": vars(each.theirs), "ours": vars(each.ours), "ratio": each.ratio}
-            for each in comparisons
-        ]
-        sys.stdout.write(json.dumps({"threads": options.threads, "comparisons": rows}, indent=2) + "\n")
+        sys.stdout.write(json.dumps({"threads": options.threads, "comparisons": as_rows(comparisons)}, indent=2) + "\n")
     elif comparisons:
         sys.stdout.write(f"{as_text(comparisons)}\n{options.threads} thread(s) each, best of {options.runs}\n")
     expected = len(options.managers) + len(options.clients)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import stateright
+from benchmarks.comparison import Comparison, SearchFigures, as_text, known_states
 from benchmarks.outcome import NotMeasured, ToolFailed, WrongCount
-from benchmarks.stateright import Comparison, SearchFigures
 
 
 def figures(tool: str, states: int, seconds: float) -> SearchFigures:
@@ -23,7 +23,7 @@ def figures(tool: str, states: int, seconds: float) -> SearchFigures:
 def test_a_ratio_is_that_of_states_per_second() -> None:
     comparison = Comparison("two_phase_commit", 3, figures("stateright", 288, 0.3), figures("Quorate", 288, 0.1))
     assert comparison.ratio == pytest.approx(3.0)
-    assert stateright.as_text([comparison]) == (
+    assert as_text([comparison]) == (
         "workload                      states  tool        transitions  search s  bytes/state  states/s  ratio\n"
         "two-phase commit, 3 managers  288     stateright  1,145        0.300     10           960\n"
         "two-phase commit, 3 managers  288     Quorate     1,145        0.100     10           2,880     3.00"
@@ -37,9 +37,14 @@ def test_unequal_counts_give_no_ratio(theirs: int, ours: int) -> None:
 
 
 def test_a_size_without_a_known_count_needs_equal_counts() -> None:
-    Comparison("two_phase_commit", 4, figures("stateright", 1_568, 1), figures("Quorate", 1_568, 1))
+    Comparison("paxos", 1, figures("stateright", 265, 1), figures("Quorate", 265, 1))
     with pytest.raises(WrongCount):
-        Comparison("two_phase_commit", 4, figures("stateright", 1_568, 1), figures("Quorate", 1_567, 1))
+        Comparison("paxos", 1, figures("stateright", 265, 1), figures("Quorate", 264, 1))
+
+
+@pytest.mark.parametrize(("managers", "states"), [(3, 288), (5, 8_832), (7, 296_448)])
+def test_the_states_of_two_phase_commit_are_those_of_the_tests_of_stateright(managers: int, states: int) -> None:
+    assert known_states("two_phase_commit", managers) == states
 
 
 def test_a_missing_cargo_is_named(

@@ -1,0 +1,128 @@
+"""Two tools on one model: the figures of a search, and the ratio of two searches of the same states.
+
+Rules: a ratio needs equal counts of distinct states, which are also the known ones where they are known; the time is
+that of the search alone; memory is the peak resident size less that before the search.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import run_alone
+from benchmarks.election import SIZES
+from benchmarks.engine import ROOT
+from benchmarks.outcome import ToolFailed, WrongCount
+
+QUORATE = "Quorate"
+TAIL = 2000  # characters of the output of a failed program
+TITLES = {
+    "election": "election, {} servers",
+    "two_phase_commit": "two-phase commit, {} managers",
+    "paxos": "Paxos, 3 servers, {} clients",
+}
+PAXOS_STATES = {2: 16_668}
+"""The distinct states by stateright's own tests."""
+
+
+def known_states(example: str, size: int) -> int | None:
+    """The distinct states of a model, from a source independent of all tools here; None if there is none.
+
+    Two-phase commit has 4**n states before the decision (a manager is working, has refused, has prepared, or has been
+    heard as well), 6**n after an abort (each of the last two may have obeyed), and 2**n after a commit.
+    """
+    if example == "two_phase_commit":
+        return int(4**size + 6**size + 2**size)
+    if example == "election":
+        return SIZES[size].states if size in SIZES else None
+    return PAXOS_STATES.get(size)
+
+
+@dataclass(frozen=True)
+class SearchFigures:
+    """A complete search by one tool; of several, the fastest. `peak_bytes` is the memory of the search alone."""
+
+    tool: str
+    states: int
+    transitions: int | None
+    seconds: float
+    peak_bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Distinct states per second."""
+        return self.states / self.seconds
+
+    @property
+    def bytes_per_state(self) -> float:
+        """The memory of the search, divided by the number of states."""
+        return self.peak_bytes / self.states
+
+
+def check_states(example: str, size: int, searches: Iterable[SearchFigures]) -> None:
+    """Raise WrongCount unless all searches of a model found the same states, and the known number of them."""
+    expected = known_states(example, size)
+    for each in searches:
+        expected = each.states if expected is None else expected
+        if each.states != expected:
+            raise WrongCount(each.tool, "states", each.states, expected)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A model of one size, searched by both. Raises WrongCount if the counts of states differ."""
+
+    example: str
+    size: int
+    theirs: SearchFigures
+    ours: SearchFigures
+
+    def __post_init__(self) -> None:
+        check_states(self.example, self.size, (self.theirs, self.ours))
+
+    @property
+    def ratio(self) -> float:
+        """Our states per second over theirs: above 1 we are faster."""
+        return self.ours.rate / self.theirs.rate
+
+
+def searched(tool: str, command: list[str]) -> SearchFigures:
+    """Run a search in its own process, whose last line of output is JSON: states, transitions, seconds.
+
+    Raises ToolFailed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        usage = run_alone(command, output, ROOT)
+        printed = output.read_text(encoding="utf-8")
+    if usage.exit_code != 0:
+        raise ToolFailed(f"{tool} ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
+    figures = json.loads(printed.splitlines()[-1])
+    peak = usage.peak_bytes - int(figures.get("baseline_bytes", 0))
+    return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
+
+
+HEADINGS = ("workload", "states", "tool", "transitions", "search s", "bytes/state", "states/s", "ratio")
+
+
+def as_text(comparisons: Iterable[Comparison]) -> str:
+    """Aligned columns, two lines for each comparison."""
+    lines = [HEADINGS]
+    for each in comparisons:
+        title = TITLES[each.example].format(each.size)
+        for figures, ratio in ((each.theirs, ""), (each.ours, f"{each.ratio:.2f}")):
+            transitions = "-" if figures.transitions is None else f"{figures.transitions:,}"
+            shown = (transitions, f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}", f"{figures.rate:,.0f}")
+            lines.append((title, f"{figures.states:,}", figures.tool, *shown, ratio))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def as_rows(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
+    """The comparisons for JSON: example, size, theirs, ours, ratio."""
+    return [
+        {**vars(each), "theirs": vars(each.theirs), "ours": vars(each.ours), "ratio": each.ratio}
+        for each in comparisons
+    ]

@@ -1,0 +1,99 @@
+"""The page in Markdown, made from a record."""
+
+from collections.abc import Sequence
+
+from benchmarks.comparison import QUORATE, TITLES
+from benchmarks.page.record import Record, Search, Series
+from benchmarks.tlc.run import TLC
+
+OURS = Series(QUORATE, 1)
+HEADINGS = ("states", "tool", "seconds", "states/s", "bytes/state", "ratio")
+RULES = """\
+- Every search visits all states of its model, in its own process, one search after another, with one thread. Ours also
+  runs with two.
+- The ratio is the states per second of Quorate with one thread over those of the tool: above 1, Quorate is faster. It
+  needs equal counts of states. A tool with another count has no figure.
+- The time is that of the search, without compilation. The best of three runs counts if a run takes less than a second.
+  The time of TLC is that of its process less that of a start with nothing to search.
+- The memory is the peak resident size of the process, for Quorate and TLC less the size without a search. Less than 16
+  MiB is not shown. A Java machine takes more memory than it needs.
+- Both models have few local states, and so they suit [the table engine](explanation-tables.md), which calls each step
+  function once for each combination of a local state and an event. `python -m benchmarks --only zab` measures a model
+  that suits it less.
+"""
+
+
+def page(record: Record) -> str:
+    """The page; it names the plot and the JSON as files beside it."""
+    kind = "A quick run" if record.quick else "One run"
+    parts = [
+        "# Benchmarks\n",
+        "This page shows the speed and the memory of exhaustive searches, by Quorate and by other model checkers, on\n"
+        f"the same states. {kind} of `python -m benchmarks page` on {record.date} measured\n"
+        "[the figures](benchmarks.json).\n",
+        "![States per second and bytes per state, over the number of states](benchmarks.svg)\n",
+        RULES,
+    ]
+    parts += [_comparison(record, example) for example in TITLES if example in {name for name, _ in record.models()}]
+    parts += [_programs(record), *_gaps(record), _again(record)]
+    return "\n".join(parts)
+
+
+def _comparison(record: Record, example: str) -> str:
+    rows = []
+    for name, size in record.models():
+        if name != example:
+            continue
+        ours = record.find(name, size, OURS)
+        for series in record.series():
+            if found := record.find(name, size, series):
+                rows.append((TITLES[name].format(size), *_cells(found, ours)))
+    return f"## {_heading(example)}\n\n{_table(('model', *HEADINGS), rows)}"
+
+
+def _cells(found: Search, ours: Search | None) -> tuple[str, ...]:
+    ratio = f"{ours.rate / found.rate:.1f}" if ours is not None and found.series.tool != QUORATE else ""
+    memory = "" if found.bytes_per_state is None else f"{found.bytes_per_state:,.0f}"
+    return f"{found.states:,}", str(found.series), f"{found.seconds:.3f}", f"{found.rate:,.0f}", memory, ratio
+
+
+def _heading(example: str) -> str:
+    return TITLES[example].partition(",")[0].capitalize()
+
+
+def _programs(record: Record) -> str:
+    machine = record.machine
+    rows = [
+        ("processor", f"{machine.processor}, {machine.cores} cores"),
+        ("memory", f"{machine.memory / 2**30:.0f} GiB"),
+        ("system", machine.system),
+        *record.versions.items(),
+    ]
+    return f"## Machine and versions\n\n{_table(('what', 'which'), rows)}"
+
+
+def _gaps(record: Record) -> list[str]:
+    lines = [f"- {tool}: not measured: {reason.splitlines()[0]}" for tool, reason in record.missed.items()]
+    if TLC not in {each.tool for each in record.series()} | set(record.missed):
+        lines.append("- TLC: no jar was given.")
+    lines += [f"- {each.series}, {TITLES[each.example].format(each.size)}: {each.reason}." for each in record.left_out]
+    return ["## Left out\n\n" + "\n".join(lines) + "\n"] if lines else []
+
+
+def _again(record: Record) -> str:
+    quick = " --quick" if record.quick else ""
+    return f"""\
+## Make this page again
+
+Leave the machine alone meanwhile. The command needs SPIN, gcc and cargo, and for TLC the jar of the TLA+ tools. It
+takes at most ten minutes, with `--quick` two.
+
+    python -m benchmarks page docs{quick} --jar tla2tools.jar
+
+`--from docs/benchmarks.json` writes the page and the plot again from the figures, and measures nothing.
+"""
+
+
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [headings, tuple("---" for _ in headings), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
