@@ -61,6 +61,7 @@ def measure(
     tools: Sequence[Tool], versions: dict[str, str], *, quick: bool, limit: float, say: Callable[[str], None]
 ) -> Record:
     """Make the run. A tool that fails keeps its figures up to then, and has the reason in `missed`."""
+    here = machine()
     searches: list[Search] = []
     left_out: list[LeftOut] = []
     missed: dict[str, str] = {}
@@ -72,13 +73,13 @@ def measure(
             missed[str(tool.series)] = str(reason)
         searches += plan.searches
         left_out += plan.left_out
-    today = date.today().isoformat()
-    return Record(today, quick, machine(), versions, tuple(searches), tuple(left_out), missed)
+    return Record(date.today().isoformat(), quick, here, versions, tuple(searches), tuple(left_out), missed)
 
 
 def machine() -> Machine:
     """This machine."""
-    return Machine(_processor(), os.cpu_count() or 1, psutil.virtual_memory().total, platform.system())
+    load = round(psutil.getloadavg()[0], 1)
+    return Machine(_processor(), os.cpu_count() or 1, psutil.virtual_memory().total, platform.system(), load)
 
 
 def _processor() -> str:

@@ -25,7 +25,7 @@ COLOURS = {
 }
 SHAPES: dict[str, tuple[Any, str, str]] = {
     "two_phase_commit": ("-", "o", "two-phase commit"),
-    "election": ("--", "s", "election"),
+    "election": ("none", "s", "election"),
 }
 SETTINGS: Any = {"svg.hashsalt": "benchmarks", "svg.fonttype": "none", "font.size": 10}
 

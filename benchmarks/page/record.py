@@ -66,12 +66,13 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine of the run; memory in bytes."""
+    """The machine of the run; memory in bytes, and its load (processes that run or wait, a minute's mean) before it."""
 
     processor: str
     cores: int
     memory: int
     system: str
+    load: float
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from benchmarks.page.record import Record, Search, Series
 from benchmarks.tlc.run import TLC
 
 OURS = Series(QUORATE, 1)
+QUIET = 0.5  # a greater load before the run is work of others
 HEADINGS = ("states", "tool", "seconds", "states/s", "bytes/state", "ratio")
 RULES = """\
 - Every search visits all states of its model, in its own process, one search after another, with one thread. Ours also
@@ -17,6 +18,8 @@ RULES = """\
   The time of TLC is that of its process less that of a start with nothing to search.
 - The memory is the peak resident size of the process, for Quorate and TLC less the size without a search. Less than 16
   MiB is not shown. A Java machine takes more memory than it needs.
+- SPIN and stateright search depth-first here. TLC and Quorate search breadth-first and keep a part of their data in
+  files. TLC and stateright distinguish states by fingerprints, as Quorate does; SPIN compares whole states.
 - Both models have few local states, and so they suit [the table engine](explanation-tables.md), which calls each step
   function once for each combination of a local state and an event. `python -m benchmarks --only zab` measures a model
   that suits it less.
@@ -31,12 +34,23 @@ def page(record: Record) -> str:
         "This page shows the speed and the memory of exhaustive searches, by Quorate and by other model checkers, on\n"
         f"the same states. {kind} of `python -m benchmarks page` on {record.date} measured\n"
         "[the figures](benchmarks.json).\n",
+        *_warning(record),
         "![States per second and bytes per state, over the number of states](benchmarks.svg)\n",
         RULES,
     ]
     parts += [_comparison(record, example) for example in TITLES if example in {name for name, _ in record.models()}]
     parts += [_programs(record), *_gaps(record), _again(record)]
     return "\n".join(parts)
+
+
+def _warning(record: Record) -> list[str]:
+    if record.machine.load < QUIET:
+        return []
+    load = f"{record.machine.load:.1f}"
+    return [
+        f"**The machine was not quiet.** Its load before the run was {load}; {QUIET} would be right. "
+        "The times are too long, and the ratios are not exact.\n"
+    ]
 
 
 def _comparison(record: Record, example: str) -> str:
@@ -52,7 +66,7 @@ def _comparison(record: Record, example: str) -> str:
 
 
 def _cells(found: Search, ours: Search | None) -> tuple[str, ...]:
-    ratio = f"{ours.rate / found.rate:.1f}" if ours is not None and found.series.tool != QUORATE else ""
+    ratio = f"{ours.rate / found.rate:.2f}" if ours is not None and found.series.tool != QUORATE else ""
     memory = "" if found.bytes_per_state is None else f"{found.bytes_per_state:,.0f}"
     return f"{found.states:,}", str(found.series), f"{found.seconds:.3f}", f"{found.rate:,.0f}", memory, ratio
 
@@ -67,9 +81,10 @@ def _programs(record: Record) -> str:
         ("processor", f"{machine.processor}, {machine.cores} cores"),
         ("memory", f"{machine.memory / 2**30:.0f} GiB"),
         ("system", machine.system),
+        ("load before the run", f"{machine.load:.1f}"),
         *record.versions.items(),
     ]
-    return f"## Machine and versions\n\n{_table(('what', 'which'), rows)}"
+    return f"## Machine and versions\n\n{_table(('property', 'value'), rows)}"
 
 
 def _gaps(record: Record) -> list[str]:

@@ -19,7 +19,7 @@ from benchmarks.page.tools import Tool
 
 DOCS = Path(__file__).parents[2] / "docs"
 OURS, TWICE, SPIN = Series("Quorate", 1), Series("Quorate", 2), Series("SPIN", 1)
-MACHINE = Machine("a processor", 2, 24 * 2**30, "Linux")
+MACHINE = Machine("a processor", 2, 24 * 2**30, "Linux", 0.2)
 RECORD = Record(
     "2026-11-24",
     True,
@@ -70,8 +70,15 @@ def test_the_page_shows_rates_memory_and_ratios() -> None:
     model = "| two-phase commit, 8 managers | 1,745,408 |"
     assert f"{model} Quorate, 1 thread | 0.500 | 3,490,816 | 70 |  |" in lines
     assert f"{model} Quorate, 2 threads | 0.250 | 6,981,632 | 72 |  |" in lines
-    assert f"{model} SPIN | 2.000 | 872,704 | 35 | 4.0 |" in lines
+    assert f"{model} SPIN | 2.000 | 872,704 | 35 | 4.00 |" in lines
     assert "| election, 3 servers | 6,544 | SPIN | 0.010 | 654,400 |  |  |" in lines
+
+
+def test_the_page_warns_of_a_machine_that_was_busy() -> None:
+    busy = replace(RECORD, machine=replace(MACHINE, load=3.5))
+
+    assert "**The machine was not quiet.** Its load before the run was 3.5; 0.5 would be right." in text.page(busy)
+    assert "not quiet" not in text.page(RECORD)
 
 
 def test_the_page_names_what_is_left_out() -> None:
