@@ -10,7 +10,8 @@ the JSON and nothing else.
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from types import ModuleType
 
 from rich.console import Console
 
@@ -24,13 +25,13 @@ from benchmarks.registry import MEASUREMENTS, Measurement
 from benchmarks.table import as_json, as_text, show
 from benchmarks.tlc import command as tlc
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
-    "node": node.main,
-    "herd": herd.main,
-    "rollouts": lambda argv: rollouts.main(list(argv)),
-    "stateright": stateright.main,
-    "tlc": tlc.main,
-    "page": page.main,
+COMMANDS: dict[str, ModuleType] = {
+    "node": node,
+    "herd": herd,
+    "rollouts": rollouts,
+    "stateright": stateright,
+    "tlc": tlc,
+    "page": page,
 }
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
@@ -78,8 +79,8 @@ def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[li
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    if given and (command := COMMANDS.get(given[0])):
-        return command(given[1:])
+    if given and given[0] in COMMANDS:
+        return int(COMMANDS[given[0]].main(given[1:]))
     options = arguments(given)
     chosen = [entry for entry in MEASUREMENTS if options.only is None or entry[0] in options.only]
     rows, missed = measure(chosen, options.servers)
