@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from checker.cluster import Workers, workers_named
 from checker.engine.result import MOST_SEED, SEED
 from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
@@ -155,7 +156,10 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         "--seed", type=between(0, MOST_SEED), default=SEED, metavar="K",
         help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
     )  # fmt: skip
-    group.add_argument("--workers", type=between(1, 64), default=2, metavar="W", help="threads (default: 2)")
+    group.add_argument(
+        "--workers", type=workers, default=2, metavar="W",
+        help="threads (default: 2); or processes on a Ray cluster: ray, ray:ADDRESS",
+    )  # fmt: skip
 
 
 def add_like(group: argparse._ActionsContainer) -> None:
@@ -200,6 +204,14 @@ def between(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return number
+
+
+def workers(text: str) -> Workers:
+    """Parse a number of threads, or the name of a Ray cluster."""
+    try:
+        return workers_named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def variant(text: str) -> Variant:

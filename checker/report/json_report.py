@@ -201,7 +201,7 @@ def parameters(options: argparse.Namespace) -> Object:
         "variants": [each.value for each in options.variants],
         "like": None if options.like is None else str(options.like),
         "engine": options.engine,
-        "workers": options.workers,
+        "workers": options.workers if isinstance(options.workers, int) else str(options.workers),
         "seed": options.seed,
         "refine": options.refine,
         "verdict": options.verdict,

@@ -1,0 +1,63 @@
+"""Searches on many machines with Ray (`pip install quorate[cluster]`).
+
+`Ray` names a cluster; `workers_named` parses the text of `--workers`. `distributed_search` explores a model on a
+cluster, `seeds` calls a function for many seeds. Only `ray_transport` imports Ray, and only when a cluster is used.
+
+    explore(model, limits, workers=Ray())                      # one process for each core of this machine
+    explore(model, limits, workers=Ray("10.0.0.5:6379"))       # one process for each core of that cluster
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MOST_THREADS = 64
+MOST_PROCESSES = 1024
+_ADDRESS = re.compile(r"auto|[A-Za-z0-9_.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A Ray cluster: the address of its head, or None for a Ray that is started on this machine and shut down again.
+
+    `processes` is the number of workers; None means one for each core of the cluster.
+    """
+
+    address: str | None = None
+    processes: int | None = None
+
+    def __str__(self) -> str:
+        """The text that `workers_named` parses."""
+        return "ray" if self.address is None else f"ray:{self.address}"
+
+
+Workers = int | Ray
+"""The workers of a search: a number of threads of this process, or a Ray cluster."""
+
+
+def workers_named(text: str) -> Workers:
+    """Parse the value of `--workers`: a number of threads, `ray`, or `ray:ADDRESS`. Raises ValueError."""
+    name, colon, address = text.strip().partition(":")
+    if name != "ray":
+        return _threads(text)
+    if not colon:
+        return Ray()
+    if _ADDRESS.fullmatch(address) is None or not _is_port(address):
+        raise ValueError(f"{address!r} is not the address of a Ray cluster; write ray:HOST:PORT, such as "
+                         "ray:10.0.0.5:6379, or ray:auto")  # fmt: skip
+    return Ray(address)
+
+
+def _threads(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number, ray or ray:ADDRESS") from None
+    if not 1 <= value <= MOST_THREADS:
+        raise ValueError(f"{value} is not between 1 and {MOST_THREADS}")
+    return value
+
+
+def _is_port(address: str) -> bool:
+    return address == "auto" or 0 < int(address.rpartition(":")[2]) < 1 << 16
