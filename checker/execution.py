@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from checker.engine.result import SEED, Exploration, Limits, Stop, disagreements
 
 if TYPE_CHECKING:
+    from checker.cluster import Workers
     from checker.engine.checkpoint import Checkpoint
     from checker.job import Job
 
@@ -51,7 +52,7 @@ def run_job(
     limits: Limits | None = None,
     *,
     engine: EngineName = "tables",
-    workers: int = 2,
+    workers: Workers = 2,
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
     seed: int = SEED,
@@ -65,17 +66,7 @@ def run_job(
     with _progress(job.name, report) as progress:
         if engine == "plain":
             return _plain(job, limits, progress)
-        from checker.engine import search  # noqa: PLC0415 (loads the kernels)
-
-        found = search.explore(
-            job.model,
-            limits,
-            until_witnessed=job.until_witnessed,
-            progress=progress,
-            workers=workers,
-            checkpoint=checkpoint,
-            seed=seed,
-        )
+        found = _by_tables(job, limits, progress, workers, checkpoint, seed)
         if engine == "tables" or found.stop in CUT_SHORT:
             return found
         return _compared(found, _plain(job, limits, progress))
@@ -98,6 +89,21 @@ def compile_kernels(job: Job, *, shown: bool = True) -> None:
 
     with _progress("", None) if shown else nullcontext() as progress:
         search.explore(job.model, Limits(depth=1), progress=progress)
+
+
+def _by_tables(
+    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
+) -> Exploration:
+    """Explore a job by threads of this process, or on a Ray cluster."""
+    named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress}
+    named |= {"checkpoint": checkpoint, "seed": seed}
+    if isinstance(workers, int):
+        from checker.engine import search  # noqa: PLC0415 (loads the kernels)
+
+        return search.explore(job.model, limits, workers=workers, **named)
+    from checker.cluster.explore import explore  # noqa: PLC0415 (loads the kernels; Ray is an extra)
+
+    return explore(job.model, limits, workers=workers, **named)
 
 
 def _plain(job: Job, limits: Limits, progress: Report) -> Exploration:

@@ -178,6 +178,7 @@ class Exploration:
     notes: list[str] = field(
         default_factory=list
     )  # on the checkpoint: the state that was resumed, and failures to save
+    workers: list[str] = field(default_factory=list)  # on a cluster: the workers, the bytes sent, each loss
 
     @property
     def states(self) -> int:

@@ -110,5 +110,6 @@ def progress_line(exploration: Exploration) -> str:
         memory(e.peak_bytes) if e.peak_bytes else "",
         f"{memory(e.spilled_bytes)} written to disk" if e.spilled_bytes else "",
         f"{e.seconds:.0f} s",
+        *e.workers[:1],
     ]
     return ", ".join(part for part in parts if part)

@@ -45,7 +45,7 @@ class SearchCheckpoint:
 
     def __init__(self, checkpoint: Checkpoint, model: Model, seed: int) -> None:
         self._checkpoint, self._folder = checkpoint, checkpoint.folder
-        self.tables, self._identity = ReplayableTables(model, seed), _identity(checkpoint, model, seed)
+        self.tables, self._identity = ReplayableTables(model, seed), identity_of(checkpoint, model, seed)
         self._store = CheckpointStore(checkpoint.folder)
         self._last = time.monotonic()  # the time of the last save or attempt
         self._note, self._failed = "", ""
@@ -300,7 +300,7 @@ class SearchCheckpoint:
             first += block.size
 
 
-def _identity(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
+def identity_of(checkpoint: Checkpoint, model: Model, seed: int) -> Identity:
     """The identity that a checkpoint shares with every search that may resume it; the tables are compared later."""
     engine = hashlib.sha256(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.parent.rglob("*.py")):

@@ -1,0 +1,290 @@
+"""The driver of a search on a cluster: it divides the levels, numbers the pieces, and replaces lost parts.
+
+The driver holds counts only; rows and fingerprints stay at the parts and go from part to part. Rules:
+
+- A level is finished before a finding in it ends the search. A limit inside a level ends it between two rounds.
+- A search is saved only at the beginning of a level. After a loss all parts go back to the last save, or to the start,
+  so that a loss changes no result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from checker.cluster.findings import Divided, SearchFindings
+from checker.cluster.level_rounds import expand_rounds
+from checker.cluster.part.messages import PartReport
+from checker.cluster.part.pieces import Pieces, dealt
+from checker.cluster.part.saved import SavedSearchPosition
+from checker.cluster.saved_search import SavedFolder
+from checker.cluster.totals import add_reports
+from checker.cluster.transport import PartLostError, Ref, Transport
+from checker.engine.checkpoint.search_checkpoint import FINISHED
+from checker.engine.model import Model, ModelError
+from checker.engine.process import Interrupts
+from checker.engine.result import SEED, Exploration, Limits, Stop, wanted
+
+DIVIDED = 1 << 12  # rows for each part in the first level that is divided
+DEALT = 8  # rows in a piece of that level
+PIECE = 1 << 12  # rows in the largest piece of a later level
+ROUND = 1 << 17  # rows of a round, for each part
+SAVE_EVERY = 60.0  # seconds
+MOST_LOSSES = 10  # without a new level
+REPORT_EVERY = 0.25  # seconds
+
+
+class DistributedSearch:
+    """One exploration by several parts; `run` may be called once."""
+
+    def __init__(
+        self,
+        model: Model,
+        limits: Limits,
+        transport: Transport,
+        *,
+        until_witnessed: bool = False,
+        progress: Callable[[Exploration], None] | None = None,
+        seed: int = SEED,
+        save_every: float | None = SAVE_EVERY,
+        saved: SavedFolder | None = None,
+    ) -> None:
+        self.result = Exploration(model, "tables", limits, seed=seed)
+        self._transport, self._until_witnessed = transport, until_witnessed
+        self._progress = progress or (lambda _: None)
+        self._save_every, self._folder = save_every, saved
+        self._interrupts = Interrupts()
+        self._machines = transport.machines()
+        self._position: SavedSearchPosition | None = None
+        self._findings = SearchFindings(self.result, transport)
+        self._saved_at = time.monotonic()
+        self._losses: list[str] = []
+        self._failed, self._resumed = "", ""
+        self._sent = 0  # bytes, before the last loss
+        self._losses_here, self._deepest = 0, -1
+        self._imbalance = 1.0  # of the largest level
+        self._began = self._reported = time.monotonic()
+        self._begin_anew()
+
+    def run(self) -> Exploration:
+        """Explore until all states were seen or there is a reason to stop. Raises ModelError."""
+        try:
+            with self._interrupts:
+                self._resume()
+                while not self._explored():
+                    self._go_back()
+        except KeyboardInterrupt:
+            self.result.stop = Stop.INTERRUPTED
+        finally:
+            self._report()
+        self._note()
+        return self.result
+
+    # -- levels ----------------------------------------------------------------------------------------------
+
+    def _begin_anew(self) -> None:
+        self.result.levels = []
+        self._findings.go_back({}, {})
+        self._reports: list[PartReport] = []
+        self._pieces: Pieces | None = None  # of the present level; None until the search is divided
+        self._firsts = [0] * self._transport.parts  # the number of the first state of the level in each part
+        self._waiting = 0  # rows of the next level
+        self._is_restored = False
+
+    def _explored(self) -> bool:
+        """Explore level by level until there is a reason to stop; return False if a part was lost."""
+        try:
+            if not self._is_restored:
+                self._reports, self._waiting = self._all("begin"), 1
+                self._findings.note(self._reports[:1])
+            self._explore()
+        except PartLostError:
+            return False
+        return True
+
+    def _explore(self) -> None:
+        result = self.result
+        while self._waiting:
+            result.levels.append(self._waiting)
+            self._report()
+            stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
+            if stop is not None:
+                result.stop = stop
+                if stop not in FINISHED and self._folder is not None and not self._is_restored:
+                    self._all("advance")
+                    self._save()
+                return
+            if not self._is_restored:
+                self._all("advance")
+                self._divide_if_large()
+                if self._save_every is not None and time.monotonic() - self._saved_at >= self._save_every:
+                    self._save()
+            self._is_restored = False
+            if not self._expand_level():
+                result.levels += [self._waiting] if self._waiting else []
+                result.stop = self._reached_limit() or Stop.INTERRUPTED
+                return
+        result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
+
+    def _expand_level(self) -> bool:
+        """Expand a level; return whether it was finished."""
+        if self._pieces is None:
+            return self._expand_alone()
+        pieces = self._pieces.cut(PIECE)
+        rounds = pieces.rounds(ROUND * self._transport.parts)
+        following, finished = expand_rounds(self._transport, rounds, self._must_end, self._note_round)
+        self._findings.note(self._reports, Divided(pieces, following, self._firsts))
+        if following.rows >= max(self.result.levels):
+            self._imbalance = following.imbalance(self._transport.parts)
+        self._firsts = [first + int(pieces.of(part).sum()) for part, first in enumerate(self._firsts)]
+        self._pieces, self._waiting = following, following.rows
+        return finished
+
+    def _expand_alone(self) -> bool:
+        """Expand a level in each part alone."""
+        before = self._reports[0].states
+        self._reports = self._all("expand_alone")
+        self._findings.note(self._reports[:1])
+        self._firsts = [self._firsts[0] + self._waiting] * self._transport.parts
+        self._waiting = self._reports[0].states - before
+        self._report()
+        return not self._must_end()
+
+    def _divide_if_large(self) -> None:
+        """Divide the level if it is the first that is large enough."""
+        rows, parts = self._waiting, self._transport.parts
+        if self._pieces is None and rows >= DIVIDED * parts:
+            self._pieces = dealt(rows, DEALT, parts)
+            self._all("divide", self._pieces)
+            self._reports = self._all("report")
+
+    def _note_round(self, part: int, report: PartReport) -> None:
+        self._reports[part] = report
+        if time.monotonic() - self._reported >= REPORT_EVERY:
+            self._report()
+
+    def _call(self, part: int, method: str, *arguments: Any, returns: int = 1) -> list[Ref]:
+        return self._transport.call(part, method, *arguments, returns=returns)
+
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all parts, and wait."""
+        parts = range(self._transport.parts)
+        return self._transport.get([self._call(part, method, *arguments)[0] for part in parts])
+
+    # -- losses ----------------------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        """Save all parts at the beginning of a level, once the search is divided. A failure is noted."""
+        if self._pieces is None:
+            return
+        number = 1 if self._position is None else self._position.number + 1
+        try:
+            position = SavedSearchPosition(
+                number=number,
+                parts=self._all("save", number),
+                levels=self.result.levels[:-1],
+                waiting=self._waiting,
+                found=dict(self.result.found),
+                ordinals=dict(self._findings.ordinals),
+                pieces=self._pieces,
+                firsts=list(self._firsts),
+            )
+            if self._folder is not None:
+                self._folder.save(position, time.monotonic() - self._began + self.result.seconds_before)
+            self._position, self._failed = position, ""
+        except OSError as error:
+            self._failed = f"the search could not be saved at depth {self.result.depth} ({error.strerror or error})"
+        self._saved_at = time.monotonic()
+
+    def _resume(self) -> None:
+        """Continue the search in the folder, if there is one. Raises CheckpointError."""
+        saved = None if self._folder is None else self._folder.load(self._transport.parts, self.result.limits)
+        if saved is not None:
+            self._position, self.result.seconds_before = saved
+            try:
+                self._restore(self._position)
+            except PartLostError:
+                self._go_back()
+            self._resumed = f"resumed from {self._waiting + sum(self.result.levels):,} states"
+            self._began = time.monotonic()
+
+    def _go_back(self) -> None:
+        """Replace lost parts, and go back to the last save or to the start. Raises ModelError if losses go on."""
+        depth = self.result.depth
+        self._sent += sum(each.sent for each in self._reports)
+        if depth > self._deepest:
+            self._deepest, self._losses_here = depth, 0
+        while True:
+            self._losses_here += 1
+            if self._losses_here > MOST_LOSSES:
+                raise ModelError(f"workers were lost {MOST_LOSSES} times at depth {depth}; is there enough memory?")
+            try:
+                lost = self._transport.replace_lost()
+                if self._position is None:
+                    self._begin_anew()
+                else:
+                    self._restore(self._position)
+            except PartLostError:
+                continue
+            names = ", ".join(f"{part + 1} on {self._machines[part]}" for part in lost) or "none"
+            place = "the start" if self._position is None else f"depth {len(self._position.levels)}"
+            self._losses.append(f"worker lost at depth {max(depth, 0)} and replaced: {names}; continued from {place}")
+            self._machines = self._transport.machines()
+            return
+
+    def _restore(self, position: SavedSearchPosition) -> None:
+        """Go back to a saved position."""
+        parts = [self._call(part, "restore", saved)[0] for part, saved in enumerate(position.parts)]
+        self._reports = self._transport.get(parts)
+        self.result.levels = list(position.levels)
+        self._findings.go_back(position.found, position.ordinals)
+        self._pieces, self._firsts = position.pieces, list(position.firsts)
+        self._waiting, self._is_restored = position.waiting, True
+
+    # -- bookkeeping -----------------------------------------------------------------------------------------
+
+    def _reached_limit(self) -> Stop | None:
+        return self.result.limits.inside_a_level.reached(self.result)
+
+    def _must_end(self) -> bool:
+        """Whether a limit inside a level was reached, or an interrupt requested."""
+        return self._interrupts.requested or self._reached_limit() is not None
+
+    def _report(self) -> None:
+        result, self._reported = self.result, time.monotonic()
+        result.seconds = result.seconds_before + self._reported - self._began
+        add_reports(result, self._reports, self._machines, is_divided=self._pieces is not None)
+        result.workers = [self._line()]
+        self._progress(result)
+
+    def _note(self) -> None:
+        """Describe the workers and the checkpoint in the result."""
+        states, sent = max(1, self.result.states), self._bytes_sent()
+        self.result.workers = [
+            f"{self._transport.parts} on {self._transport.description}; {sent:,} bytes sent, {sent / states:.1f} "
+            f"a state; in the largest level, one had {self._imbalance:.2f} times an equal share",
+            *self._losses,
+        ]
+        self.result.notes = [text for text in (self._resumed, self._failed, self._folder_note()) if text]
+
+    def _bytes_sent(self) -> int:
+        return self._sent + sum(each.sent for each in self._reports)
+
+    def _line(self) -> str:
+        """The workers in the line of progress."""
+        parts, growth = self._transport.parts, max([each.growth for each in self._reports], default=0)
+        sent = self._bytes_sent()
+        return f"{parts} workers, {len(self._losses)} losses, {growth >> 20:,} MiB in one, {sent >> 20:,} MiB sent"
+
+    def _folder_note(self) -> str:
+        """Describe what is kept in the folder, after a search that ended; without a limit, nothing is."""
+        folder = self._folder
+        if folder is None:
+            return ""
+        if self.result.stop in FINISHED:
+            folder.remove()
+        return (
+            f"kept in {folder.folder}: a search that resumes there goes on from {folder.states:,} states"
+            * folder.is_needed
+        )

@@ -1,0 +1,270 @@
+"""The rounds of one part of a search: expansion of its rows, its share of the visited set, and its new rows.
+
+A round of the whole search is some pieces of a level (`pieces`). Each part expands its own rows of it, sends each
+fingerprint to its owner, adds the fingerprints that it owns to its visited set, and builds the rows of its new states.
+Several rounds may be under way: the second pass of a round can follow the first pass of a later one.
+
+Rules:
+
+- An owner adds the candidates of all parts in the order of the pieces, so that the first parent in the order of the
+  whole level gets a state, as in the plain engine.
+- States have consecutive numbers inside a part, in the order of the whole search. A parent is always at the same part
+  as its children, so that a path needs no other part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checker.engine.arrays import Visited
+from checker.engine.evaluator import Evaluator, PendingRows
+from checker.engine.frontier import OriginLog, Pool, RowBlock
+from checker.engine.kernels import build_kernels, hash_tables, move_kernels
+from checker.engine.result import Exploration
+from checker.engine.search_state import MoveCounts
+from checker.engine.tables import Tables
+from checker.engine.worker import Slice, Target, Worker
+
+SLICE = 1 << 14  # rows
+JOINT_CACHE = 1 << 12  # slots
+
+Array = np.ndarray[Any, Any]
+
+
+class Expansion(NamedTuple):
+    """A round after its first pass: slices of rows, and their successors one after the other.
+
+    `found` has the fingerprints, and `ends` the position after the last successor of each own piece.
+    """
+
+    slices: list[Slice]
+    found: Array
+    ends: Array
+
+
+class PartRounds:
+    """The data of one part, and the passes of its rounds. The next level is in `following`."""
+
+    def __init__(self, tables: Tables, result: Exploration, parts: int) -> None:
+        self.tables, self.parts = tables, parts
+        self.pool, self.history = Pool(len(result.model.columns)), OriginLog()
+        self.visited = Visited(shards=parts)
+        self.evaluator, self.counts = Evaluator(tables, result), MoveCounts(tables)
+        self.transitions, self.deadlocks, self.expanded = 0, 0, 0
+        self.level: list[RowBlock] = []
+        self.following: list[RowBlock] = []
+        self._worker = Worker(tables, 0, JOINT_CACHE, self.visited, filters=True)
+        self._spare: list[Slice] = []
+        self._next, self._built = 0, 0  # rows of the level that were expanded, and of those whose children are built
+        self._base = 0  # the number of the first row in `level`
+        self._released = 0  # rows of the level whose blocks are in use again
+
+    def close(self) -> None:
+        """Delete the temporary file."""
+        self.history.close()
+
+    def begin(self) -> None:
+        """Add the initial state, the first of the next level."""
+        tables, block = self.tables, self.pool.take()
+        cells = tables.row(tables.model.initial())
+        block.rows[0, : len(cells)], block.size = cells, 1
+        block.fingerprints[0] = tables.fingerprints(np.array([cells]))[0]
+        self.visited.refill(block.fingerprints[:1], np.zeros(1, np.uint32))
+        self.following = [block]
+        self.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
+        self.evaluator.judge_first(block)
+        self._settle()
+
+    def advance(self) -> int:
+        """Make the next level the present one; return its number of rows."""
+        for block in self.level:
+            self.pool.give(block)
+        self.level, self.following = self.following, []
+        self._next = self._built = self._released = 0
+        rows = sum(block.size for block in self.level)
+        self._base = self.history.size - rows
+        return rows
+
+    def release_all(self) -> None:
+        """Forget the rows of both levels."""
+        self.level, self.following = self.level + self.following, []
+        self.advance()
+
+    def replace_level(self, rows: Array, judgements: Array) -> None:
+        """Make these rows, the newest states, the present level. Their width is that of a block."""
+        self.release_all()
+        begin = 0
+        while begin < len(rows):
+            block = self.pool.take()
+            block.size = min(len(block.rows), len(rows) - begin)
+            own = slice(begin, begin + block.size)
+            block.rows[: block.size], block.judgements[: block.size] = rows[own], judgements[own]
+            block.fingerprints[: block.size] = self.tables.fingerprints(rows[own, : len(self.tables.model.columns)])
+            self.following.append(block)
+            begin += block.size
+        self.advance()
+
+    def replace_visited(self, fingerprints: Array) -> None:
+        """Make these fingerprints the visited set."""
+        self.visited = Visited(shards=self.parts)
+        self.visited.refill(fingerprints, np.zeros(len(fingerprints), np.uint32))
+
+    def forget_hits(self) -> None:
+        """Forget the findings so far, whose states are about to get other numbers."""
+        self.evaluator.recorded.clear()
+
+    def forget_counts(self) -> None:
+        """Count from here on."""
+        self.transitions = self.deadlocks = self.expanded = 0
+        for counts in (self.counts.fired, self.counts.reached, *self.evaluator.tallies):
+            counts[:] = 0
+
+    # -- pass one --------------------------------------------------------------------------------------------
+
+    def expand(self, sizes: Array) -> Expansion:
+        """Expand the next rows of the level, in pieces of these sizes."""
+        rows, worker = int(sizes.sum()), self._worker
+        slices = list(self._cut(self._next, self._next + rows))
+        self._ready()
+        for part in slices:
+            worker.expand(part)
+        while waiting := [part for part in slices if part.aside.size]:
+            self.tables.fill(worker.missing[: worker.noted])
+            worker.noted = 0
+            worker.make_room()
+            for part in waiting:
+                worker.expand_again(part)
+        sources = [np.zeros(0, np.int64)]
+        for part in slices:
+            if part.size > part.first_late:
+                part.merge()
+            dead = np.sort(np.concatenate(part.dead))
+            self.transitions += part.transitions
+            self.deadlocks += dead.size
+            self.expanded += part.transitions
+            self.evaluator.examine_final(part.block, dead, part.base)
+            sources.append((part.origins[: part.size] & move_kernels.SOURCE_BITS).astype(np.int64) + part.base)
+        self._count()
+        ends = np.searchsorted(np.concatenate(sources), self._base + self._next + np.cumsum(sizes))
+        self._next += rows
+        found = [np.zeros(0, np.uint64), *(part.found[: part.size] for part in slices)]
+        return Expansion(slices, np.concatenate(found), ends)
+
+    def _cut(self, begin: int, end: int) -> Iterator[Slice]:
+        """The slices of these rows of the level."""
+        first = self._released
+        for block in self.level:
+            for low in range(max(begin, first), min(end, first + block.size), SLICE):
+                high = min(low + SLICE, end, first + block.size)
+                part = self._spare.pop() if self._spare else Slice(1)
+                part.begin(block, np.arange(low - first, high - first, dtype=np.uint32), self._base + first)
+                yield part
+            first += block.size
+
+    # -- pass two --------------------------------------------------------------------------------------------
+
+    def probe(self, found: Array) -> Array:
+        """Add fingerprints to the visited set; return a flag (u8) for each, 1 for the first of each new one."""
+        is_new, picks = np.zeros(len(found), np.uint8), np.zeros(len(found) + 1, np.uint32)
+        visited = self.visited
+        visited.reserve(len(found))
+        visited.used += int(hash_tables.probe(visited.slots, visited.shift, 0, 1, found, len(found), picks, is_new))
+        return is_new
+
+    # -- pass three ------------------------------------------------------------------------------------------
+
+    def build(self, expansion: Expansion, is_new: Array) -> Array:
+        """Build the rows of the new successors of a round; return the number of them for each own piece."""
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_new, dtype=np.int64)])
+        total, first, done, begin = int(sums[-1]), self.history.size, 0, 0
+        targets = self._room(total, first)
+        parents, ordinals = np.empty(total, np.uint32), np.empty(total, np.uint16)
+        pending: list[PendingRows] = []
+        self._ready()
+        for part in expansion.slices:
+            flags = is_new[begin : begin + part.size].reshape(1, -1)
+            begin += part.size
+            more = int(flags.sum())
+            if len(part.fresh) < part.size + 1:
+                part.fresh = np.zeros(len(part.found) + 1, np.uint32)
+            build_kernels.collect(flags, part.size, part.fresh)
+            own = slice(done, done + more)
+            pending += self._worker.build(part, _part_of(targets, first + done, more), parents[own], ordinals[own])
+            done += more
+        for into, _, end, _ in targets:
+            if not self.following or self.following[-1] is not into:
+                self.following.append(into)
+            into.size = end
+        self.history.append(parents, ordinals, ordinals)
+        self.evaluator.add(self._worker.tally)
+        self._count()
+        self.evaluator.wait(pending)
+        self._settle()
+        self._built += sum(len(part.rows) for part in expansion.slices)
+        self._spare += expansion.slices
+        self._release()
+        ends = np.concatenate([np.zeros(1, np.int64), expansion.ends])
+        counts: Array = np.diff(sums[ends])
+        return counts
+
+    def _room(self, total: int, state: int) -> list[Target]:
+        """The rows of the next level for this number of new states, the first of which is `state`."""
+        targets = list[Target]()
+        if not total:
+            return targets
+        last = self.following[-1] if self.following else self.pool.take()
+        begin = last.size
+        while total:
+            if begin == len(last.rows):
+                last, begin = self.pool.take(), 0
+            end = min(len(last.rows), begin + total)
+            targets.append(Target(last, begin, end, state))
+            total -= end - begin
+            state += end - begin
+            begin = end
+        return targets
+
+    def _release(self) -> None:
+        """Return the blocks of the level whose rows are all built, and have no evaluation that waits."""
+        while self.level and self._released + self.level[0].size <= self._built:
+            self._released += self.level[0].size
+            self.pool.give(self.level.pop(0))
+
+    # -- help ------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> None:
+        self._worker.clear()
+        self._worker.make_room()
+
+    def _count(self) -> None:
+        """Add the worker's counts of moves."""
+        self.counts.add(self._worker.fired, self._worker.reached)
+        self._worker.fired[:], self._worker.reached[:] = 0, 0
+
+    def _settle(self) -> None:
+        """Finish the evaluations that need Python."""
+        self.evaluator.settle(self.history, self._row_of)
+
+    def _row_of(self, state: int) -> Array:
+        """The row of a state of the present or the next level."""
+        following = self.history.size - sum(block.size for block in self.following)
+        blocks, first = (self.following, following) if state >= following else (self.level, self._base + self._released)
+        for block in blocks:
+            if first <= state < first + block.size:
+                row: Array = block.rows[state - first]
+                return row
+            first += block.size
+        raise IndexError(state)
+
+
+def _part_of(targets: list[Target], state: int, size: int) -> list[Target]:
+    """The part of `targets` for this number of states from `state`."""
+    found = []
+    for block, begin, end, first in targets:
+        low, high = max(state, first), min(state + size, first + end - begin)
+        if low < high:
+            found.append(Target(block, begin + low - first, begin + high - first, low))
+    return found
