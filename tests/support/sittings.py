@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from checker.engine import Exploration, Model, Stop, frontier, rounds, search
+from checker.engine import Exploration, Model, Stop, rounds, search
 from checker.engine.checkpoint import Checkpoint
+from checker.engine.states import frontier
 
 
 class CrashError(BaseException):
