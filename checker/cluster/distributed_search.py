@@ -19,7 +19,7 @@ from checker.cluster.part.messages import PartReport
 from checker.cluster.part.pieces import Pieces, dealt
 from checker.cluster.part.saved import SavedSearchPosition
 from checker.cluster.saved_search import SavedFolder
-from checker.cluster.totals import add_reports
+from checker.cluster.totals import add_reports, planned_bytes
 from checker.cluster.transport import PartLostError, Ref, Transport
 from checker.engine.checkpoint.search_checkpoint import FINISHED
 from checker.engine.model import Model, ModelError
@@ -76,6 +76,8 @@ class DistributedSearch:
                     self._go_back()
         except KeyboardInterrupt:
             self.result.stop = Stop.INTERRUPTED
+        except MemoryError:
+            self.result.stop = Stop.MEMORY  # the system refused memory to a part before the limit was reached
         finally:
             self._report()
         self._note()
@@ -245,6 +247,9 @@ class DistributedSearch:
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
     def _reached_limit(self) -> Stop | None:
+        memory = self.result.limits.memory
+        if memory is not None and planned_bytes(self._reports, self._machines) > memory:
+            return Stop.MEMORY
         return self.result.limits.inside_a_level.reached(self.result)
 
     def _must_end(self) -> bool:

@@ -23,10 +23,24 @@ def add_reports(
     result.work = sum(each.work for each in reports)
     result.python_steps, result.python_calls = sum(each.steps for each in reports), sum(each.calls for each in reports)
     result.python_seconds = max([each.seconds for each in reports], default=0.0)
-    growth: defaultdict[str, int] = defaultdict(int)
-    for machine, each in zip(machines, reports, strict=False):
-        growth[machine] += each.growth
-    result.peak_bytes = max([result.peak_bytes, *growth.values()])
+    result.spilled_bytes = sum(each.spilled for each in reports)
+    result.peak_bytes = max(result.peak_bytes, _largest(machines, [each.growth for each in reports]))
+
+
+def planned_bytes(reports: Sequence[PartReport], machines: Sequence[str]) -> int:
+    """The memory of the largest machine after the next round: the growth of its workers, with that of visited sets.
+
+    It is 0 if no visited set will grow.
+    """
+    growing = any(each.planned for each in reports)
+    return _largest(machines, [each.growth + each.planned for each in reports]) if growing else 0
+
+
+def _largest(machines: Sequence[str], sizes: Sequence[int]) -> int:
+    total: defaultdict[str, int] = defaultdict(int)
+    for machine, size in zip(machines, sizes, strict=False):
+        total[machine] += size
+    return max(total.values(), default=0)
 
 
 def _coverage(reports: Sequence[PartReport]) -> dict[str, Coverage]:

@@ -38,7 +38,8 @@ class PartReport(NamedTuple):
     """The counts of a part since the search was divided; of the first part, since the start.
 
     `coverage` has (fired, new) by action; `evaluations` has (states, with premise) for each property. `growth` is the
-    growth of the resident memory of the part's process, `sent` the bytes that the part sent to others.
+    growth of the resident memory of the part's process, `planned` the further growth of its visited set in the next
+    round, `spilled` the bytes of waiting rows in files, and `sent` the bytes that the part sent to others.
     """
 
     states: int
@@ -52,6 +53,8 @@ class PartReport(NamedTuple):
     calls: int
     seconds: float
     growth: int
+    planned: int
+    spilled: int
     sent: int
 
 

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.arrays import Visited
 from checker.engine.evaluator import Evaluator, PendingRows
-from checker.engine.frontier import OriginLog, Pool, RowBlock
-from checker.engine.kernels import build_kernels, hash_tables, move_kernels
+from checker.engine.kernels import build_kernels, move_kernels
 from checker.engine.result import Exploration
 from checker.engine.search_state import MoveCounts
+from checker.engine.states.frontier import OriginLog, Pool, RowBlock
+from checker.engine.states.visited import Visited
+from checker.engine.states.waiting import AWAKE, Block, WaitingBlocks
 from checker.engine.tables import Tables
 from checker.engine.worker import Slice, Target, Worker
 
@@ -54,8 +55,10 @@ class PartRounds:
         self.visited = Visited(shards=parts)
         self.evaluator, self.counts = Evaluator(tables, result), MoveCounts(tables)
         self.transitions, self.deadlocks, self.expanded = 0, 0, 0
-        self.level: list[RowBlock] = []
-        self.following: list[RowBlock] = []
+        self.candidates = 0  # of the last round: fingerprints for this part of the visited set
+        self.waiting = WaitingBlocks(tables, self.pool)
+        self.level: list[Block] = []
+        self.following: list[Block] = []  # the last one is never stored
         self._worker = Worker(tables, 0, JOINT_CACHE, self.visited, filters=True)
         self._spare: list[Slice] = []
         self._next, self._built = 0, 0  # rows of the level that were expanded, and of those whose children are built
@@ -63,8 +66,9 @@ class PartRounds:
         self._released = 0  # rows of the level whose blocks are in use again
 
     def close(self) -> None:
-        """Delete the temporary file."""
+        """Delete the temporary files."""
         self.history.close()
+        self.waiting.close()
 
     def begin(self) -> None:
         """Add the initial state, the first of the next level."""
@@ -81,8 +85,9 @@ class PartRounds:
     def advance(self) -> int:
         """Make the next level the present one; return its number of rows."""
         for block in self.level:
-            self.pool.give(block)
+            self._forget_block(block)
         self.level, self.following = self.following, []
+        self.waiting.begin_level()
         self._next = self._built = self._released = 0
         rows = sum(block.size for block in self.level)
         self._base = self.history.size - rows
@@ -92,6 +97,15 @@ class PartRounds:
         """Forget the rows of both levels."""
         self.level, self.following = self.level + self.following, []
         self.advance()
+
+    def level_rows(self) -> tuple[Array, Array]:
+        """The rows and the judgements of the whole level."""
+        rows, judgements = list[Array](), list[Array]()
+        for block in self.level:
+            with self.waiting.opened(block) as awake:
+                rows.append(awake.rows[: block.size].copy())
+                judgements.append(awake.judgements[: block.size].copy())
+        return np.concatenate(rows), np.concatenate(judgements)
 
     def replace_level(self, rows: Array, judgements: Array) -> None:
         """Make these rows, the newest states, the present level. Their width is that of a block."""
@@ -103,8 +117,9 @@ class PartRounds:
             own = slice(begin, begin + block.size)
             block.rows[: block.size], block.judgements[: block.size] = rows[own], judgements[own]
             block.fingerprints[: block.size] = self.tables.fingerprints(rows[own, : len(self.tables.model.columns)])
-            self.following.append(block)
             begin += block.size
+            is_last = begin == len(rows)
+            self.following.append(self.waiting.store(block) if len(self.following) >= AWAKE and not is_last else block)
         self.advance()
 
     def replace_visited(self, fingerprints: Array) -> None:
@@ -156,10 +171,14 @@ class PartRounds:
     def _cut(self, begin: int, end: int) -> Iterator[Slice]:
         """The slices of these rows of the level."""
         first = self._released
+        for place, block in enumerate(self.level):
+            if not isinstance(block, RowBlock) and begin < first + block.size and first < end:
+                self.level[place] = self.waiting.wake(block)
         for block in self.level:
             for low in range(max(begin, first), min(end, first + block.size), SLICE):
                 high = min(low + SLICE, end, first + block.size)
                 part = self._spare.pop() if self._spare else Slice(1)
+                assert isinstance(block, RowBlock)
                 part.begin(block, np.arange(low - first, high - first, dtype=np.uint32), self._base + first)
                 yield part
             first += block.size
@@ -169,9 +188,9 @@ class PartRounds:
     def probe(self, found: Array) -> Array:
         """Add fingerprints to the visited set; return a flag (u8) for each, 1 for the first of each new one."""
         is_new, picks = np.zeros(len(found), np.uint8), np.zeros(len(found) + 1, np.uint32)
-        visited = self.visited
-        visited.reserve(len(found))
-        visited.used += int(hash_tables.probe(visited.slots, visited.shift, 0, 1, found, len(found), picks, is_new))
+        self.visited.reserve(len(found))
+        self.visited.probe(0, 1, found, len(found), picks, is_new)
+        self.candidates = len(found)
         return is_new
 
     # -- pass three ------------------------------------------------------------------------------------------
@@ -206,6 +225,7 @@ class PartRounds:
         self._built += sum(len(part.rows) for part in expansion.slices)
         self._spare += expansion.slices
         self._release()
+        self._store()
         ends = np.concatenate([np.zeros(1, np.int64), expansion.ends])
         counts: Array = np.diff(sums[ends])
         return counts
@@ -216,6 +236,7 @@ class PartRounds:
         if not total:
             return targets
         last = self.following[-1] if self.following else self.pool.take()
+        assert isinstance(last, RowBlock)
         begin = last.size
         while total:
             if begin == len(last.rows):
@@ -231,7 +252,21 @@ class PartRounds:
         """Return the blocks of the level whose rows are all built, and have no evaluation that waits."""
         while self.level and self._released + self.level[0].size <= self._built:
             self._released += self.level[0].size
-            self.pool.give(self.level.pop(0))
+            self._forget_block(self.level.pop(0))
+
+    def _store(self) -> None:
+        """Store the full blocks of a large next level."""
+        if len(self.following) > AWAKE:
+            for place, block in enumerate(self.following[:-1]):
+                if isinstance(block, RowBlock):
+                    self.following[place] = self.waiting.store(block)
+
+    def _forget_block(self, block: Block) -> None:
+        """Return a block to the pool, or forget a stored one."""
+        if isinstance(block, RowBlock):
+            self.pool.give(block)
+        else:
+            self.pool.give(self.waiting.wake(block))
 
     # -- help ------------------------------------------------------------------------------------------------
 
@@ -253,7 +288,7 @@ class PartRounds:
         following = self.history.size - sum(block.size for block in self.following)
         blocks, first = (self.following, following) if state >= following else (self.level, self._base + self._released)
         for block in blocks:
-            if first <= state < first + block.size:
+            if first <= state < first + block.size and isinstance(block, RowBlock):
                 row: Array = block.rows[state - first]
                 return row
             first += block.size

@@ -26,9 +26,9 @@ from checker.cluster.part.saved import SavedPart, SavedPartHit
 from checker.cluster.part.tables import PartTables, row_digest
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.evaluator import Hit
-from checker.engine.frontier import OriginLog, padded
 from checker.engine.model import Model, ModelError
 from checker.engine.result import Exploration, Limits
+from checker.engine.states.frontier import OriginLog, padded
 
 ALONE = 1 << 15  # rows of a round before the search is divided
 
@@ -74,10 +74,7 @@ class SearchPart:
     def divide(self, pieces: Pieces) -> None:
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
         rounds, kept = self._now, np.repeat(pieces.parts == self._number, pieces.sizes)
-        rows, judgements = (
-            np.concatenate([getattr(block, name)[: block.size] for block in rounds.level])[kept]
-            for name in ("rows", "judgements")
-        )
+        rows, judgements = (each[kept] for each in rounds.level_rows())
         first = rounds.history.size - len(kept)
         history = rounds.history
         records = np.concatenate([*history.since(0)])
@@ -162,6 +159,8 @@ class SearchPart:
             tables.calls,
             tables.seconds,
             max(0, self._process.memory_info().rss - self._resident),
+            rounds.visited.growth(2 * rounds.candidates),  # the next round may have more
+            rounds.waiting.spilled,
             self._sent,
         )
 
@@ -267,9 +266,11 @@ class SearchPart:
     def _current(self) -> Iterator[Array]:
         columns, rounds = len(self._model.columns), self._now
         for block in rounds.level:
-            yield block.rows[: block.size, :columns]
+            with rounds.waiting.opened(block) as awake:
+                yield awake.rows[: block.size, :columns]
         for block in rounds.level:
-            yield block.judgements[: block.size]
+            with rounds.waiting.opened(block) as awake:
+                yield awake.judgements[: block.size]
         yield from (rounds.counts.fired, rounds.counts.reached, *rounds.evaluator.tallies)
 
     def _rebuild_tables(self, saved: SavedPart) -> None:
