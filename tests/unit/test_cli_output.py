@@ -148,6 +148,7 @@ SEARCH = {
     "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "spilled_bytes",
     "collision_probability", "seed",
     "notes",
+    "workers",
 }  # fmt: skip
 
 
