@@ -104,12 +104,13 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _njit(forceinline=True, no_cpython_wrapper=True, **OPTIONS)(function)
 
 
-def is_compiled(*, with_graph: bool = False) -> bool:
+def is_compiled(*, with_graph: bool = False, with_walks: bool = False) -> bool:
     """Whether compiled kernels are in the cache, so that the first exploration need not wait for the compiler.
 
-    `with_graph`: also those that judge liveness.
+    `with_graph`: also those that judge liveness. `with_walks`: also those of random walks.
     """
     wanted = ["search_kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
+    wanted += ["walk_kernels.walk"] if with_walks else []
     return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in wanted)
 
 

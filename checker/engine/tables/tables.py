@@ -97,6 +97,11 @@ class Tables:
         found = [self._ids[cell] for cell in cells]
         return tuple(cell.value for cell in found if isinstance(cell, CellValue))
 
+    def column_of(self, cell: int) -> int:
+        """The position of the column that a cell is a value of; -1 for a node."""
+        what = self._ids[cell]
+        return what.column if isinstance(what, CellValue) else -1
+
     def cell(self, column: int, value: Any, source: str) -> int:
         """The id of a value in a column; a new one also gets classes, moves and masks."""
         try:
