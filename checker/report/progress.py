@@ -52,11 +52,15 @@ class Progress:
         if exploration.compiling:
             self.compiling()
             return
+        self.update(lambda: progress_line(exploration))
+
+    def update(self, line: Callable[[], str]) -> None:
+        """Show a line, unless the last one is too recent; `line` is called only to show it."""
         now = self._clock()
         wait = OFTEN if self._console.is_terminal else EVERY
         if now - self._shown >= wait:
             self._shown = now
-            self._show(progress_line(exploration))
+            self._show(line())
 
     def compiling(self) -> None:
         """Show that kernels are compiled, in one line for all calls."""

@@ -111,7 +111,7 @@ def invariants_lines(explorations: Sequence[Exploration]) -> list[str]:
     for name, runs in counted.items():
         examined, premise = (sum(counts) for counts in zip(*runs, strict=True))
         rows.append((name, f"{len(runs)} run" + "s" * (len(runs) > 1), f"{examined:,}", f"{premise:,}"))
-    return _columns([("invariant", "held in", "states examined", "not trivially"), *rows]) if rows else []
+    return columns([("invariant", "held in", "states examined", "not trivially"), *rows]) if rows else []
 
 
 def print_report(
@@ -123,8 +123,13 @@ def print_report(
     console: Console | None = None,
 ) -> None:
     """Print the report, on standard output unless a console is given."""
+    print_lines(_lines(job, exploration, judgement, levels=levels), judgement, console)
+
+
+def print_lines(lines: Sequence[Line], judgement: Judgement, console: Console | None = None) -> None:
+    """Print a report whose first line is the verdict, on standard output unless a console is given."""
     console = console or LeavableConsole()
-    first, *others = _lines(job, exploration, judgement, levels=levels)
+    first, *others = lines
     style = STYLES[judgement.verdict] if judgement.as_expected is not True else STYLES[Verdict.PASSED]
     console.print(Text(first.text, style), soft_wrap=True)
     for line in others:
@@ -142,13 +147,13 @@ def _further(judgement: Judgement) -> list[Line]:
 def _what(job: Job, exploration: Exploration) -> list[Line]:
     rows = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
     limits = _limits(exploration.limits)
-    return _section(job.name, [*rows, *([("limits", limits)] if limits else [])])
+    return section(job.name, [*rows, *([("limits", limits)] if limits else [])])
 
 
-def _section(heading: str, rows: Sequence[tuple[str, ...]], warned: Sequence[bool] = ()) -> list[Line]:
+def section(heading: str, rows: Sequence[tuple[str, ...]], warned: Sequence[bool] = ()) -> list[Line]:
     """A heading, and rows in columns; `warned` marks the rows that are warnings."""
     levels = [Importance.WARNING if each else Importance.PLAIN for each in warned] or [Importance.PLAIN] * len(rows)
-    return [Line(heading, Importance.HEADING), *map(Line, _columns(rows), levels)]
+    return [Line(heading, Importance.HEADING), *map(Line, columns(rows), levels)]
 
 
 def _limits(limits: Limits) -> str:
@@ -167,7 +172,7 @@ def _properties(job: Job, exploration: Exploration) -> list[Line]:
     rows = [_property(job, exploration, prop) for prop in properties]
     if not rows:
         return [Line("properties: none", Importance.HEADING)]
-    return _section("properties", rows, [_is_warning(exploration, prop) for prop in properties])
+    return section("properties", rows, [_is_warning(exploration, prop) for prop in properties])
 
 
 def _is_warning(exploration: Exploration, prop: Property) -> bool:
@@ -229,7 +234,7 @@ def _actions(job: Job, exploration: Exploration, judgement: Judgement) -> list[L
         fired = f"fired {coverage.fired:,} times" if coverage.fired else silent
         rows.append((name, fired, f"{coverage.new:,} new states" if coverage.fired else ""))
         silences.append(not coverage.fired)
-    return _section("actions", rows, silences) if rows else []
+    return section("actions", rows, silences) if rows else []
 
 
 def _search(exploration: Exploration) -> list[Line]:
@@ -258,7 +263,7 @@ def _search(exploration: Exploration) -> list[Line]:
     rows.append(("collisions", _collisions(e)))
     rows += [("workers", line) for line in e.workers]
     rows += [("checkpoint", note) for note in e.notes]
-    return _section(f"search by the {e.engine} engine", rows)
+    return section(f"search by the {e.engine} engine", rows)
 
 
 def _collisions(exploration: Exploration) -> str:
@@ -277,7 +282,7 @@ def _levels(exploration: Exploration) -> list[Line]:
     return [Line("new states at each depth", Importance.HEADING), *shown]
 
 
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows in aligned columns, indented."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
     return [
