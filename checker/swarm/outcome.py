@@ -1,0 +1,177 @@
+"""The outcome of a swarm: its counts, its findings, and its coverage over time.
+
+An outcome names actions and properties, and no number of a table, so that outcomes of several processes can be added.
+The number of distinct states is an estimate: HyperLogLog with 16,384 registers, whose standard error is 0.81 %.
+
+Source: Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation
+algorithm" (2007).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checker.engine.kernels.walk_kernels import REGISTER_BITS
+from checker.engine.model import Kind, Model
+from checker.engine.result import Coverage, Discovery, Evaluations
+
+Array = np.ndarray[Any, Any]
+
+REGISTERS = 1 << REGISTER_BITS
+STANDARD_ERROR = 1.04 / math.sqrt(REGISTERS)
+DEFAULT_DEPTH = 1000
+
+
+class Ending(Enum):
+    """The reason why a swarm ended."""
+
+    FOUND = "found"  # a violation or a deadlock; the walks with smaller numbers were finished
+    WALKS = "walks"
+    TIME = "time"
+    MEMORY = "memory"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class SwarmLimits:
+    """The limits of a swarm: the greatest depth of a walk, and the number of walks or the time; None is no limit.
+
+    `memory` is the resident size of all processes of this machine, in bytes.
+    """
+
+    depth: int = DEFAULT_DEPTH
+    walks: int | None = None
+    seconds: float | None = None
+    memory: int | None = None
+
+
+class Sighting(NamedTuple):
+    """The place of a finding: the step and the number of its walk. The least one is reported."""
+
+    step: int
+    walk: int
+
+
+class Sample(NamedTuple):
+    """A point of the coverage over time: the totals after some walks."""
+
+    seconds: float
+    walks: int
+    steps: int
+    states: int
+    local_states: int
+
+
+@dataclass
+class WalkCounts:
+    """What some walks executed; counts of different walks can be added.
+
+    `walks` were begun, and the end of the swarm `cut` some of them. `steps` are the executed moves, `dead` the walks
+    that ended in a state without a successor. `depths` is the number of walks by their number of steps. `coverage` and
+    `evaluations` count visits, not distinct states; Coverage.new is 0. `local` has for each column the numbers (u64,
+    ascending) of its distinct values in the visited states. `sightings` has the least one of each property.
+    """
+
+    walks: int = 0
+    cut: int = 0
+    steps: int = 0
+    dead: int = 0
+    ending: Ending = Ending.WALKS
+    python_seconds: float = 0.0
+    registers: Array = field(default_factory=lambda: np.zeros(REGISTERS, np.uint8))
+    depths: dict[int, int] = field(default_factory=dict)
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    evaluations: dict[str, Evaluations] = field(default_factory=dict)
+    local: dict[str, Array] = field(default_factory=dict)
+    sightings: dict[str, Sighting] = field(default_factory=dict)
+
+    def add(self, other: WalkCounts) -> None:
+        """Add the counts of other walks, which ended later."""
+        self.walks += other.walks
+        self.cut += other.cut
+        self.steps += other.steps
+        self.dead += other.dead
+        self.ending = other.ending
+        self.python_seconds += other.python_seconds
+        self.registers = np.maximum(self.registers, other.registers)
+        for depth, walks in other.depths.items():
+            self.depths[depth] = self.depths.get(depth, 0) + walks
+        for action, coverage in other.coverage.items():
+            self.coverage.setdefault(action, Coverage()).fired += coverage.fired
+        for name, evaluations in other.evaluations.items():
+            total = self.evaluations.setdefault(name, Evaluations())
+            total.states += evaluations.states
+            total.premise += evaluations.premise
+        for column, numbers in other.local.items():
+            self.local[column] = np.union1d(self.local[column], numbers) if column in self.local else numbers
+        for name, sighting in other.sightings.items():
+            self.sightings[name] = min(sighting, self.sightings.get(name, sighting))
+
+    @property
+    def states(self) -> int:
+        """The estimated number of distinct states that were visited."""
+        return estimate(self.registers)
+
+    @property
+    def local_states(self) -> dict[str, int]:
+        """The number of distinct values of each column in the visited states."""
+        return {column: len(numbers) for column, numbers in self.local.items()}
+
+    @property
+    def depth(self) -> int:
+        """The number of moves of the longest walk."""
+        return max(self.depths, default=0)
+
+    @property
+    def mean_depth(self) -> float:
+        """The mean number of moves of a walk."""
+        return self.steps / self.walks if self.walks else 0.0
+
+
+@dataclass
+class SwarmOutcome(WalkCounts):
+    """The outcome of a swarm. It makes no claim about states that no walk visited.
+
+    `workers` is the number of processes, or the name of a cluster. `found` has the run to each violation and deadlock;
+    those in `shortest` are shown to be shortest. `compiling`: kernels are being compiled, before the first walk.
+    """
+
+    model: Model = field(kw_only=True)
+    seed: int = field(kw_only=True)
+    limits: SwarmLimits = field(kw_only=True)
+    workers: str = "1"
+    seconds: float = 0.0
+    found: dict[str, Discovery] = field(default_factory=dict)
+    shortest: set[str] = field(default_factory=set)
+    samples: list[Sample] = field(default_factory=list)
+    compiling: bool = False
+
+    @property
+    def violated(self) -> list[str]:
+        """The properties with a violation or a deadlock, in the order of the model."""
+        return [p.name for p in self.model.properties if p.name in self.sightings and p.kind is not Kind.SOMETIMES]
+
+    @property
+    def unjudged(self) -> list[str]:
+        """The properties of liveness, which no walk can judge."""
+        return [prop.name for prop in self.model.liveness]
+
+    def sample(self, seconds: float) -> None:
+        """Add the present counts to the coverage over time."""
+        local = sum(self.local_states.values())
+        self.samples.append(Sample(seconds, self.walks, self.steps, self.states, local))
+
+
+def estimate(registers: Array) -> int:
+    """The number of distinct states of a sketch; registers (u8) have the longest runs of zeros plus one."""
+    count = len(registers)
+    empty = int((registers == 0).sum())
+    raw = 0.7213 / (1 + 1.079 / count) * count * count / float(np.exp2(-registers.astype(np.float64)).sum())
+    if raw <= 2.5 * count and empty:
+        return round(count * math.log(count / empty))
+    return round(raw)

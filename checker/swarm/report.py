@@ -1,0 +1,223 @@
+"""The report of a swarm as text and as JSON. Every statement is a number of the swarm or comes from its judgement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from checker.engine.model import Kind, Property
+from checker.job import Job
+from checker.printable import on_a_line
+from checker.report.text import Importance, Line, judgement_line, section
+from checker.report.verdict import Judgement, is_idle, may_be_idle
+from checker.swarm.outcome import STANDARD_ERROR, Ending, Sample, SwarmLimits, SwarmOutcome
+from checker.swarm.verdict import exploration_of
+from checker.traces.itf import to_itf
+from checker.traces.trace import Trace, values_of
+
+SCHEMA = 1
+ROWS = 10  # of the table of the coverage
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 60  # characters of a curve
+NOT_SHORTEST = "a swarm found the run, and it is not shown to be shortest"
+SHORTEST = "a swarm found the run, and a breadth-first search shows that it is shortest"
+ENDS = {
+    Ending.FOUND: "stopped at a finding; the walks before it were finished",
+    Ending.WALKS: "stopped at the number of walks given",
+    Ending.TIME: "stopped at the time given",
+    Ending.MEMORY: "stopped at the memory given",
+    Ending.INTERRUPTED: "interrupted",
+}
+
+
+def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
+    """The whole report."""
+    described = [("grain", job.grain), *(("bound" if n else "bounds", text) for n, text in enumerate(job.bounds))]
+    sections = [
+        [Line(judgement_line(judgement)), *(Line(f"  also {reason}") for reason in judgement.reasons[1:])],
+        section(job.name, [*described, ("limits", limits_text(outcome.limits))]),
+        _properties(job, outcome),
+        _actions(job, outcome, judgement),
+        section("swarm", _figures(outcome)),
+        coverage_lines(outcome.samples),
+    ]
+    lines: list[Line] = []
+    for each in sections:
+        if each:
+            lines += [*([Line("")] if lines else []), *(Line(on_a_line(text), level) for text, level in each)]
+    return lines
+
+
+def limits_text(limits: SwarmLimits) -> str:
+    """The limits of a swarm in words."""
+    parts = [
+        f"depth {limits.depth}",
+        "" if limits.walks is None else f"{limits.walks:,} walks",
+        "" if limits.seconds is None else f"{limits.seconds:g} s",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def progress_text(outcome: SwarmOutcome) -> str:
+    """The progress of a swarm on one line."""
+    rate = f", {outcome.steps / outcome.seconds:,.0f}/s" if outcome.seconds > 0 else ""
+    return (
+        f"{outcome.walks:,} walks, {outcome.steps:,} steps{rate}, about {outcome.states:,} states, "
+        f"depth {outcome.depth}, {outcome.seconds:.0f} s"
+    )
+
+
+def _properties(job: Job, outcome: SwarmOutcome) -> list[Line]:
+    properties = outcome.model.properties
+    if not properties:
+        return [Line("properties: none", Importance.HEADING)]
+    found = outcome.sightings
+    warned = [(prop.kind is Kind.SOMETIMES) is not (prop.name in found) for prop in properties]
+    return section("properties", [_property(job, outcome, prop) for prop in properties], warned)
+
+
+def _property(job: Job, outcome: SwarmOutcome, prop: Property) -> tuple[str, ...]:
+    count = outcome.evaluations.get(prop.name)
+    if prop.kind.is_liveness or count is None:
+        return prop.name, prop.kind.value, property_outcome(outcome, prop), "liveness is judged by `run` alone"
+    idle = is_idle(exploration_of(outcome), prop)
+    premise = "its premise never held" if not count.premise else f"its premise held {count.premise:,} times"
+    excuse = " (allowed)" if idle and may_be_idle(job, prop) else ""
+    figures = f"evaluated {count.states:,} times, {premise}{excuse}" if count.states else "never evaluated"
+    return prop.name, prop.kind.value, property_outcome(outcome, prop), figures
+
+
+def property_outcome(outcome: SwarmOutcome, prop: Property) -> str:
+    """The outcome of one property, in a few words."""
+    if prop.kind.is_liveness:
+        return "not judged"
+    seen = outcome.sightings.get(prop.name)
+    if seen is None:
+        return "never witnessed" if prop.kind is Kind.SOMETIMES else "no violation seen"
+    word = {Kind.SOMETIMES: "witnessed", Kind.FINAL: "DEADLOCK"}.get(prop.kind, "VIOLATED")
+    return f"{word} at step {seen.step} of walk {seen.walk}"
+
+
+def _actions(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
+    rows, silent = [], []
+    for name in sorted({*outcome.coverage, *judgement.silent}):
+        fired = outcome.coverage[name].fired if name in outcome.coverage else 0
+        never = "never fired" + (" (allowed)" if name in job.allowed_silent else "")
+        rows.append((name, f"fired {fired:,} times" if fired else never))
+        silent.append(not fired)
+    return section("actions", rows, silent) if rows else []
+
+
+def _figures(outcome: SwarmOutcome) -> list[tuple[str, str]]:
+    e = outcome
+    rate = f" ({e.steps / e.seconds:,.0f} a second)" if e.seconds > 0 else ""
+    cut = f", {e.cut:,} of them cut by the end" if e.cut else ""
+    rows = [
+        ("end", ENDS[e.ending]),
+        ("seed", f"{e.seed}; --walk K with this seed and depth repeats the walk number K"),
+        ("walks", f"{e.walks:,}{cut}"),
+        ("steps", f"{e.steps:,}{rate}"),
+        ("depth", f"the longest walk has {e.depth} steps, the mean is {e.mean_depth:.1f}"),
+        ("distinct states", f"about {e.states:,} (HyperLogLog, standard error {STANDARD_ERROR:.2%})"),
+        ("local states", f"{sum(e.local_states.values()):,} values of {len(e.local_states)} columns"),
+    ]
+    if e.dead:
+        rows.append(("ends of runs", f"{e.dead:,} walks met a state without a successor"))
+    rows.append(("time", f"{e.seconds:.2f} s, of which Python took {e.python_seconds:.2f} s to fill the tables"))
+    return [*rows, ("workers", e.workers)]
+
+
+def coverage_lines(samples: Sequence[Sample]) -> list[Line]:
+    """The coverage over time: a table of some moments, and two curves."""
+    chosen = at_equal_times(samples, ROWS)
+    if not chosen:
+        return []
+    rows = [
+        ("time", "walks", "steps", "distinct states", "local states"),
+        *(
+            (f"{s.seconds:.2f} s", f"{s.walks:,}", f"{s.steps:,}", f"{s.states:,}", f"{s.local_states:,}")
+            for s in chosen
+        ),
+    ]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    table = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    points = at_equal_times(samples, WIDTH)
+    curves = [
+        f"  distinct states  {curve([s.states for s in points])}",
+        f"  local states     {curve([s.local_states for s in points])}",
+    ]
+    return [Line("coverage over time", Importance.HEADING), *map(Line, [*table, *curves])]
+
+
+def at_equal_times(samples: Sequence[Sample], count: int) -> list[Sample]:
+    """The last sample before each of some moments at equal distances, without repetitions; the last one is the end."""
+    if not samples:
+        return []
+    moments = [samples[-1].seconds * (n + 1) / count for n in range(count)]
+    chosen = [next((s for s in reversed(samples) if s.seconds <= moment), samples[0]) for moment in moments]
+    return list(dict.fromkeys([*chosen[:-1], samples[-1]]))
+
+
+def curve(values: Sequence[int]) -> str:
+    """A line of bars, whose height is in proportion to the values."""
+    most = max(values, default=0) or 1
+    return "".join(BARS[min(len(BARS) - 1, value * len(BARS) // most)] for value in values)
+
+
+def swarm_json(job: Job, outcome: SwarmOutcome, judgement: Judgement, traces: Sequence[Trace]) -> dict[str, Any]:
+    """The report as an object; it contains only types that `json.dumps` accepts."""
+    e = outcome
+    return {
+        "schema": SCHEMA,
+        "job": {"name": job.name, "grain": job.grain, "bounds": list(job.bounds)},
+        "verdict": judgement.verdict.value,
+        "as_expected": judgement.as_expected,
+        "exit_code": judgement.exit_code,
+        "sentence": judgement.sentence,
+        "limits": {"depth": e.limits.depth, "walks": e.limits.walks, "seconds": e.limits.seconds},
+        "properties": [_property_json(outcome, prop) for prop in outcome.model.properties],
+        "actions": [{"name": name, "fired": coverage.fired} for name, coverage in sorted(e.coverage.items())],
+        "swarm": {
+            "seed": e.seed,
+            "workers": e.workers,
+            "end": e.ending.value,
+            "walks": e.walks,
+            "cut": e.cut,
+            "steps": e.steps,
+            "depth": e.depth,
+            "mean_depth": e.mean_depth,
+            "walks_by_depth": {str(depth): walks for depth, walks in sorted(e.depths.items())},
+            "distinct_states": {
+                "estimate": e.states, "method": "HyperLogLog", "standard_error": STANDARD_ERROR,
+            },
+            "local_states": dict(e.local_states),
+            "ends": e.dead,
+            "seconds": e.seconds,
+            "steps_per_second": e.steps / e.seconds if e.seconds > 0 else None,
+            "python_seconds": e.python_seconds,
+        },
+        "coverage": [sample._asdict() for sample in e.samples],
+        "traces": [json.loads(to_itf(trace)) for trace in traces],
+    }  # fmt: skip
+
+
+def _property_json(outcome: SwarmOutcome, prop: Property) -> dict[str, Any]:
+    count, seen = outcome.evaluations.get(prop.name), outcome.sightings.get(prop.name)
+    found = outcome.found.get(prop.name)
+    return {
+        "name": prop.name,
+        "kind": prop.kind.value,
+        "outcome": property_outcome(outcome, prop),
+        "evaluated": 0 if count is None else count.states,
+        "premise": 0 if count is None else count.premise,
+        "seen": None if seen is None else {"step": seen.step, "walk": seen.walk},
+        "found": None
+        if found is None
+        else {
+            "depth": found.depth,
+            "shown_to_be_shortest": prop.name in outcome.shortest,
+            "clause": found.finding.clause,
+            "values": [list(pair) for pair in values_of(found.finding)],
+        },
+    }

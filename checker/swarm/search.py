@@ -1,0 +1,242 @@
+"""Runs a swarm in any number of processes, of this machine or of a Ray cluster, and adds the counts.
+
+The walks are cut into *parts*, and any process takes any part. A process has its own tables: in a model that no
+exhaustive search finishes, most of the time is that of Python functions, which threads would not share. Rules:
+
+- The walks of a part are a function of its number: few at first, and more later.
+- Counts are added in the order of the parts. A swarm that ends at a finding has the part of the finding and all parts
+  before it. So its outcome is the same for any number of processes.
+- Walks that end at a limit of time or at an interrupt count as far as they came.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+from checker.cluster import Ray, Workers
+from checker.cluster.seeds import for_each_seed
+from checker.engine.kernels import jit
+from checker.engine.model import Kind, Model
+from checker.engine.process import Interrupts
+from checker.swarm.outcome import Ending, SwarmLimits, SwarmOutcome, WalkCounts
+from checker.swarm.plans import MOST_WALKS
+from checker.swarm.runner import WalkRunner
+
+SMALLEST_PART, DOUBLINGS = 64, 6  # walks, and how often a part doubles
+SAME_SIZE = 16  # parts of one size
+REPORT_EVERY = 0.25  # seconds between calls of `progress`
+
+Progress = Callable[[SwarmOutcome], None]
+
+
+class Part(NamedTuple):
+    """The walks that one process executes together: their number, from `first` on."""
+
+    first: int
+    size: int
+
+
+def part(number: int) -> Part:
+    """The part with this number: SAME_SIZE of the smallest ones, as many of twice the size, and so on."""
+    doublings = min(number // SAME_SIZE, DOUBLINGS)
+    size = SMALLEST_PART << doublings
+    before = SAME_SIZE * SMALLEST_PART * ((1 << doublings) - 1)
+    return Part(before + (number - doublings * SAME_SIZE) * size, size)
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """The execution of parts in any process.
+
+    `make` makes the model there; two tasks are equal if their models have one `identity`. `until` is a time of the
+    clock, in seconds since 1970, and infinite for none. Processes of this machine end their parts when the folder
+    `alive` is gone.
+    """
+
+    make: Callable[[], Model] = field(compare=False)
+    identity: str
+    seed: int
+    limits: SwarmLimits
+    until: float
+    keep_going: bool = False
+    alive: Path | None = None
+
+    def __call__(self, number: int) -> WalkCounts:
+        """The counts of the part with this number. Raises ModelError."""
+        if multiprocessing.parent_process() is not None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others, by the folder
+        process = psutil.Process()
+        return run_part(runner_of(self), self.limits, number, lambda: _reached(self, process))
+
+
+def _reached(task: PartTask, process: psutil.Process) -> Ending | None:
+    """The limit of time or memory that this process has reached, if any."""
+    if time.time() >= task.until:
+        return Ending.TIME
+    if task.alive is not None and not task.alive.exists():
+        return Ending.INTERRUPTED
+    if task.limits.memory is not None and process.memory_info().rss >= task.limits.memory:
+        return Ending.MEMORY
+    return None
+
+
+class _Kept:
+    """The runner of the latest task of this process, so that its tables stay from one part to the next."""
+
+    task: PartTask | None = None
+    runner: WalkRunner | None = None
+
+
+def runner_of(task: PartTask) -> WalkRunner:
+    """The runner of a task in this process. Raises ModelError."""
+    if _Kept.task != task or _Kept.runner is None:
+        model = safety(task.make())
+        _Kept.task, _Kept.runner = task, WalkRunner(model, task.seed, task.limits.depth, keep_going=task.keep_going)
+    return _Kept.runner
+
+
+def safety(model: Model) -> Model:
+    """The model without its properties of liveness, which no walk can judge."""
+    return model.with_properties(prop for prop in model.properties if not prop.kind.is_liveness)
+
+
+def run_part(runner: WalkRunner, limits: SwarmLimits, number: int, ended: Callable[[], Ending | None]) -> WalkCounts:
+    """The counts of a part. Raises ModelError."""
+    first, size = part(number)
+    return runner.run(first, min(size, (limits.walks or MOST_WALKS) - first), ended)
+
+
+class Swarm:
+    """One swarm over one model; `run` may be called once.
+
+    More than one process needs `make`, which makes the model in each of them and can be pickled, and an `identity` that
+    differs for different models. With `keep_going`, a violation ends its walk and not the swarm. All methods raise
+    ModelError.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        limits: SwarmLimits,
+        *,
+        seed: int = 1,
+        workers: Workers = 1,
+        keep_going: bool = False,
+        progress: Progress = lambda _: None,
+        make: Callable[[], Model] | None = None,
+        identity: str = "",
+    ) -> None:
+        self.outcome = SwarmOutcome(model=model, seed=seed, limits=limits, workers=str(workers))
+        self._workers: Workers = workers if make is not None else 1
+        self._progress, self._process = progress, psutil.Process()
+        if not jit.is_compiled(with_walks=True):
+            self.outcome.compiling = True
+            progress(self.outcome)
+        self.runner = WalkRunner(safety(model), seed, limits.depth, keep_going=keep_going)
+        self.runner.compile()
+        self._began = self._reported = time.monotonic()
+        self._until = math.inf if limits.seconds is None else time.time() + limits.seconds
+        self._alive = TemporaryDirectory(prefix="quorate-swarm-")
+        memory = None if limits.memory is None else limits.memory // (workers if isinstance(workers, int) else 1)
+        self._task = PartTask(
+            make or (lambda: model), identity, seed, replace(limits, memory=memory), self._until, keep_going,
+            None if isinstance(workers, Ray) else Path(self._alive.name),
+        )  # fmt: skip
+        self._last = math.inf  # the number of the last part that counts
+
+    def run(self) -> SwarmOutcome:
+        """Walk until a limit or a finding, and rebuild the runs that were found."""
+        outcome, added = self.outcome, 0
+        waiting: dict[int, WalkCounts] = {}
+        calls = for_each_seed(self._function(), self._numbers(), self._workers)
+        try:
+            for number, counts in calls:
+                waiting[number] = counts
+                if counts.ending is Ending.FOUND:
+                    self._last = min(self._last, number)
+                while added in waiting and added <= self._last:
+                    self._add(waiting.pop(added))
+                    added += 1
+                if added > self._last or outcome.ending is Ending.INTERRUPTED:
+                    break
+                self._report()
+        except KeyboardInterrupt:
+            outcome.ending = Ending.INTERRUPTED
+        with Interrupts():
+            self._close(calls)
+            for number in sorted(waiting):
+                if number < self._last:
+                    ending = outcome.ending
+                    self._add(waiting[number])
+                    outcome.ending = ending if ending is Ending.INTERRUPTED else outcome.ending
+            self._end()
+        return outcome
+
+    def _function(self) -> Callable[[int], WalkCounts]:
+        """The function that executes a part: here, in a process of this machine, or on a cluster."""
+        task = self._task
+        if self._workers == 1:
+            return self._here
+        return (lambda number: task(number)) if isinstance(self._workers, Ray) else task  # noqa: PLW0108 (for Ray)
+
+    def _numbers(self) -> Iterator[int]:
+        """The numbers of the parts, until a limit or a finding."""
+        walks = self.outcome.limits.walks or MOST_WALKS
+        number = 0
+        while part(number).first < walks and number <= self._last and time.time() < self._until:
+            yield number
+            number += 1
+
+    def _here(self, number: int) -> WalkCounts:
+        """Execute a part in this process, which shows the progress of it."""
+
+        def ended() -> Ending | None:
+            self._report(self.runner.running)
+            return _reached(self._task, self._process)
+
+        return run_part(self.runner, self.outcome.limits, number, ended)
+
+    def _add(self, counts: WalkCounts) -> None:
+        self.outcome.compiling = False
+        self.outcome.add(counts)
+        self.outcome.sample(time.monotonic() - self._began)
+
+    def _report(self, *running: WalkCounts) -> None:
+        """Report the progress, with the walks that are running, unless the last report is too recent."""
+        if time.monotonic() - self._reported >= REPORT_EVERY:
+            self._reported = time.monotonic()
+            shown = replace(self.outcome, depths=dict(self.outcome.depths), seconds=self._reported - self._began)
+            shown.compiling = False
+            for counts in running:
+                shown.walks += counts.walks
+                shown.steps += counts.steps
+                shown.registers = np.maximum(shown.registers, counts.registers)
+                shown.depths.update(counts.depths)
+            self._progress(shown)
+
+    def _close(self, calls: Iterator[tuple[int, WalkCounts]]) -> None:
+        """Cancel the calls that wait, and end those that run on this machine."""
+        self._alive.cleanup()
+        if isinstance(calls, Generator):
+            calls.close()
+
+    def _end(self) -> None:
+        """Complete the outcome."""
+        outcome = self.outcome
+        if outcome.ending is Ending.WALKS and outcome.walks < (outcome.limits.walks or MOST_WALKS):
+            outcome.ending = Ending.TIME
+        outcome.compiling, outcome.seconds = False, time.monotonic() - self._began
+        for prop in self.outcome.model.properties:
+            if prop.name in outcome.sightings and prop.kind is not Kind.SOMETIMES:
+                outcome.found[prop.name] = self.runner.discovery(prop, outcome.sightings[prop.name])
