@@ -19,13 +19,28 @@ from checker.cli.local_pages import PLAN
 from checker.cli.options import command_parser, parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
 from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
+from checker.cli.swarm_command import SWARM
 from checker.printable import nearest, on_a_line
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for command in (RUN, REPLAY, ROLLOUT, PLAN, EXPLORE, VALIDATE, HISTORY, QUORUMS, PROOFS, TABLES, GALLERY, LISTING)
+    for command in (
+        RUN,
+        SWARM,
+        REPLAY,
+        ROLLOUT,
+        PLAN,
+        EXPLORE,
+        VALIDATE,
+        HISTORY,
+        QUORUMS,
+        PROOFS,
+        TABLES,
+        GALLERY,
+        LISTING,
+    )
 }
 """The commands, in the order of the help."""
 
