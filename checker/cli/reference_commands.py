@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, f
 from spec.variants import DESCRIBED, Area, Variant
 
 RELEASE_TABLE = "releases"
+VOTES, ZAB = "votes", "zab"
 
 
 def _listing_options(parser: argparse.ArgumentParser) -> None:
@@ -54,20 +56,56 @@ LISTING = Command(
 )
 
 
-def _proofs(_: argparse.Namespace) -> int:
+def _proofs_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--only",
+        choices=(VOTES, ZAB),
+        help="votes: quorums and the order of votes; zab: the safety of Zab (default: both)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the random seed of z3 for Zab (default 0)")
+
+
+def _proofs(options: argparse.Namespace) -> int:
+    if not 0 <= options.seed < 2**31:
+        return refused(f"--seed {options.seed}: a seed is from 0 to {2**31 - 1}", ExitCode.COMMAND_LINE)
+    with unread_output_discarded():
+        votes = _proofs_of_votes() if options.only != ZAB else ExitCode.PASSED
+        zab = _proofs_of_zab(options.seed) if options.only != VOTES else ExitCode.PASSED
+    return int(votes if votes is not ExitCode.PASSED else zab)
+
+
+def _proofs_of_votes() -> ExitCode:
     from checker.symbolic import cycle_lines, every_proof  # noqa: PLC0415
     from checker.symbolic.proofs import Theorem  # noqa: PLC0415
 
     proofs = every_proof()
-    with unread_output_discarded():
-        for proof in proofs:
-            print(f"{proof.RESULT}: {proof.statement}")
-        print("\n".join(cycle_lines()))
-    return int(ExitCode.PASSED if all(isinstance(proof, Theorem) for proof in proofs) else ExitCode.SAFETY)
+    for proof in proofs:
+        print(f"{proof.RESULT}: {proof.statement}")
+    print("\n".join(cycle_lines()))
+    return ExitCode.PASSED if all(isinstance(proof, Theorem) for proof in proofs) else ExitCode.SAFETY
+
+
+def _proofs_of_zab(seed: int) -> ExitCode:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from checker.symbolic.zab.proof import answer_lines, exit_code, prove  # noqa: PLC0415
+
+    # Standard output is flushed before the bar, which goes to standard error.
+    sys.stdout.flush()
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("proving Zab", total=None)
+        proofs = prove(seed=seed, progress=lambda done, count: bar.update(task, completed=done, total=count))
+    print("\n".join(answer_lines(proofs)))
+    return ExitCode(exit_code(proofs))
 
 
 PROOFS = Command(
-    "proofs", "Proves with z3 what holds for any number of servers and any votes.", lambda _: None, _proofs
+    "proofs",
+    "Proves with z3 what holds for any number of servers: quorums, votes, and the safety of Zab.",
+    _proofs_options,
+    _proofs,
 )
 
 

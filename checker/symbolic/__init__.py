@@ -8,7 +8,7 @@ Rules this package keeps:
 - z3 takes a while to load. Importing this package or `report` does not load it; the first question does.
 
 `disjoint` compares two given views, `proofs` covers any number of servers, and `vote_order` any votes; `report` words
-the answer for the user.
+the answer for the user. The package `zab` proves the safety of an abstract Zab.
 """
 
 from __future__ import annotations

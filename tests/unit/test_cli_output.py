@@ -486,8 +486,15 @@ def test_a_terminal_gets_colours_and_a_pipe_gets_none(scenario: Write) -> None:
     assert piped.stdout.splitlines()[0] in shown, "the same words in both"
 
 
+def test_a_seed_that_z3_cannot_take_is_refused() -> None:
+    ended = cli("proofs", "--only", "zab", "--seed", "-1")
+
+    assert ended.code == 2
+    assert ended.err.strip() == "error: --seed -1: a seed is from 0 to 2147483647"
+
+
 def test_proofs_lists_what_is_proved_and_the_cycles_that_votes_had() -> None:
-    ended = cli("proofs")
+    ended = cli("proofs", "--only", "votes")
 
     assert ended.code == 0
     assert "proved: the order of votes is total" in ended.lines

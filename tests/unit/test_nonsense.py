@@ -91,7 +91,7 @@ def commands(folder: Path) -> dict[str, Command]:
              "--report", out / "gate.json", "--github", *judged), 12),
         "traces": Command(("run", "--traces", out / "traces", paths["violated"]), 12),
         "replay": Command(("replay", out / "traces" / "violated-NeverLeads-3.itf.json"), 0),
-        "proofs": Command(("proofs",), 0),
+        "proofs": Command(("proofs", "--only", "votes"), 0),
         "quorums, JSON": Command(("quorums", "--json", folder / "zoo-3.cfg", folder / "zoo-5.cfg"), 12),
         "validate": Command(("validate", *journals), 0),
         "validate, JSON": Command(("validate", "--json", *journals), 0),

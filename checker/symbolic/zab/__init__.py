@@ -1,0 +1,16 @@
+"""Proofs that Zab is safe with mixed configurations, for every number of servers.
+
+The subject is an *abstract* system, which this package defines. **The abstract system is proved; that `spec/zab`
+refines it is not checked yet.** docs/explanation-proofs-of-zab.md explains the idea to readers of the Zab paper.
+
+- `universe`, `system`: the sorts, the state, and the rigid part: reigns, epochs, servers, quorums.
+- `actions`, `rollout`: the actions of servers, and those of an operator who rolls out files.
+- `premises`: the assumptions on quorums.
+- `histories`, `invariant`: the clauses of the invariant. `theorems`: its consequences.
+- `conditions`, `hints`, `answer`: the conditions that z3 proves, and the answer to the user.
+- `mutants`, `runs`, `scripts`: the checks that the proofs are not vacuous, and counterexamples as short stories.
+
+z3 takes a while to load; importing this package does not load it.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,128 @@
+"""The conditions that make the invariant inductive, and their proofs by z3.
+
+- The first state satisfies each clause.
+- Each action, in a state of the invariant, leads to a state that satisfies each clause.
+- The invariant implies each theorem.
+- **Elections**: whatever server is chosen, it may begin a reign with any epoch that is new to it. So the theorems hold
+  for any choice of leaders.
+
+The state after an action is a function of the state before, so no condition has a frame. A condition is **proved** if
+z3 finds its negation unsatisfiable. A time-out or an "unknown" does not count as a proof, and is reported as `OPEN`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+import z3
+
+from checker.symbolic.zab import premises
+from checker.symbolic.zab.actions import ACTIONS, ZabAction, ZabStep
+from checker.symbolic.zab.hints import needed
+from checker.symbolic.zab.invariant import NamedClause, clauses
+from checker.symbolic.zab.premises import Premise
+from checker.symbolic.zab.system import AbstractZab, ZabState
+from checker.symbolic.zab.theorems import THEOREMS
+from checker.symbolic.zab.universe import Formula, Term, Universe
+
+FIRST_STATE, IMPLICATION, ELECTION = "first state", "theorems", "election"
+MILLISECONDS = 1000
+
+
+class ProofFinding(Enum):
+    """The answer of z3 to a condition."""
+
+    PROVED = "proved"
+    FAILED = "failed"
+    OPEN = "open"
+
+
+class VerificationCondition(NamedTuple):
+    """A condition: the place is an action, "first state" or "theorems"; the goal follows from the hypotheses."""
+
+    place: str
+    goal: str
+    sentence: str
+    hypotheses: tuple[Formula, ...]
+    formula: Formula
+
+
+class CheckedCondition(NamedTuple):
+    """The answer to a condition, and the seconds that it took."""
+
+    place: str
+    goal: str
+    sentence: str
+    finding: ProofFinding
+    seconds: float
+
+
+def conditions(premise: Premise) -> Iterator[VerificationCondition]:
+    """All conditions under a premise."""
+    z = AbstractZab(Universe())
+    s = z.state()
+    axioms = (*z.axioms().values(), *premises.axioms(premise, z).values())
+    invariant = clauses(premise)
+    known = {clause.name: clause.formula(z, s) for clause in invariant}
+    for clause in invariant:
+        yield _condition(FIRST_STATE, clause, (*axioms, z.initial(s)), clause.formula(z, s))
+    for action in premises.actions(premise).values():
+        done = taken(z, s, action)
+        for clause in invariant:
+            hypotheses = (*axioms, *_hypotheses(action.name, clause.name, known), *done.conditions.values())
+            yield _condition(action.name, clause, hypotheses, clause.formula(z, done.after))
+    yield _any_leader(z, s)
+    for theorem in THEOREMS:
+        formula = theorem.formula(z, s)
+        hypotheses = (*axioms, *_hypotheses(IMPLICATION, theorem.name, known))
+        yield _condition(IMPLICATION, theorem, hypotheses, formula)
+        known[theorem.name] = formula
+
+
+def _any_leader(z: AbstractZab, s: ZabState) -> VerificationCondition:
+    """The condition on elections, in any state at all: no invariant is assumed."""
+    r = z.universe.constant("chosen", "reign")
+    chosen = z3.And(r != z.zero, z3.Not(s.begun(r)), z.epoch(r) > s.accepted(z.server(r)))
+    goal = z3.And(list(ACTIONS["begin"].step(z, s, r=r).conditions.values()))
+    sentence = "Any server may begin a reign, with any epoch that is new to it."
+    return VerificationCondition(ELECTION, "any_leader", sentence, (chosen,), goal)
+
+
+def taken(z: AbstractZab, s: ZabState, action: ZabAction, label: str = "") -> ZabStep:
+    """The step of an action whose parameters may be any."""
+    return action.step(z, s, **parameters(z, action, label))
+
+
+def parameters(z: AbstractZab, action: ZabAction, label: str = "") -> dict[str, Term]:
+    """Constants for the parameters of an action."""
+    return {name: z.universe.constant(f"{action.name}.{name}{label}", sort) for name, sort in action.parameters.items()}
+
+
+def _hypotheses(place: str, goal: str, known: dict[str, Formula]) -> list[Formula]:
+    names = needed(place, goal)
+    return [formula for name, formula in known.items() if names is None or name in names]
+
+
+def _condition(
+    place: str, clause: NamedClause, hypotheses: tuple[Formula, ...], formula: Formula
+) -> VerificationCondition:
+    return VerificationCondition(place, clause.name, clause.sentence, hypotheses, formula)
+
+
+def checked(condition: VerificationCondition, *, seed: int = 0, seconds: float = 60) -> CheckedCondition:
+    """Ask z3 whether the goal follows from the hypotheses, for at most the given time."""
+    solver = z3.Solver()
+    solver.set("timeout", int(seconds * MILLISECONDS))
+    solver.set("random_seed", seed)
+    solver.add(*condition.hypotheses)
+    solver.add(z3.Not(condition.formula))
+    begun = time.monotonic()
+    answer = solver.check()
+    finding = (
+        ProofFinding.PROVED if answer == z3.unsat else ProofFinding.FAILED if answer == z3.sat else ProofFinding.OPEN
+    )
+    took = time.monotonic() - begun
+    return CheckedCondition(condition.place, condition.goal, condition.sentence, finding, took)

@@ -1,0 +1,184 @@
+"""The second half of the invariant, with the six clauses that matter, and the whole of it.
+
+A transaction t is `dead` for a reign r if a later established reign began without t. The heart of the proof is that r
+can then never commit t, and that t stays on every disk that acknowledged it until then:
+
+1. `dead_is_blocked`: each quorum of r has a server that has accepted a later epoch, and has not acknowledged t to r;
+2. `acked_stays`: an acknowledged transaction stays on disk, unless it is dead;
+3. `entered_has_initial`: a server that entered r has all initial transactions of r that are not dead;
+4. `candidate_has_initial`: so has a reign whose server had entered r;
+5. `promised_is_known`: a reign began with every transaction that its promisers had acknowledged to earlier ones;
+6. `dead_if_missing` and `dead_below`: the definition of `dead`.
+
+The other clauses keep the books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from z3 import And, Implies, Not, Or
+
+from checker.symbolic.zab import premises, rollout
+from checker.symbolic.zab.histories import HISTORY_CLAUSES
+from checker.symbolic.zab.premises import Premise
+from checker.symbolic.zab.system import AbstractZab, ZabState
+from checker.symbolic.zab.universe import Formula, Symbol
+
+
+def acked_known(z: AbstractZab, s: ZabState) -> Formula:
+    """An acknowledged transaction is in the history of the reign, and the server has entered its epoch."""
+    return z.all(
+        "node reign txn",
+        lambda n, r, t: Implies(s.acked(n, r, t), And(s.history(r, t), z.epoch(s.current(n)) >= z.epoch(r))),
+    )
+
+
+def entered_acked(z: AbstractZab, s: ZabState) -> Formula:
+    """A server that acknowledged NEWLEADER has acknowledged all initial transactions."""
+    return z.all("node reign txn", lambda n, r, t: Implies(And(s.entered(n, r), s.initial(r, t)), s.acked(n, r, t)))
+
+
+def entered_established(z: AbstractZab, s: ZabState) -> Formula:
+    """NEWLEADER of an established reign alone is acknowledged."""
+    return z.all("node reign", lambda n, r: Implies(s.entered(n, r), s.established(r)))
+
+
+def dead_if_missing(z: AbstractZab, s: ZabState) -> Formula:
+    """A transaction that an established reign lacks from its begin is dead for every earlier reign."""
+    return z.all(
+        "reign reign txn",
+        lambda r1, r2, t: Implies(
+            And(s.established(r2), z.epoch(r1) < z.epoch(r2), Not(s.initial(r2, t))), s.dead(r1, t)
+        ),
+    )
+
+
+def dead_below(z: AbstractZab, s: ZabState) -> Formula:
+    """A transaction that is dead for a reign is dead for every earlier one."""
+    return z.all(
+        "reign reign txn", lambda r1, r2, t: Implies(And(s.dead(r2, t), z.epoch(r1) < z.epoch(r2)), s.dead(r1, t))
+    )
+
+
+def _dead_is_blocked(premise: Premise) -> Clause:
+    def dead_is_blocked(z: AbstractZab, s: ZabState) -> Formula:
+        """A dead transaction cannot be committed: some server of each quorum has promised without it."""
+        blocks: Symbol = lambda n, r, t: And(s.accepted(n) > z.epoch(r), Not(s.acked(n, r, t)))  # noqa: E731
+
+        def can_matter(r: Formula, q: Formula) -> Formula:
+            may_be = premises.may_be_established(premise, z, s, r)
+            return And(z.commits(r, q), r != z.zero, may_be, premises.is_usable(premise, z, s, r, q))
+
+        return z.all(
+            "reign txn quorum",
+            lambda r, t, q: Implies(
+                And(s.dead(r, t), can_matter(r, q)),
+                z.some("node", lambda n: And(z.member(n, q), blocks(n, r, t))),
+            ),
+        )
+
+    return dead_is_blocked
+
+
+def acked_stays(z: AbstractZab, s: ZabState) -> Formula:
+    """An acknowledged transaction stays in the log, unless it is dead."""
+    return z.all("node reign txn", lambda n, r, t: Implies(And(s.acked(n, r, t), Not(s.dead(r, t))), s.log(n, t)))
+
+
+def entered_has_initial(z: AbstractZab, s: ZabState) -> Formula:
+    """The log of a server has all initial transactions of its current reign that are not dead."""
+    return z.all("node txn", lambda n, t: Implies(s.initial(s.current(n), t), Or(s.log(n, t), s.dead(s.current(n), t))))
+
+
+def candidate_has_initial(z: AbstractZab, s: ZabState) -> Formula:
+    """A reign began with all initial transactions of the current reign of its server that are not dead."""
+    return z.all(
+        "reign txn",
+        lambda r, t: Implies(
+            And(s.begun(r), r != z.zero, s.initial(s.began_in(r), t)),
+            Or(s.initial(r, t), s.dead(s.began_in(r), t)),
+        ),
+    )
+
+
+def promised_is_known(z: AbstractZab, s: ZabState) -> Formula:
+    """A reign began with all that its promisers had acknowledged to earlier reigns and that is not dead."""
+    return z.all(
+        "node reign reign txn",
+        lambda n, r1, r2, t: Implies(
+            And(s.promised(n, r2), s.acked(n, r1, t), z.epoch(r1) < z.epoch(r2), Not(s.dead(r1, t))),
+            s.initial(r2, t),
+        ),
+    )
+
+
+def committed_acked(z: AbstractZab, s: ZabState) -> Formula:
+    """A committed transaction was acknowledged by all servers of a quorum."""
+    return z.all(
+        "reign txn quorum node",
+        lambda r, t, q, n: Implies(And(s.committed(r, t, q), z.member(n, q)), s.acked(n, r, t)),
+    )
+
+
+def committed_by_quorum(z: AbstractZab, s: ZabState) -> Formula:
+    """A committed transaction is in the history, and its quorum belongs to the reign."""
+    return z.all(
+        "reign txn quorum",
+        lambda r, t, q: Implies(s.committed(r, t, q), And(z.commits(r, q), s.history(r, t), r != z.zero)),
+    )
+
+
+def served_committed(z: AbstractZab, s: ZabState) -> Formula:
+    """A reign that serves has committed its initial transactions."""
+    return z.all(
+        "reign quorum txn", lambda r, q, t: Implies(And(s.served(r, q), s.initial(r, t)), s.committed(r, t, q))
+    )
+
+
+def served_by_quorum(z: AbstractZab, s: ZabState) -> Formula:
+    """A reign that serves is established, and serves with a quorum of its view."""
+    return z.all(
+        "reign quorum",
+        lambda r, q: Implies(s.served(r, q), And(z.commits(r, q), s.established(r), r != z.zero)),
+    )
+
+
+Clause: TypeAlias = Callable[[AbstractZab, ZabState], Formula]
+
+
+class NamedClause(NamedTuple):
+    """A clause of the invariant: its name, its sentence, and its formula in a state."""
+
+    name: str
+    sentence: str
+    formula: Clause
+
+
+def named(clause: Clause) -> NamedClause:
+    """A clause with the name of its function, and the first line of its documentation."""
+    return NamedClause(clause.__name__, (clause.__doc__ or "").partition("\n")[0], clause)
+
+
+def clauses(premise: Premise) -> tuple[NamedClause, ...]:
+    """The whole invariant under a premise."""
+    own = (
+        acked_known,
+        entered_acked,
+        entered_established,
+        dead_if_missing,
+        dead_below,
+        _dead_is_blocked(premise),
+        acked_stays,
+        entered_has_initial,
+        candidate_has_initial,
+        promised_is_known,
+        committed_acked,
+        committed_by_quorum,
+        served_committed,
+        served_by_quorum,
+    )
+    staged = rollout.STAGED_CLAUSES if premise.is_rollout else ()
+    growth = rollout.GROWTH_CLAUSES if premise is Premise.ONE_GO else ()
+    return tuple(map(named, (*HISTORY_CLAUSES, *own, *staged, *growth)))

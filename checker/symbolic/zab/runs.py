@@ -1,0 +1,248 @@
+"""Runs of abstract Zab in a small world, found by z3: witnesses, attacks by a mutant, and counterexamples to induction.
+
+A **script** is a sequence of action names. z3 chooses the parameters, the epochs and the zxids. A run begins in the
+first state, so a run that breaks a theorem is a reachable counterexample. A counterexample to induction is one step
+from a state of the invariant, which may not be reachable.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import z3
+
+from checker.symbolic.zab import premises
+from checker.symbolic.zab.actions import ZabAction
+from checker.symbolic.zab.conditions import MILLISECONDS, parameters, taken
+from checker.symbolic.zab.invariant import clauses
+from checker.symbolic.zab.premises import Premise
+from checker.symbolic.zab.system import SIGNATURES, AbstractZab, ZabState
+from checker.symbolic.zab.universe import Formula, Symbol, Term, Universe
+
+Goal: TypeAlias = Callable[[AbstractZab, ZabState], Formula]
+
+SMALL_WORLD = {"node": 3, "reign": 4, "quorum": 2, "txn": 2}
+"""Enough for each counterexample to induction that is known."""
+THREE_SERVERS = {"node": 3, "quorum": 3, "reign": 3, "txn": 2}
+_labels = itertools.count()
+
+
+class ScriptedRun(NamedTuple):
+    """The answer for a script: whether such a run exists (None if z3 gave no answer), and the run as lines."""
+
+    exists: bool | None
+    story: tuple[str, ...]
+
+
+class InductionResult(NamedTuple):
+    """An action in a state of the invariant: whether it is possible, the clauses that it breaks, those left open."""
+
+    possible: bool
+    broken: tuple[str, ...]
+    open: tuple[str, ...]
+
+
+def majorities(z: AbstractZab) -> list[Formula]:
+    """Three servers, with majorities as the quorums of every reign."""
+    elements = z.universe.elements
+    pairs = ((0, 1), (1, 2), (0, 2))
+    members = [
+        z.member(n, q) == z3.BoolVal(i in pairs[j])
+        for i, n in enumerate(elements["node"])
+        for j, q in enumerate(elements["quorum"])
+    ]
+    return members + [
+        z3.And(z.commits(r, q), z.establishes(r, q)) for r in elements["reign"] for q in elements["quorum"]
+    ]
+
+
+def run(
+    script: Sequence[str],
+    actions: Mapping[str, ZabAction],
+    goal: Goal,
+    *,
+    premise: Premise = Premise.VIEWS,
+    dropped: Collection[str] = (),
+    sizes: Mapping[str, int] = THREE_SERVERS,
+    world: Callable[[AbstractZab], list[Formula]] = majorities,
+    seconds: float = 60,
+) -> ScriptedRun:
+    """Look for a run of the script whose last state satisfies the goal. Axioms that are `dropped` are not assumed."""
+    z = AbstractZab(Universe(sizes))
+    solver = z3.Solver()
+    solver.set("timeout", int(seconds * MILLISECONDS))
+    solver.add(*z.axioms().values(), *_small_numbers(z), *world(z))
+    solver.add(*(formula for name, formula in premises.axioms(premise, z).items() if name not in dropped))
+    label = f"@{next(_labels)}."
+    state = z.state(f"{label}0")
+    solver.add(z.initial(state))
+    told: list[tuple[str, dict[str, Term]]] = []
+    for number, name in enumerate(script, start=1):
+        action = actions[name]
+        chosen = parameters(z, action, f"{label}{number}")
+        step = action.step(z, state, **chosen)
+        solver.add(*step.conditions.values())
+        told.append((name, chosen))
+        state = _named(z, solver, state, step.after, f"{label}{number}")
+    solver.add(goal(z, state))
+    answer = solver.check()
+    if answer != z3.sat:
+        return ScriptedRun(None if answer == z3.unknown else False, ())
+    return ScriptedRun(True, tuple(_Narrator(z, solver.model()).run(told, state)))
+
+
+def _named(z: AbstractZab, solver: z3.Solver, before: ZabState, after: ZabState, label: str) -> ZabState:
+    """The state after a step, with a symbol for each thing that changed, so that terms do not grow along a run."""
+    changed = {}
+    for name, (sorts, _) in SIGNATURES.items():
+        new = getattr(after, name)
+        if new is getattr(before, name):
+            continue
+        changed[name] = z.symbol(name, label)
+        solver.add([changed[name](*each) == new(*each) for each in z.universe.tuples(sorts)])
+    return after._replace(**changed)
+
+
+def _small_numbers(z: AbstractZab) -> list[Formula]:
+    """Bounds that make a story easy to read, and the first element for the zero reign."""
+    elements = z.universe.elements
+    epochs = [z3.And(z.epoch(r) >= 0, z.epoch(r) <= 9) for r in elements["reign"]]
+    zxids = [z3.And(z.zxid(t) > 0, z.zxid(t) < 20) for t in elements["txn"]]
+    return [z.zero == elements["reign"][0], *epochs, *zxids]
+
+
+def induction(
+    premise: Premise, action: ZabAction, *, dropped: Collection[str] = (), seconds: float = 20
+) -> InductionResult:
+    """Take the action in any state of the invariant of a small world, and name the clauses that it breaks.
+
+    `dropped` names axioms of the premise that are not assumed.
+    """
+    z, solver, after = _induction_step(premise, action, seconds, dropped)
+    possible = solver.check() == z3.sat
+    broken: list[str] = []
+    undecided: list[str] = []
+    for clause in clauses(premise):
+        solver.push()
+        solver.add(z3.Not(clause.formula(z, after)))
+        answer = solver.check()
+        if answer == z3.sat:
+            broken.append(clause.name)
+        elif answer != z3.unsat:
+            undecided.append(clause.name)
+        solver.pop()
+    return InductionResult(possible, tuple(broken), tuple(undecided))
+
+
+def induction_story(premise: Premise, place: str, goal: str, action: ZabAction | None = None) -> tuple[str, ...]:
+    """A step from a state of the invariant to one that breaks the clause `goal`; one line if there is none."""
+    taken_action = action or premises.actions(premise)[place]
+    z, solver, after = _induction_step(premise, taken_action, 20)
+    clause = next(each for each in clauses(premise) if each.name == goal)
+    solver.add(*_small_numbers(z), z3.Not(clause.formula(z, after)))
+    if solver.check() != z3.sat:
+        return ("no counterexample was found with three servers",)
+    narrator = _Narrator(z, solver.model())
+    chosen = parameters(z, taken_action)
+    return (
+        *narrator.reigns(),
+        *narrator.state(z.state()),
+        narrator.action(taken_action.name, chosen),
+        *narrator.state(after),
+        f"this breaks {goal}: {clause.sentence}",
+    )
+
+
+def _induction_step(
+    premise: Premise, action: ZabAction, seconds: float, dropped: Collection[str] = ()
+) -> tuple[AbstractZab, z3.Solver, ZabState]:
+    z = AbstractZab(Universe(SMALL_WORLD))
+    before = z.state()
+    step = taken(z, before, action)
+    solver = z3.Solver()
+    solver.set("timeout", int(seconds * MILLISECONDS))
+    assumed = [formula for name, formula in premises.axioms(premise, z).items() if name not in dropped]
+    solver.add(*z.axioms().values(), *assumed, *step.conditions.values())
+    solver.add(*(clause.formula(z, before) for clause in clauses(premise)))
+    return z, solver, step.after
+
+
+class _Narrator:
+    """Tells a model of z3: servers are S1, S2 ..., reigns R1, R2 ..., transactions T1, T2 ..."""
+
+    LETTERS = {"node": "S", "reign": "R", "txn": "T", "quorum": "Q"}  # noqa: RUF012
+
+    def __init__(self, z: AbstractZab, model: z3.ModelRef) -> None:
+        self._z, self._model = z, model
+        self._elements = z.universe.elements
+        # The first reign is the zero reign, so the numbers of reigns begin with 0.
+        self._names = {
+            str(each): f"{self.LETTERS[sort]}{i + (sort != 'reign')}"
+            for sort, elements in self._elements.items()
+            for i, each in enumerate(elements)
+        }
+
+    def run(self, told: Sequence[tuple[str, Mapping[str, Term]]], last: ZabState) -> list[str]:
+        """The reigns, one line for each action, and the last state."""
+        return [*self.reigns(), *(self.action(name, chosen) for name, chosen in told), *self.state(last)]
+
+    def reigns(self) -> list[str]:
+        """One line for each reign, and one for the transactions."""
+        z = self._z
+        lines = [
+            f"{self._name(r)} is epoch {self._name(z.epoch(r))}, led by {self._name(z.server(r))}; quorums "
+            + self._quorums(r)
+            for r in self._elements["reign"]
+            if not self._holds(r == z.zero)
+        ]
+        txns = (f"{self._name(t)} has zxid {self._name(z.zxid(t))}" for t in self._elements["txn"])
+        return [*lines, "; ".join(txns)]
+
+    def action(self, name: str, chosen: Mapping[str, Term]) -> str:
+        """An action with its parameters; a quorum is shown as its servers."""
+        values = {key: self._name(value) for key, value in chosen.items() if key not in {"base", "served_by"}}
+        for key, value in values.items():
+            if value.startswith("Q"):
+                values[key] = self._servers(chosen[key])
+        return f"{name} " + ", ".join(f"{key}={value}" for key, value in values.items())
+
+    def state(self, s: ZabState) -> list[str]:
+        """One line for each server, and one for each reign that has begun."""
+        servers = [
+            f"  {self._name(n)}: acceptedEpoch {self._name(s.accepted(n))}, current reign "
+            f"{self._name(s.current(n))}, log {self._txns(s.log, n)}"
+            for n in self._elements["node"]
+        ]
+        begun = [r for r in self._elements["reign"] if self._holds(z3.And(s.begun(r), r != self._z.zero))]
+        return [*servers, *(self._reign(s, r) for r in begun)]
+
+    def _reign(self, s: ZabState, r: Term) -> str:
+        established = "established" if self._holds(s.established(r)) else "not established"
+        quorums = self._elements["quorum"]
+
+        def committed(reign: Term, t: Term) -> Formula:
+            return z3.Or([s.committed(reign, t, q) for q in quorums])
+
+        began = self._txns(s.initial, r)
+        return f"  {self._name(r)}: {established}, began with {began}, committed {self._txns(committed, r)}"
+
+    def _txns(self, has: Symbol, whose: Term) -> str:
+        return "{" + ", ".join(self._name(t) for t in self._elements["txn"] if self._holds(has(whose, t))) + "}"
+
+    def _servers(self, q: Term) -> str:
+        members = (n for n in self._elements["node"] if self._holds(self._z.member(n, q)))
+        return "{" + ", ".join(map(self._name, members)) + "}"
+
+    def _quorums(self, r: Term) -> str:
+        z = self._z
+        quorums = [q for q in self._elements["quorum"] if self._holds(z3.Or(z.commits(r, q), z.establishes(r, q)))]
+        return " ".join(sorted({self._servers(q) for q in quorums})) or "none"
+
+    def _holds(self, formula: Formula) -> bool:
+        return bool(z3.is_true(self._model.eval(formula, model_completion=True)))
+
+    def _name(self, term: Term) -> str:
+        value = str(self._model.eval(term, model_completion=True))
+        return self._names.get(value, value)

@@ -1,0 +1,165 @@
+"""The state of abstract Zab, for any number of servers, with a configuration for each.
+
+A **reign** is one attempt of one server to lead. It has a server, an epoch, and one view, since the view of a server
+changes by a restart alone. Reigns, epochs, servers and quorums never change; they are *rigid*. Everything in `ZabState`
+changes.
+
+The state contains the disks, and two more kinds of symbols:
+
+- **Statements** are promises, acknowledgements and commits. A failure withdraws none of them. Messages may be lost,
+  late or repeated, and a crash loses nothing but memory, so neither changes anything here.
+- **Ghosts** exist for the proof alone: `source`, `began_from`, `dead`, and `newest`. No action depends on them.
+
+Source: the Zab paper (Junqueira, Reed, Serafini, DSN 2011) for the phases; `spec/zab` for the differences of
+ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import z3
+
+from checker.symbolic.zab.universe import Formula, Symbol, Universe
+
+
+class ZabState(NamedTuple):
+    """One state: a symbol for each thing that changes. `SIGNATURES` has their sorts."""
+
+    # On disk.
+    accepted: Symbol  # (n) acceptedEpoch
+    current: Symbol  # (n) currentEpoch, as the reign that the server entered
+    log: Symbol  # (n, t) the durable log of n has t
+    last: Symbol  # (n) the last zxid of this log; after a SNAP it may be "epoch:0", which no transaction has
+    # A reign, from its begin to its end.
+    begun: Symbol  # (r) its server has chosen the epoch
+    promised: Symbol  # (n, r) n has accepted the epoch, and r counts its ACKEPOCH
+    established: Symbol  # (r) a quorum has promised
+    via: Symbol  # (r) this quorum
+    initial: Symbol  # (r, t) the log of the server of r had t when r began
+    initial_last: Symbol  # (r) the last zxid then
+    began_in: Symbol  # (r) currentEpoch of the server then, as a reign
+    history: Symbol  # (r, t) r began with t, or has proposed it; in memory, not on disk
+    history_last: Symbol  # (r) the last zxid of the history
+    # Statements to a reign.
+    entered: Symbol  # (n, r) n has acknowledged NEWLEADER
+    acked: Symbol  # (n, r, t) n has acknowledged t; NEWLEADER acknowledges all initial transactions
+    served: Symbol  # (r, q) r serves: all of q have acknowledged NEWLEADER
+    committed: Symbol  # (r, t, q) r has committed t, with the acknowledgements of q
+    # Ghosts.
+    source: Symbol  # (n) log(n) is a prefix of the history of this reign
+    began_from: Symbol  # (r) the source of the server of r when r began
+    dead: Symbol  # (r, t) a later established reign began without t, so r can never commit t
+    # A roll-out in stages; see `rollout`.
+    low: Symbol  # () every server that runs has the file of stage low ...
+    high: Symbol  # () ... to high
+    over: Symbol  # (r) the server of r has stopped to lead
+    barrier: Symbol  # () the leader that all servers followed before stage high began
+    barrier_quorum: Symbol  # () the quorum that followed it
+    grown: Symbol  # (r) servers first started in the stage after that of r may follow r
+    newest: Symbol  # () ghost: the established reign of the highest epoch
+
+
+SIGNATURES: dict[str, tuple[str, str]] = {
+    "accepted": ("node", "int"),
+    "current": ("node", "reign"),
+    "log": ("node txn", "bool"),
+    "last": ("node", "int"),
+    "begun": ("reign", "bool"),
+    "promised": ("node reign", "bool"),
+    "established": ("reign", "bool"),
+    "via": ("reign", "quorum"),
+    "initial": ("reign txn", "bool"),
+    "initial_last": ("reign", "int"),
+    "began_in": ("reign", "reign"),
+    "history": ("reign txn", "bool"),
+    "history_last": ("reign", "int"),
+    "entered": ("node reign", "bool"),
+    "acked": ("node reign txn", "bool"),
+    "served": ("reign quorum", "bool"),
+    "committed": ("reign txn quorum", "bool"),
+    "source": ("node", "reign"),
+    "began_from": ("reign", "reign"),
+    "dead": ("reign txn", "bool"),
+    "low": ("", "int"),
+    "high": ("", "int"),
+    "over": ("reign", "bool"),
+    "barrier": ("", "reign"),
+    "barrier_quorum": ("", "quorum"),
+    "grown": ("reign", "bool"),
+    "newest": ("", "reign"),
+}
+"""The sorts of the arguments of each symbol, and of its value."""
+
+
+class AbstractZab:
+    """The rigid part: the server and the epoch of each reign, and its quorums.
+
+    Rigid relations may be read as prophecies, since the theorems hold for all of them: `commits(r, q)` says that q is a
+    quorum by which r may commit *in the run at hand*, and `establishes(r, q)` one by which it may be established.
+    """
+
+    def __init__(self, universe: Universe) -> None:
+        self.universe = universe
+        self.all, self.some = universe.all, universe.some
+        function = universe.function
+        self.epoch = function("epoch", "reign", "int")
+        self.server = function("server", "reign", "node")
+        self.commits = function("commits", "reign quorum")
+        self.establishes = function("establishes", "reign quorum")
+        self.member = function("member", "node quorum")
+        self.zxid = function("zxid", "txn", "int")
+        self.origin = function("origin", "txn", "reign")  # the reign that proposes the transaction
+        self.zero = universe.constant("zero", "reign")  # the reign before the first; no server leads it
+        self.stage = function("stage", "reign", "int")  # of the file by which a reign is led
+        self.first_run = function("first_run", "node", "int")  # the stage in which a server is first started
+
+    def state(self, label: str = "") -> ZabState:
+        """A state in which every symbol may have any value."""
+        return ZabState(**{name: self.symbol(name, label) for name in SIGNATURES})
+
+    def symbol(self, name: str, label: str) -> Symbol:
+        """A symbol of the state that may have any value."""
+        return self.universe.function(name + label, *SIGNATURES[name])
+
+    def meet(self, q1: Formula, q2: Formula) -> Formula:
+        """Two quorums have a server in common."""
+        return self.some("node", lambda n: z3.And(self.member(n, q1), self.member(n, q2)))
+
+    def every_member(self, q: Formula, body: Symbol) -> Formula:
+        """The body holds for every server of a quorum."""
+        return self.all("node", lambda n: z3.Implies(self.member(n, q), body(n)))
+
+    def axioms(self) -> dict[str, Formula]:
+        """The axioms on epochs and zxids under every premise."""
+        epoch, zxid = self.epoch, self.zxid
+        return {
+            "the zero reign precedes all": self.all(
+                "reign", lambda r: z3.Implies(r != self.zero, epoch(r) > epoch(self.zero))
+            ),
+            "zxids are positive": self.all("txn", lambda t: zxid(t) > 0),
+            "a zxid begins with its epoch": self.all(
+                "txn txn",
+                lambda t, u: z3.Implies(zxid(t) <= zxid(u), epoch(self.origin(t)) <= epoch(self.origin(u))),
+            ),
+        }
+
+    def initial(self, s: ZabState) -> Formula:
+        """The first state: empty logs, no epoch accepted, no reign but the zero reign."""
+        zero, every = self.zero, self.all
+        none = z3.Not
+        return z3.And(
+            every("node", lambda n: z3.And(s.accepted(n) == self.epoch(zero), s.current(n) == zero)),
+            every("node", lambda n: z3.And(s.last(n) == 0, s.source(n) == zero)),
+            every("node txn", lambda n, t: none(s.log(n, t))),
+            every("reign", lambda r: z3.And(s.begun(r) == (r == zero), s.established(r) == (r == zero))),
+            every("reign", lambda r: z3.And(s.initial_last(r) == 0, s.history_last(r) == 0)),
+            every("reign txn", lambda r, t: z3.And(none(s.initial(r, t)), none(s.history(r, t)), none(s.dead(r, t)))),
+            every("node reign", lambda n, r: z3.And(none(s.promised(n, r)), none(s.entered(n, r)))),
+            every("node reign txn", lambda n, r, t: none(s.acked(n, r, t))),
+            every("reign quorum", lambda r, q: none(s.served(r, q))),
+            every("reign txn quorum", lambda r, t, q: none(s.committed(r, t, q))),
+            z3.And(s.began_in(zero) == zero, s.began_from(zero) == zero),
+            z3.And(s.low() == 0, s.high() == 0, s.barrier() == zero, s.newest() == zero),
+            every("reign", lambda r: z3.And(none(s.over(r)), none(s.grown(r)))),
+        )

@@ -1,0 +1,177 @@
+"""The proofs of abstract Zab: every condition is proved, mistakes break conditions, and each attack is a run."""
+
+import subprocess
+import sys
+
+import pytest
+import z3
+
+from checker.symbolic.zab import premises
+from checker.symbolic.zab.conditions import CheckedCondition, ProofFinding, VerificationCondition, checked
+from checker.symbolic.zab.hints import HINTS
+from checker.symbolic.zab.invariant import clauses
+from checker.symbolic.zab.mutants import MUTANTS, without
+from checker.symbolic.zab.premises import Premise
+from checker.symbolic.zab.proof import PremiseProof, answer_lines, exit_code, prove
+from checker.symbolic.zab.runs import induction, induction_story
+from checker.symbolic.zab.scripts import ATTACKS, WITNESSES, WitnessScript
+from checker.symbolic.zab.system import SIGNATURES, AbstractZab, ZabState
+from checker.symbolic.zab.theorems import THEOREMS
+from checker.symbolic.zab.universe import Universe
+
+
+@pytest.fixture(scope="module")
+def proofs() -> tuple[PremiseProof, ...]:
+    return prove()
+
+
+def test_every_condition_is_proved_under_every_premise(proofs: tuple[PremiseProof, ...]) -> None:
+    assert [each for proof in proofs for each in proof.unproved] == []
+    assert exit_code(proofs) == 0
+
+
+def test_every_premise_has_a_condition_for_each_action_and_clause(proofs: tuple[PremiseProof, ...]) -> None:
+    for proof in proofs:
+        actions, invariant = premises.actions(proof.premise), clauses(proof.premise)
+        # The first state and each action for each clause, each theorem, and the condition on elections.
+        assert len(proof.checked) == (1 + len(actions)) * len(invariant) + len(THEOREMS) + 1
+
+
+def test_no_condition_takes_ten_seconds(proofs: tuple[PremiseProof, ...]) -> None:
+    assert max(each.seconds for proof in proofs for each in proof.checked) < 10
+
+
+def test_the_answer_says_that_refinement_is_not_checked(proofs: tuple[PremiseProof, ...]) -> None:
+    lines = answer_lines(proofs)
+
+    assert lines[-1] == "The abstract system is proved. That the specification refines it is not checked yet."
+    assert all(theorem.sentence in "\n".join(lines) for theorem in THEOREMS)
+    assert sum(line.startswith("proved: ") for line in lines) == len(Premise)
+
+
+def test_a_condition_that_does_not_hold_is_no_proof() -> None:
+    x = z3.Int("x")
+    condition = VerificationCondition("place", "goal", "x is positive", (x >= 0,), x > 0)
+
+    assert checked(condition).finding is ProofFinding.FAILED
+
+
+def test_a_condition_without_an_answer_is_no_proof() -> None:
+    # Fermat's theorem for cubes has no counterexample, and z3 does not prove it in a hundredth of a second.
+    a, b, c = z3.Ints("a b c")
+    positive = (a > 0, b > 0, c > 0)
+    condition = VerificationCondition("place", "goal", "no cubes", positive, a * a * a + b * b * b != c * c * c)
+
+    assert checked(condition, seconds=0.01).finding is ProofFinding.OPEN
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ([ProofFinding.PROVED], 0),
+        ([ProofFinding.PROVED, ProofFinding.OPEN], 20),
+        ([ProofFinding.OPEN, ProofFinding.FAILED], 12),
+    ],
+)
+def test_the_exit_code_tells_a_failure_from_no_answer(findings: list[ProofFinding], code: int) -> None:
+    each = tuple(CheckedCondition("begin", "one_leader", "a sentence", finding, 0.1) for finding in findings)
+
+    assert exit_code([PremiseProof(Premise.VIEWS, each)]) == code
+
+
+def test_a_condition_without_an_answer_is_told_as_open() -> None:
+    open_one = CheckedCondition("begin", "one_leader", "Two are one.", ProofFinding.OPEN, 60.0)
+    lines = answer_lines([PremiseProof(Premise.VIEWS, (open_one,))])
+
+    assert "  open: one_leader after begin: Two are one." in lines
+    assert not any(line.startswith("proved") for line in lines)
+
+
+def test_the_signatures_are_those_of_the_state() -> None:
+    assert tuple(SIGNATURES) == ZabState._fields
+
+
+def test_every_hint_names_actions_and_clauses_that_exist() -> None:
+    places = {*premises.actions(Premise.ONE_GO), "theorems"}
+    names = {clause.name for clause in clauses(Premise.ONE_GO)} | {theorem.name for theorem in THEOREMS}
+
+    assert {place for place, _ in HINTS} <= places
+    assert {name for (_, goal), hint in HINTS.items() for name in (goal, *hint.split())} <= names
+
+
+def test_every_clause_and_every_action_has_a_sentence() -> None:
+    for premise in Premise:
+        assert all(clause.sentence.endswith(".") for clause in clauses(premise))
+        assert all(action.sentence.endswith(".") for action in premises.actions(premise).values())
+
+
+@pytest.mark.parametrize("name", premises.actions(Premise.ONE_GO))
+def test_each_action_is_possible_in_a_state_of_the_invariant(name: str) -> None:
+    found = induction(Premise.ONE_GO, premises.actions(Premise.ONE_GO)[name])
+
+    assert found.possible
+    assert (found.broken, found.open) == ((), ())
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_mutant_breaks_a_clause(name: str) -> None:
+    mutant = MUTANTS[name]
+    found = induction(mutant.premise, mutant.actions()[mutant.action], dropped=mutant.dropped)
+
+    assert found.broken
+    assert found.open == ()
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=lambda witness: witness.sentence)
+def test_each_witness_is_a_run_that_exists(witness: WitnessScript) -> None:
+    assert witness.look().exists
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_each_attack_is_a_run_that_breaks_a_theorem(name: str) -> None:
+    found = ATTACKS[name].look()
+
+    assert found.exists
+    actions = [line.split()[0] for line in found.story if line.split()[0] in ATTACKS[name].actions]
+    assert tuple(actions) == ATTACKS[name].actions
+
+
+@pytest.mark.parametrize(
+    "name", ["ahead-is-counted", "ack-without-log", "acks-survive-truncation", "minus-one-counted"]
+)
+def test_the_same_script_without_the_mistake_has_no_such_run(name: str) -> None:
+    assert ATTACKS[name].look(mistaken=False).exists is False
+
+
+def test_every_mutant_has_an_attack() -> None:
+    assert set(MUTANTS) == set(ATTACKS)
+
+
+@pytest.mark.parametrize("premise", Premise)
+def test_every_premise_on_quorums_is_needed(premise: Premise) -> None:
+    z = AbstractZab(Universe())
+    definitions = {"a view has one kind of quorum", "the zero reign precedes the first stage"}
+    dropped = {axiom for mutant in MUTANTS.values() if mutant.premise is premise for axiom in mutant.dropped}
+
+    assert set(premises.axioms(premise, z)) - definitions == dropped
+
+
+def test_a_failed_condition_is_told_as_a_step_from_state_to_state() -> None:
+    mutant = MUTANTS["commit-before-quorum"]
+    story = induction_story(mutant.premise, mutant.action, "committed_acked", mutant.actions()["commit"])
+
+    assert any(line.startswith("commit r=R") for line in story)
+    assert (
+        story[-1] == "this breaks committed_acked: A committed transaction was acknowledged by all servers of a quorum."
+    )
+
+
+def test_a_mutant_of_a_condition_that_does_not_exist_is_an_error() -> None:
+    action = without("no such condition")(premises.actions(Premise.VIEWS)["accept"])
+    with pytest.raises(KeyError, match="no such condition"):
+        induction(Premise.VIEWS, action)
+
+
+def test_z3_is_not_loaded_with_the_package() -> None:
+    code = "import sys, checker.symbolic.zab; sys.exit('z3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
