@@ -19,7 +19,6 @@ from checker.engine import (
     search_state,
 )
 from checker.engine import rounds as rounds_module
-from checker.engine.checkpoint import Checkpoint, search_checkpoint
 from checker.engine.result import disagreements
 from checker.engine.states import waiting
 from checker.engine.states.frontier import Pool
@@ -79,19 +78,6 @@ def test_a_search_whose_rows_rest_is_that_of_the_plain_engine(workers):
     result = search.explore(model, workers=workers)
     assert disagreements(result, plain.explore(model)) == []
     assert result.spilled_bytes > 10_000
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_a_search_whose_rows_rest_is_saved_and_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr(search_checkpoint, "AWAKE", 1)
-    model = rounds.election(3)
-    part = search.explore(model, Limits(depth=6), checkpoint=Checkpoint(tmp_path))
-    assert part.stop is Stop.DEPTH
-    while part.stop is not Stop.EXHAUSTED:
-        limits = Limits(depth=part.depth + 2)
-        part = search.explore(model, limits, checkpoint=Checkpoint(tmp_path, resume=True))
-    assert part.levels == plain.explore(model).levels
-    assert part.transitions == 23_905
 
 
 def test_a_level_that_is_finished_leaves_no_bytes_in_the_file():
