@@ -4,20 +4,15 @@ Rules: a ratio needs equal counts of distinct states, which are also the known o
 that of the search alone; memory is the peak resident size less that before the search.
 """
 
-import json
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from benchmarks.child import run_alone
 from benchmarks.election import SIZES
-from benchmarks.engine import ROOT
-from benchmarks.outcome import ToolFailed, WrongCount
+from benchmarks.engine import run_for_figures
+from benchmarks.outcome import WrongCount
 
 QUORATE = "Quorate"
-TAIL = 2000  # characters of the output of a failed program
 TITLES = {
     "election": "election, {} servers",
     "two_phase_commit": "two-phase commit, {} managers",
@@ -93,13 +88,7 @@ def searched(tool: str, command: list[str]) -> SearchFigures:
 
     Raises ToolFailed.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "output"
-        usage = run_alone(command, output, ROOT)
-        printed = output.read_text(encoding="utf-8")
-    if usage.exit_code != 0:
-        raise ToolFailed(f"{tool} ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
-    figures = json.loads(printed.splitlines()[-1])
+    usage, figures = run_for_figures(tool, command)
     peak = usage.peak_bytes - int(figures.get("baseline_bytes", 0))
     return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
 

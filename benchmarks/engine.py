@@ -9,12 +9,14 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from benchmarks.child import run_alone
+from benchmarks.child import Usage, run_alone
 from benchmarks.election import Size, check_size, full_workload, workload
 from benchmarks.outcome import Row, ToolFailed
 
 ROOT = Path(__file__).parent.parent
+TAIL = 2000  # characters of the output of a failed program
 WORKERS = {1: "tables, 1 thread", 2: "tables, 2 threads"}
 
 
@@ -40,13 +42,7 @@ def measure_zab(servers: int) -> list[Row]:
 def search(model: str, servers: int, workers: int, name: str) -> Row:
     """The row of one search of a model of `benchmarks.models`, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "output"
-        usage = run_alone(command, output, ROOT)
-        printed = output.read_text(encoding="utf-8")
-    if usage.exit_code != 0:
-        raise ToolFailed(f"`{' '.join(command[1:])}` ended with exit code {usage.exit_code}:\n{printed[-2000:]}")
-    found = json.loads(printed.splitlines()[-1])
+    usage, found = run_for_figures(f"`{' '.join(command[1:])}`", command)
     return Row(
         tool=WORKERS[workers],
         workload=name,
@@ -59,3 +55,14 @@ def search(model: str, servers: int, workers: int, name: str) -> Row:
         python_steps=found["python_steps"] if model == "zab" else None,
         python_seconds=found["python_seconds"] if model == "zab" else None,
     )
+
+
+def run_for_figures(what: str, command: list[str]) -> tuple[Usage, dict[str, Any]]:
+    """Run a command alone, whose last line of output is a JSON object; return this object. Raises ToolFailed."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        usage = run_alone(command, output, ROOT)
+        printed = output.read_text(encoding="utf-8")
+    if usage.exit_code != 0:
+        raise ToolFailed(f"{what} ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
+    return usage, json.loads(printed.splitlines()[-1])

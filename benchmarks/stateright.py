@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.comparison import QUORATE, TAIL, Comparison, SearchFigures, as_rows, as_text, searched
+from benchmarks.comparison import QUORATE, Comparison, SearchFigures, as_rows, as_text, searched
+from benchmarks.engine import TAIL
 from benchmarks.outcome import NotMeasured, ToolFailed
 
 PROJECT = Path(__file__).parent / "stateright"

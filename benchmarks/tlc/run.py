@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.child import Usage, run_alone
-from benchmarks.comparison import TAIL, SearchFigures
+from benchmarks.comparison import SearchFigures
+from benchmarks.engine import TAIL
 from benchmarks.outcome import NotMeasured, ToolFailed, ToolMissing
 
 TLC = "TLC"
