@@ -248,8 +248,8 @@ def limits_of(job: Job, options: argparse.Namespace, part: float = math.inf) -> 
     `part` is that share in seconds; infinite without a budget.
     """
     own = job.limits
-    memory = options.memory or own.memory or free_memory(SHARE_OF_MEMORY)
-    memory = min(memory, int(SHARE_OF_MEMORY * allowed_memory()))
+    asked = options.memory or own.memory
+    memory = min(asked, int(SHARE_OF_MEMORY * allowed_memory())) if asked else free_memory(SHARE_OF_MEMORY)
     seconds = options.time or own.seconds
     if options.engine == "both":
         part /= 2  # each of the two engines gets the same time

@@ -15,10 +15,10 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from checker.cluster.part.pieces import Pieces
-from checker.cluster.part.saved import Count, SavedPart, SavedSearchPosition
+from checker.cluster.part.saved import SavedPart, SavedSearchPosition
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.checkpoint_store import AGAIN, HEAD, CheckpointStore
-from checker.engine.checkpoint.head import Identity
+from checker.engine.checkpoint.head import Count, Identity
 from checker.engine.checkpoint.search_checkpoint import identity_of
 from checker.engine.model import Finding, Model
 from checker.engine.result import Discovery, Exploration, Limits

@@ -30,8 +30,9 @@ from checker.engine.kernels import build_kernels, graph_kernels
 from checker.engine.process import Interrupts
 from checker.engine.search_state import SearchState
 from checker.engine.states.frontier import RowBlock
-from checker.engine.states.waiting import AWAKE, Block
-from checker.engine.worker import Slice, Target, Worker
+from checker.engine.states.next_level import NextLevel, Target, part_of
+from checker.engine.states.waiting import Block
+from checker.engine.worker import Slice, Worker
 
 SLICE = 1 << 14  # rows
 ROUND = 4  # blocks
@@ -48,7 +49,7 @@ class Rounds:
 
     def __init__(self, state: SearchState, joint_cache: int, check: Callable[[int], None]) -> None:
         self._state, self._check = state, check
-        self.following: list[Block] = []  # the last one is never stored
+        self.following = NextLevel(state.tables, state.pool, state.waiting)
         self.expanded = 0  # successors generated
         self.candidates = 0  # of the last round: successors for the visited set
         parts = state.visited.parts
@@ -62,12 +63,9 @@ class Rounds:
 
     def begin(self) -> None:
         """Add the initial state."""
-        state, block = self._state, self._state.pool.take()
-        cells = state.tables.row(state.result.model.initial())
-        block.rows[0, : len(cells)], block.size = cells, 1
-        block.fingerprints[0] = state.tables.fingerprints(np.array([cells]))[0]
+        state, block = self._state, self.following.begin()
         state.visited.refill(block.fingerprints[:1], 0)
-        self.following, self._present = [block], [(0, block)]
+        self._present = [(0, block)]
         state.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
         state.evaluator.judge_first(block)
         self.settle()
@@ -136,12 +134,12 @@ class Rounds:
         state, history = self._state, self._state.history
         new = [int(part.added.sum()) for part in slices]
         first, total = history.size, sum(new)
-        targets = self._room(total, first)
+        targets = self.following.room(total, first)
         parents, ordinals = np.empty(total, np.uint32), np.empty(total, np.uint16)
         work, done = [], 0
         for part, more in zip(slices, new, strict=True):
             own = slice(done, done + more)
-            work.append((part, _part_of(targets, first + done, more), parents[own], ordinals[own]))
+            work.append((part, part_of(targets, first + done, more), parents[own], ordinals[own]))
             done += more
         pending: list[PendingRows] = []
 
@@ -171,30 +169,9 @@ class Rounds:
             result.deadlocks += dead.size
             self.expanded += part.transitions
             state.evaluator.examine_final(part.block, dead, part.base)
-        for into, _, end, _ in targets:
-            if not self.following or self.following[-1] is not into:
-                self.following.append(into)
-            into.size = end
+        self.following.add(targets)
         fingerprints = [into.fingerprints[begin:end] for into, begin, end, _ in targets]
         state.history.append(parents, ordinals, np.concatenate([np.zeros(0, np.uint64), *fingerprints]))
-
-    def _room(self, total: int, state: int) -> list[Target]:
-        """The rows of the next level for this number of new states, the first of which is `state`."""
-        targets = list[Target]()
-        if not total:
-            return targets
-        last = self.following[-1] if self.following else self._state.pool.take()
-        assert isinstance(last, RowBlock)
-        begin = last.size
-        while total:
-            if begin == len(last.rows):
-                last, begin = self._state.pool.take(), 0
-            end = min(len(last.rows), begin + total)
-            targets.append(Target(last, begin, end, state))
-            total -= end - begin
-            state += end - begin
-            begin = end
-        return targets
 
     # -- blocks that wait ------------------------------------------------------------------------------------
 
@@ -211,16 +188,7 @@ class Rounds:
 
     def _store(self) -> None:
         """Store the full blocks of a large next level."""
-        if len(self.following) <= AWAKE:
-            return
-        full = [n for n, block in enumerate(self.following[:-1]) if isinstance(block, RowBlock)]
-
-        def store(_: Worker, place: int) -> None:
-            block = self.following[place]
-            if isinstance(block, RowBlock):
-                self.following[place] = self._state.waiting.store(block)
-
-        self._each(full, store)
+        self._each(self.following.full(), lambda _, place: self.following.store(place))
 
     # -- the graph, for liveness -----------------------------------------------------------------------------
 
@@ -285,19 +253,9 @@ class Rounds:
         for base, block in self._present:
             if base <= state < base + block.size:
                 return block.rows[state - base]
-        first = self._state.history.size - sum(block.size for block in self.following)
-        for new in self.following:
+        first = self._state.history.size - self.following.rows
+        for new in self.following.blocks:
             if state < first + new.size and isinstance(new, RowBlock):
                 return new.rows[state - first]
             first += new.size
         raise IndexError(state)
-
-
-def _part_of(targets: list[Target], state: int, size: int) -> list[Target]:
-    """The part of `targets` for this number of states from `state`."""
-    found = []
-    for block, begin, end, first in targets:
-        low, high = max(state, first), min(state + size, first + end - begin)
-        if low < high:
-            found.append(Target(block, begin + low - first, begin + high - first, low))
-    return found

@@ -42,7 +42,11 @@ def _on_terminal(exploration: Exploration) -> None:
 
 
 class _LimitReachedError(Exception):
-    """A limit was reached inside a level, or a search with a checkpoint must end."""
+    """A limit was reached inside a level, or a search with a checkpoint must end; `stop` is None for an interrupt."""
+
+    def __init__(self, stop: Stop | None) -> None:
+        super().__init__()
+        self.stop = stop
 
 
 class Search:
@@ -65,7 +69,6 @@ class Search:
         self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
         self.tables = Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.work  # before this sitting
-        self._memory_ended = False  # the visited set may not grow
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._state = state = SearchState.of(
@@ -109,22 +112,28 @@ class Search:
                 self._judge_liveness(self._graph)
         except MemoryError:
             # The system refused memory before the limit was reached, and no more is asked for.
-            result.levels += [rest] if (rest := self._history.size - result.states) else []
-            result.stop = Stop.MEMORY
-        except (_LimitReachedError, KeyboardInterrupt):
+            self._end_inside(Stop.MEMORY)
+        except _LimitReachedError as reached:
             self._rounds.settle()
-            # The new states of the unfinished level count as seen; there is no claim about the rest of it.
-            result.levels += [rest] if (rest := self._history.size - result.states) else []
-            result.stop = self._reached_limit() or Stop.INTERRUPTED
+            self._end_inside(reached.stop or Stop.INTERRUPTED)
+        except KeyboardInterrupt:
+            self._rounds.settle()
+            self._end_inside(self._reached_limit() or Stop.INTERRUPTED)
+
+    def _end_inside(self, stop: Stop) -> None:
+        """End the search inside a level, whose new states count as seen; there is no claim about the rest of it."""
+        result = self.result
+        result.levels += [rest] if (rest := self._history.size - result.states) else []
+        result.stop = stop
 
     def _explore(self) -> None:
         """Explore level by level until there is a reason to stop, and store that reason in the result."""
         result, pipeline = self.result, self._rounds
         if not self._history.size:
             pipeline.begin()
-        while self._level or pipeline.following:
+        while self._level or pipeline.following.blocks:
             if not self._level:
-                self._level, pipeline.following = pipeline.following[::-1], []
+                self._level = pipeline.following.take()[::-1]
                 self._state.waiting.begin_level()
                 result.levels.append(sum(block.size for block in self._level))
                 self._report()
@@ -141,7 +150,7 @@ class Search:
 
     def _expand_level(self) -> None:
         """Expand the rest of a level."""
-        base = self._history.size - sum(block.size for block in self._level + self._rounds.following)
+        base = self._history.size - self._rounds.following.rows - sum(block.size for block in self._level)
         while self._level:
             blocks = self._level[: -rounds.ROUND - 1 : -1]
             self._rounds.expand(blocks, base)
@@ -173,7 +182,7 @@ class Search:
         """Continue the saved search, if there is one."""
         waiting = checkpoint.resume(self._state)
         if waiting is not None:
-            level, self._rounds.following = waiting
+            level, self._rounds.following.blocks = waiting
             self._level = level[::-1]
             # This time counts, but not against the time limit; otherwise a search might be resumed again and again
             # without progress.
@@ -186,34 +195,31 @@ class Search:
         if self._checkpoint is None:
             return
         growth = self._state.visited.growth(2 * self._rounds.candidates)  # the next round may have more
-        ending = (
-            self._checkpoint.interrupts.requested
-            or self._reached_limit() is not None
-            or (growth > 0 and self._is_short_of(growth))
-        )
-        if ending or self._checkpoint.due:
+        stop = self._reached_limit() or self._limit_of_memory(growth)
+        is_ending = stop is not None or self._checkpoint.interrupts.requested
+        if is_ending or self._checkpoint.due:
             self._save()
-        if ending:
-            raise _LimitReachedError
+        if is_ending:
+            raise _LimitReachedError(stop)
 
     def _save(self) -> None:
         if self._checkpoint is not None:
             self._report()
-            self._checkpoint.save(self._level[::-1], self._rounds.following)
+            self._checkpoint.save(self._level[::-1], self._rounds.following.blocks)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
     def _reached_limit(self) -> Stop | None:
         """The limit inside a level that was reached, if any."""
-        return Stop.MEMORY if self._memory_ended else self.result.limits.inside_a_level.reached(self.result)
+        return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:
         """Check the limits between two rounds. A search with a checkpoint is saved before it ends."""
         self._count_work()
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._report()
-        if self._checkpoint is None and self._reached_limit() is not None:
-            raise _LimitReachedError
+        if self._checkpoint is None:
+            self._end_at(self._reached_limit())
 
     def _check_inside(self, growth: int) -> None:
         """Check the limits of time and memory inside a round: every REPORT_EVERY seconds, and before the visited set
@@ -221,20 +227,29 @@ class Search:
 
         A search with a checkpoint continues to the end of its round.
         """
-        if growth and self._checkpoint is None and self._is_short_of(growth):
-            raise _LimitReachedError
+        if self._checkpoint is None:
+            self._end_at(self._limit_of_memory(growth))
         if time.monotonic() - self._reported >= REPORT_EVERY:
             self._report()
             limits = replace(self.result.limits.inside_a_level, work=None)
-            if self._checkpoint is None and limits.reached(self.result) is not None:
-                raise _LimitReachedError
+            if self._checkpoint is None:
+                self._end_at(limits.reached(self.result))
 
-    def _is_short_of(self, growth: int) -> bool:
-        """Whether this number of further bytes would exceed the limit of memory."""
+    def _end_at(self, stop: Stop | None) -> None:
+        """End the search at a limit, if one was reached."""
+        if stop is not None:
+            raise _LimitReachedError(stop)
+
+    def _limit_of_memory(self, growth: int) -> Stop | None:
+        """Stop.MEMORY if this number of further bytes would exceed the limit of memory."""
         limit = self.result.limits.memory
-        resident = self._process.memory_info().rss - self._resident
-        self._memory_ended = limit is not None and resident + growth > limit
-        return self._memory_ended
+        if not growth or limit is None:
+            return None
+        return Stop.MEMORY if self._resident_growth() + growth > limit else None
+
+    def _resident_growth(self) -> int:
+        """The growth of the resident size since the start, in bytes."""
+        return self._process.memory_info().rss - self._resident
 
     def _count_work(self) -> None:
         """Count the work between two rounds, where the total is the same for every number of workers."""
@@ -243,7 +258,7 @@ class Search:
     def _report(self) -> None:
         result, self._reported = self.result, time.monotonic()
         result.seconds = result.seconds_before + self._reported - self._began
-        result.peak_bytes = max(result.peak_bytes, self._process.memory_info().rss - self._resident)
+        result.peak_bytes = max(result.peak_bytes, self._resident_growth())
         result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
         result.python_seconds = self.tables.seconds
         result.spilled_bytes = self._state.waiting.spilled

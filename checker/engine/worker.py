@@ -7,7 +7,7 @@ tables that nobody changes at that time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
 from checker.engine.states.frontier import RowBlock, padded
+from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
 from checker.engine.tables import Tables
 
@@ -23,15 +24,6 @@ RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 CANDIDATES = 1 << 12  # the first room of a slice for successors
 
 Array = np.ndarray[Any, Any]
-
-
-class Target(NamedTuple):
-    """Rows of a block of the next level: where to build, and the number of the first state there."""
-
-    block: RowBlock
-    begin: int
-    end: int
-    state: int
 
 
 class Slice:

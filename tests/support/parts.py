@@ -11,12 +11,11 @@ from unittest.mock import patch
 
 from checker.cluster import distributed_search
 from checker.cluster.distributed_search import DistributedSearch
-from checker.cluster.part import rounds
 from checker.cluster.part.search_part import SearchPart
 from checker.cluster.transport import LocalTransport
 from checker.engine import Exploration, Limits, Model
 from checker.engine.result import SEED
-from checker.engine.states import frontier
+from checker.engine.states import frontier, next_level, waiting
 
 NO_LIMITS = Limits()
 
@@ -41,8 +40,9 @@ def small_rounds(divided: int = 2, piece: int = 2, rows: int = 5, block: int = 7
     """Divide a small level, in small pieces, rounds and blocks."""
     sizes = {"DIVIDED": divided, "DEALT": piece, "PIECE": 2 * piece, "ROUND": rows, "REPORT_EVERY": 0.0}
     quick = patch.object(os, "fsync", lambda _: None)  # these tests lose parts, not the machine
-    few = patch.object(rounds, "AWAKE", 2)  # all other blocks are stored
-    with quick, few, patch.multiple(distributed_search, **sizes), patch.object(frontier, "BLOCK", block):
+    few = patch.object(next_level, "AWAKE", 2)  # all other blocks are stored
+    few_read = patch.object(waiting, "AWAKE", 2)
+    with quick, few, few_read, patch.multiple(distributed_search, **sizes), patch.object(frontier, "BLOCK", block):
         yield
 
 

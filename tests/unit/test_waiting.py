@@ -18,9 +18,9 @@ from checker.engine import (
     search,
     search_state,
 )
-from checker.engine import rounds as rounds_module
+from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import disagreements
-from checker.engine.states import waiting
+from checker.engine.states import next_level, waiting
 from checker.engine.states.frontier import Pool
 from checker.engine.states.waiting import StoredBlock, WaitingBlocks
 from checker.engine.tables import Tables
@@ -66,7 +66,8 @@ def test_a_block_has_the_same_rows_after_a_rest(in_memory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """All blocks but one wait at rest, and half of them in a file."""
-    monkeypatch.setattr(rounds_module, "AWAKE", 1)
+    monkeypatch.setattr(next_level, "AWAKE", 1)
+    monkeypatch.setattr(waiting, "AWAKE", 1)
     monkeypatch.setattr("checker.engine.states.frontier.BLOCK", 64)
     monkeypatch.setattr(search_state, "IN_MEMORY", 4000)
 
@@ -74,10 +75,23 @@ def small_blocks(monkeypatch):
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_search_whose_rows_rest_is_that_of_the_plain_engine(workers):
-    model = rounds.election(3)
+    model = rounds.election(3).with_properties([])
     result = search.explore(model, workers=workers)
+    assert result.exhausted
     assert disagreements(result, plain.explore(model)) == []
     assert result.spilled_bytes > 10_000
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_search_whose_rows_rest_is_saved_and_resumed(tmp_path):
+    model = rounds.election(3).with_properties([])
+    for depth in (6, 8, 10):
+        part = search.explore(model, Limits(depth=depth), checkpoint=Checkpoint(tmp_path, resume=depth > 6))
+        assert (part.stop, part.depth) == (Stop.DEPTH, depth)
+    resumed = search.explore(model, checkpoint=Checkpoint(tmp_path, resume=True))
+    assert (resumed.stop, resumed.levels) == (Stop.EXHAUSTED, plain.explore(model).levels)
+    assert resumed.transitions == 23_905
+    assert resumed.spilled_bytes > 0
 
 
 def test_a_level_that_is_finished_leaves_no_bytes_in_the_file():

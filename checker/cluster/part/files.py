@@ -15,8 +15,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from checker.cluster.part.saved import SavedFile
 from checker.engine.checkpoint import CheckpointError
+from checker.engine.checkpoint.head import FileRecord
 
 CHUNK = 1 << 22  # bytes
 SEEN, ORIGINS, QUESTIONS = "seen", "origins", "questions"
@@ -55,7 +55,7 @@ class PartFiles:
                 self._hashes[name].update(data)
                 self._sizes[name] += len(data)
 
-    def record(self, number: int, now: Iterable[Array]) -> dict[str, SavedFile]:
+    def record(self, number: int, now: Iterable[Array]) -> dict[str, FileRecord]:
         """Write the file of this save, and all others to disk; remove the files of saves before the last one."""
         name, digest, size = f"now-{number}", hashlib.sha256(), 0
         with self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC) as file:
@@ -71,10 +71,10 @@ class PartFiles:
         for path in self.folder.glob("now-*"):
             if path.name not in {name, f"now-{number - 1}"}:
                 path.unlink(missing_ok=True)
-        grown = {each: SavedFile(self._sizes[each], self._hashes[each].hexdigest()) for each in GROWING}
-        return {**grown, "now": SavedFile(size, digest.hexdigest())}
+        grown = {each: FileRecord(self._sizes[each], self._hashes[each].hexdigest()) for each in GROWING}
+        return {**grown, "now": FileRecord(size, digest.hexdigest())}
 
-    def restore(self, number: int, files: dict[str, SavedFile]) -> IO[bytes]:
+    def restore(self, number: int, files: dict[str, FileRecord]) -> IO[bytes]:
         """Go back to a save, and return its own file, open at the beginning. Raises CheckpointError."""
         for name in GROWING:
             self._hashes[name] = self._checked(name, files[name])
@@ -93,7 +93,7 @@ class PartFiles:
                 yield np.fromfile(file, kind, min(left, CHUNK // item))
                 left -= min(left, CHUNK // item)
 
-    def _checked(self, name: str, saved: SavedFile) -> Any:
+    def _checked(self, name: str, saved: FileRecord) -> Any:
         path, left, digest = self.folder / name, saved.size, hashlib.sha256()
         try:
             with self._open(name, os.O_RDONLY | (os.O_CREAT if not left else 0)) as file:

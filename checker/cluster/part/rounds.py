@@ -24,10 +24,11 @@ from checker.engine.kernels import build_kernels, move_kernels
 from checker.engine.result import Exploration
 from checker.engine.search_state import MoveCounts
 from checker.engine.states.frontier import OriginLog, Pool, RowBlock
+from checker.engine.states.next_level import NextLevel, part_of
 from checker.engine.states.visited import Visited
-from checker.engine.states.waiting import AWAKE, Block, WaitingBlocks
+from checker.engine.states.waiting import Block, WaitingBlocks
 from checker.engine.tables import Tables
-from checker.engine.worker import Slice, Target, Worker
+from checker.engine.worker import Slice, Worker
 
 SLICE = 1 << 14  # rows
 JOINT_CACHE = 1 << 12  # slots
@@ -58,7 +59,7 @@ class PartRounds:
         self.candidates = 0  # of the last round: fingerprints for this part of the visited set
         self.waiting = WaitingBlocks(tables, self.pool)
         self.level: list[Block] = []
-        self.following: list[Block] = []  # the last one is never stored
+        self.following = NextLevel(tables, self.pool, self.waiting)
         self._worker = Worker(tables, 0, JOINT_CACHE, self.visited, filters=True)
         self._spare: list[Slice] = []
         self._next, self._built = 0, 0  # rows of the level that were expanded, and of those whose children are built
@@ -72,12 +73,8 @@ class PartRounds:
 
     def begin(self) -> None:
         """Add the initial state, the first of the next level."""
-        tables, block = self.tables, self.pool.take()
-        cells = tables.row(tables.model.initial())
-        block.rows[0, : len(cells)], block.size = cells, 1
-        block.fingerprints[0] = tables.fingerprints(np.array([cells]))[0]
+        block = self.following.begin()
         self.visited.refill(block.fingerprints[:1], np.zeros(1, np.uint32))
-        self.following = [block]
         self.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
         self.evaluator.judge_first(block)
         self._settle()
@@ -86,7 +83,7 @@ class PartRounds:
         """Make the next level the present one; return its number of rows."""
         for block in self.level:
             self._forget_block(block)
-        self.level, self.following = self.following, []
+        self.level = self.following.take()
         self.waiting.begin_level()
         self._next = self._built = self._released = 0
         rows = sum(block.size for block in self.level)
@@ -95,7 +92,7 @@ class PartRounds:
 
     def release_all(self) -> None:
         """Forget the rows of both levels."""
-        self.level, self.following = self.level + self.following, []
+        self.level += self.following.take()
         self.advance()
 
     def level_rows(self) -> tuple[Array, Array]:
@@ -118,8 +115,7 @@ class PartRounds:
             block.rows[: block.size], block.judgements[: block.size] = rows[own], judgements[own]
             block.fingerprints[: block.size] = self.tables.fingerprints(rows[own, : len(self.tables.model.columns)])
             begin += block.size
-            is_last = begin == len(rows)
-            self.following.append(self.waiting.store(block) if len(self.following) >= AWAKE and not is_last else block)
+            self.waiting.append(self.following.blocks, block, is_last=begin == len(rows))
         self.advance()
 
     def replace_visited(self, fingerprints: Array) -> None:
@@ -199,7 +195,7 @@ class PartRounds:
         """Build the rows of the new successors of a round; return the number of them for each own piece."""
         sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_new, dtype=np.int64)])
         total, first, done, begin = int(sums[-1]), self.history.size, 0, 0
-        targets = self._room(total, first)
+        targets = self.following.room(total, first)
         parents, ordinals = np.empty(total, np.uint32), np.empty(total, np.uint16)
         pending: list[PendingRows] = []
         self._ready()
@@ -211,12 +207,9 @@ class PartRounds:
                 part.fresh = np.zeros(len(part.found) + 1, np.uint32)
             build_kernels.collect(flags, part.size, part.fresh)
             own = slice(done, done + more)
-            pending += self._worker.build(part, _part_of(targets, first + done, more), parents[own], ordinals[own])
+            pending += self._worker.build(part, part_of(targets, first + done, more), parents[own], ordinals[own])
             done += more
-        for into, _, end, _ in targets:
-            if not self.following or self.following[-1] is not into:
-                self.following.append(into)
-            into.size = end
+        self.following.add(targets)
         self.history.append(parents, ordinals, ordinals)
         self.evaluator.add(self._worker.tally)
         self._count()
@@ -225,41 +218,17 @@ class PartRounds:
         self._built += sum(len(part.rows) for part in expansion.slices)
         self._spare += expansion.slices
         self._release()
-        self._store()
+        for place in self.following.full():
+            self.following.store(place)
         ends = np.concatenate([np.zeros(1, np.int64), expansion.ends])
         counts: Array = np.diff(sums[ends])
         return counts
-
-    def _room(self, total: int, state: int) -> list[Target]:
-        """The rows of the next level for this number of new states, the first of which is `state`."""
-        targets = list[Target]()
-        if not total:
-            return targets
-        last = self.following[-1] if self.following else self.pool.take()
-        assert isinstance(last, RowBlock)
-        begin = last.size
-        while total:
-            if begin == len(last.rows):
-                last, begin = self.pool.take(), 0
-            end = min(len(last.rows), begin + total)
-            targets.append(Target(last, begin, end, state))
-            total -= end - begin
-            state += end - begin
-            begin = end
-        return targets
 
     def _release(self) -> None:
         """Return the blocks of the level whose rows are all built, and have no evaluation that waits."""
         while self.level and self._released + self.level[0].size <= self._built:
             self._released += self.level[0].size
             self._forget_block(self.level.pop(0))
-
-    def _store(self) -> None:
-        """Store the full blocks of a large next level."""
-        if len(self.following) > AWAKE:
-            for place, block in enumerate(self.following[:-1]):
-                if isinstance(block, RowBlock):
-                    self.following[place] = self.waiting.store(block)
 
     def _forget_block(self, block: Block) -> None:
         """Return a block to the pool, or forget a stored one."""
@@ -285,21 +254,13 @@ class PartRounds:
 
     def _row_of(self, state: int) -> Array:
         """The row of a state of the present or the next level."""
-        following = self.history.size - sum(block.size for block in self.following)
-        blocks, first = (self.following, following) if state >= following else (self.level, self._base + self._released)
+        following = self.history.size - self.following.rows
+        blocks, first = (
+            (self.following.blocks, following) if state >= following else (self.level, self._base + self._released)
+        )
         for block in blocks:
             if first <= state < first + block.size and isinstance(block, RowBlock):
                 row: Array = block.rows[state - first]
                 return row
             first += block.size
         raise IndexError(state)
-
-
-def _part_of(targets: list[Target], state: int, size: int) -> list[Target]:
-    """The part of `targets` for this number of states from `state`."""
-    found = []
-    for block, begin, end, first in targets:
-        low, high = max(state, first), min(state + size, first + end - begin)
-        if low < high:
-            found.append(Target(block, begin + low - first, begin + high - first, low))
-    return found

@@ -22,9 +22,10 @@ from checker.cluster.part.merge import Merge, owned_by
 from checker.cluster.part.messages import Candidates, PartHit, PartReport, Route
 from checker.cluster.part.pieces import Pieces
 from checker.cluster.part.rounds import Expansion, PartRounds
-from checker.cluster.part.saved import SavedPart, SavedPartHit
+from checker.cluster.part.saved import SavedPart
 from checker.cluster.part.tables import PartTables, row_digest
 from checker.engine.checkpoint import CheckpointError
+from checker.engine.checkpoint.head import SavedHit
 from checker.engine.evaluator import Hit
 from checker.engine.model import Model, ModelError
 from checker.engine.result import Exploration, Limits
@@ -197,7 +198,7 @@ class SearchPart:
             len(rounds.counts.fired),
             len(judged),
             len(final),
-            [SavedPartHit(*hit) for hit in rounds.evaluator.recorded],
+            [SavedHit(*hit) for hit in rounds.evaluator.recorded],
         )
 
     def restore(self, saved: SavedPart) -> PartReport:
@@ -296,5 +297,5 @@ class SearchPart:
                 raise CheckpointError(f"{folder}: a number of a row must be below {bound:,}")
 
 
-def _fields(hit: SavedPartHit) -> tuple[int, tuple[int, ...], int]:
+def _fields(hit: SavedHit) -> tuple[int, tuple[int, ...], int]:
     return hit.position, hit.cells, hit.state

@@ -32,7 +32,7 @@ from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
 from checker.engine.search_state import SearchState
-from checker.engine.states.waiting import AWAKE, Block
+from checker.engine.states.waiting import Block
 from checker.engine.tables import Node, Tables
 
 FINISHED = (Stop.EXHAUSTED, Stop.FOUND, Stop.WITNESSED)  # the search ended without a limit
@@ -285,7 +285,7 @@ class SearchCheckpoint:
             self._bounded(self._store.now_name, judgements, self._state.tables.verdicts.judgements.size)
             block.fingerprints[: block.size] = self._state.tables.fingerprints(cells)
             rows -= block.size
-            blocks.append(self._state.waiting.store(block) if rows and len(blocks) >= AWAKE else block)
+            self._state.waiting.append(blocks, block, is_last=not rows)
         return blocks
 
     def _check_frontier(self, blocks: list[Block]) -> None:

@@ -197,11 +197,6 @@ class Shards:
     def __init__(self, count: int, *, numbered: bool = False) -> None:
         self.parts = [Visited(numbered=numbered, shards=count) for _ in range(count)]
 
-    @property
-    def is_packed(self) -> bool:
-        """Whether a shard has slots of five bytes."""
-        return any(part.is_packed for part in self.parts)
-
     def growth(self, more: int) -> int:
         """The bytes that all parts will grow by for this number of further fingerprints, divided evenly."""
         return sum(part.growth(-(-more // len(self.parts))) for part in self.parts)

@@ -118,6 +118,10 @@ class WaitingBlocks:
         file = self._files[-1]
         return StoredBlock(size, wide, (), file.number, file.append(parts))
 
+    def append(self, blocks: list[Block], block: RowBlock, *, is_last: bool) -> None:
+        """Append a block to a level that is read again, stored if the level is large. Raises OSError."""
+        blocks.append(self.store(block) if len(blocks) >= AWAKE and not is_last else block)
+
     def wake(self, stored: StoredBlock) -> RowBlock:
         """The block of a stored one, which is not needed any more."""
         with self._lock:

@@ -71,6 +71,7 @@ class Tables:
         self._ids: list[CellValue | Node] = []
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._by_column = [Vector(np.uint32) for _ in model.columns]
+        self._in_columns = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # `cells_by_column`, as last asked for
         self._operations: dict[tuple[int, Any], int] = {}
         self._operands: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
         self._effects: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -282,9 +283,11 @@ class Tables:
 
     def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """All cells in the order of their columns and places (u32), and where each column begins there (u64)."""
-        parts = [cells.view for cells in self._by_column]
-        firsts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        return np.concatenate(parts), firsts.astype(np.uint64)
+        if len(self._in_columns[0]) < sum(column.size for column in self._by_column):
+            parts = [column.view for column in self._by_column]
+            firsts = np.cumsum([0, *(len(part) for part in parts[:-1])]).astype(np.uint64)
+            self._in_columns = np.concatenate(parts), firsts
+        return self._in_columns
 
     @property
     def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
