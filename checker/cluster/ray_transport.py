@@ -321,7 +321,8 @@ def ray_calls(function: Callable[[int], Answer], seeds: Iterable[int], where: Ra
     with connected(where) as ray:
         most = 2 * (where.processes or max(1, int(ray.cluster_resources().get("CPU", 1))))
         _send_user_modules(ray)
-        remote = ray.remote(function).options(num_cpus=1, max_retries=3)
+        # Ray takes functions only, and no other objects that can be called.
+        remote = ray.remote(lambda seed: function(seed)).options(num_cpus=1, max_retries=3)  # noqa: PLW0108
         waiting: dict[Any, int] = {}
         left = iter(seeds)
         try:

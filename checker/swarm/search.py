@@ -185,10 +185,7 @@ class Swarm:
 
     def _function(self) -> Callable[[int], WalkCounts]:
         """The function that executes a part: here, in a process of this machine, or on a cluster."""
-        task = self._task
-        if self._workers == 1:
-            return self._here
-        return (lambda number: task(number)) if isinstance(self._workers, Ray) else task  # noqa: PLW0108 (for Ray)
+        return self._here if self._workers == 1 else self._task
 
     def _numbers(self) -> Iterator[int]:
         """The numbers of the parts, until a limit or a finding."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -113,3 +114,7 @@ def test_the_command_line_prints_the_report_alone_and_leaves_no_file(tmp_path):
     assert [(found["states"], found["stop"]) for found in searches] == 2 * [(40, "exhausted")]
     assert ["with Ray" in found["workers"][0] for found in searches] == [True, True]
     temporary.rmdir()  # which fails if a file was left
+
+
+def test_any_callable_object_is_called_for_each_seed(cluster):
+    assert dict(for_each_seed(partial(pow, 2), range(5), cluster)) == {0: 1, 1: 2, 2: 4, 3: 8, 4: 16}
