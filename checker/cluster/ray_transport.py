@@ -10,7 +10,6 @@ Rules:
 
 from __future__ import annotations
 
-import gc
 import os
 import secrets
 import shutil
@@ -105,7 +104,6 @@ def _started(where: Ray) -> Iterator[ModuleType]:
         ray = installed()
         if ray.is_initialized():
             raise ModelError("Ray is already started in this process; name its address: ray:auto")
-        gc.collect()  # the visited set of an earlier search; with its address space, some systems refuse to fork
         try:
             ray.init(
                 num_cpus=where.processes or os.cpu_count() or 1,

@@ -43,12 +43,11 @@ Array = np.ndarray[Any, Any]
 class Rounds:
     """Expands blocks; the new states are added to `following`.
 
-    `joint_cache` is the number of slots in the cache of the moves of joint rules (a power of two). `check` is called
-    between two passes with the bytes that the visited set is going to grow by, and may raise to end the search.
+    `joint_cache` is the number of slots in the cache of the moves of joint rules (a power of two).
     """
 
-    def __init__(self, state: SearchState, joint_cache: int, check: Callable[[int], None]) -> None:
-        self._state, self._check = state, check
+    def __init__(self, state: SearchState, joint_cache: int) -> None:
+        self._state = state
         self.following = NextLevel(state.tables, state.pool, state.waiting)
         self.expanded = 0  # successors generated
         self.candidates = 0  # of the last round: successors for the visited set
@@ -71,18 +70,22 @@ class Rounds:
         self.settle()
         self._mark([Target(block, 0, 1, 0)])
 
-    def expand(self, blocks: list[Block], base: int) -> None:
-        """Expand blocks, whose first row is state `base`; they are reused afterwards."""
+    def expand(self, blocks: list[Block], base: int, check: Callable[[int], None]) -> None:
+        """Expand blocks, whose first row is state `base`; they are reused afterwards.
+
+        `check` is called between two passes with the bytes that the visited set is going to grow by, and may raise to
+        end the search.
+        """
         self._present = []
         for block in self._wake(blocks):
             self._present.append((base, block))
             base += block.size
         slices = self._cut()
-        self._generate(slices)
+        self._generate(slices, check)
         for part in slices:
             part.make_room(slots=self._state.graph is not None)
         self.candidates = sum(part.size for part in slices)
-        self._check(self._state.visited.growth(self.candidates))
+        check(self._state.visited.growth(self.candidates))
         shards = len(self._workers)
         self._each_worker(lambda worker: worker.probe(slices, shards), alone=len(slices) == 1)
         self._add(slices)
@@ -115,7 +118,7 @@ class Rounds:
                 self._slices[number].begin(block, rows, base)
         return self._slices[: next(used)]
 
-    def _generate(self, slices: list[Slice]) -> None:
+    def _generate(self, slices: list[Slice], check: Callable[[int], None]) -> None:
         """Pass one, until no row is put aside."""
         self._each(slices, Worker.expand)
         while waiting := [part for part in slices if part.aside.size]:
@@ -123,7 +126,7 @@ class Rounds:
             self._state.tables.fill(np.concatenate(keys))
             for worker in self._workers:
                 worker.noted = 0
-            self._check(0)
+            check(0)
             self._each(waiting, Worker.expand_again)
         for part in slices:
             if part.size > part.first_late:

@@ -75,7 +75,7 @@ class Search:
             self.result, self.tables, max(1, workers), fingerprints=self._checkpoint is not None
         )
         self._history, self._graph = state.history, state.graph
-        self._rounds = rounds.Rounds(state, JOINT_CACHE, self._check_inside)
+        self._rounds = rounds.Rounds(state, JOINT_CACHE)
         self._level: list[Block] = []  # the rest of the current level, the next block last
         self._began = self._reported = time.monotonic()
 
@@ -153,7 +153,7 @@ class Search:
         base = self._history.size - self._rounds.following.rows - sum(block.size for block in self._level)
         while self._level:
             blocks = self._level[: -rounds.ROUND - 1 : -1]
-            self._rounds.expand(blocks, base)
+            self._rounds.expand(blocks, base, self._check_inside)
             del self._level[-len(blocks) :]
             base += sum(block.size for block in blocks)
             self._check_limits()

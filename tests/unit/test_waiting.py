@@ -118,7 +118,7 @@ def test_a_level_that_is_finished_leaves_no_bytes_in_the_file():
 
 def test_a_search_ends_before_the_visited_set_exceeds_the_memory():
     limit = 120 << 20
-    result = search.explore(rounds.election(4), Limits(memory=limit))
+    result = search.explore(rounds.election(4).with_properties([]), Limits(memory=limit))
     assert result.stop is Stop.MEMORY
     assert 0 < result.peak_bytes <= limit
     assert limit < waiting.IN_MEMORY
