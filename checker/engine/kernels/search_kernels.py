@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.kernels.drain_kernels import drain
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -117,7 +118,7 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
-           joint_key: Array, cached_keys: Array, cached_lists: Array,
+           joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
            row: Array, stack: Array, labels: Array, entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array, recent: Array, keeps_all: Any,
@@ -130,6 +131,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     counters: missing keys, successors, rows put aside, dead rows, error, transitions. Returns the position reached; it
     stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
+    Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
     """
     width = rows.shape[1]
     kept = U64(counters[1])
@@ -160,6 +162,11 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                 status, fingerprint, changed, _ = run(
                     move, row, base, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                if channels.size and status == DONE:
+                    status, fingerprint, more, _ = drain(
+                        row, fingerprint, channels, asks, uncounted, cells, stack, entries,
+                        groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                    changed |= more
                 restore(row, rows, index, changed)
                 if status == DONE:
                     label = entries[move] >> BITS32
