@@ -18,7 +18,6 @@ Array = Any  # a NumPy array; the docstring of the function that creates it has 
 
 U64 = np.uint64
 NO, YES, UNKNOWN = 0, 1, 2
-QUIET = U64(2)  # an answer about an arrival: yes, and nothing is sent
 MOST_DRAINED = U64(1 << 10)  # deliveries of one row; the rest is left to later steps
 
 
@@ -37,7 +36,8 @@ def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: 
                missing: Array, counters: Array) -> Any:  # fmt: skip
     """Whether the delivery from a channel is drained: YES, NO or UNKNOWN. channel = (column, source, target, future).
 
-    `question` is that about its arrival. The answer is an effect with questions about what the delivery sends.
+    `question` is that about its arrival. The answer has the number of a silence, and an effect with questions about
+    what the delivery sends. The silence and the future together give the question about the removal.
     """
     arrival = ask(row, channel[2], question, memo, shift, missing, counters)
     if arrival == MISSING:
@@ -47,8 +47,12 @@ def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: 
     future = ask(row, channel[1], channel[3], memo, shift, missing, counters)
     if future == MISSING:
         return UNKNOWN
-    operations = future >> BITS32 if arrival & LOW == QUIET else future & LOW
-    removal = ask(row, channel[0], operations, memo, shift, missing, counters)
+    key = (arrival << BITS32) | (future & LOW)
+    asked = lookup(memo, shift, key)
+    if asked == MISSING:
+        note(missing, counters, key)
+        return UNKNOWN
+    removal = ask(row, channel[0], asked & LOW, memo, shift, missing, counters)
     if removal == MISSING:
         return UNKNOWN
     if removal & LOW == IMPOSSIBLE:

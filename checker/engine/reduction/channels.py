@@ -31,17 +31,6 @@ class Delivery(NamedTuple):
     word: int  # target << 32 | operation
 
 
-class Commuting(NamedTuple):
-    """The result of a comparison that holds.
-
-    `merged` are the contents with a copy of a message that merged into an older one in the other order, and `word` is
-    the operation on the target that this copy brings. The orders differ only until the copy is delivered.
-    """
-
-    merged: frozenset[int] = frozenset()
-    word: int = 0
-
-
 class ChannelComparison:
     """Compares operations on the contents (cells) of the channel in `column`, whose messages go to `target`.
 
@@ -62,26 +51,61 @@ class ChannelComparison:
             return None
         return Delivery(words[0] & LOW, int(self._tables.entries.view[place]) >> 32, words[-1])
 
-    def removal_commutes(self, cell: int, operations: Iterable[int], *, quiet: bool) -> bool:
+    def removal_commutes(self, cell: int, operations: Iterable[int], silent: frozenset[int]) -> bool:
         """Whether the delivery from this content stays possible, and its order makes no difference.
 
-        With `quiet`, delivering the message once more makes no difference either, so that a copy of it may remain.
+        `silent` are the words of deliveries that make no difference themselves. Two contents are alike if they are
+        equal after such deliveries.
         """
         others = list(operations)
         if self._all_append(others):
             return self.delivery(cell) is not None
-        return self._holds(cell, lambda content: self._after_removal(content, others, quiet=quiet))
+        return self._holds(cell, lambda content: self._after_removal(content, others, silent))
 
-    def insertion_commutes(self, cell: int, insertion: int, operations: Iterable[int]) -> Commuting | None:
+    def insertion_commutes(self, cell: int, insertion: int, operations: Iterable[int]) -> bool:
         """Whether the order of this insertion and any other operation makes no difference, from this content on."""
         others = [each for each in operations if each != insertion]
         if self._all_append([insertion]):
-            return None if others else Commuting()
-        merged, words = set[int](), set[int]()
-        holds = self._holds(cell, lambda content: self._after_insertion(content, insertion, others, merged, words))
-        if not holds or len(words) > 1:
+            return not others
+        return self._holds(cell, lambda content: self._after_insertion(content, insertion, others, frozenset()))
+
+    def insertion_repeats(self, cell: int, insertion: int, operations: Iterable[int], sent: Iterable[int]) -> int | None:
+        """The word of the delivery that an insertion brings, if it commutes and can be repeated without effect.
+
+        A repetition has no effect if the channel merges it into the older message, or else if its delivery makes no
+        difference: then this delivery must commute with all that is `sent` to the channel.
+        """
+        try:
+            word = self._last_word(self._tables.result(cell, insertion) & LOW)
+        except ModelError:
             return None
-        return Commuting(frozenset(merged), min(words, default=0))
+        if word is None:
+            return None
+        others, silent, after = [each for each in operations if each != insertion], frozenset({word}), [*sent]
+        copies = set[int]()
+
+        def following(content: int) -> list[int] | None:
+            reached = self._after_insertion(content, insertion, others, silent)
+            inserted = self._tables.result(content, insertion) & LOW
+            if reached is None or self._tables.result(inserted, insertion) != inserted:
+                return None
+            delivery = self.delivery(content)
+            if delivery is not None and delivery.word == word:
+                copies.add(content)
+            return reached
+
+        holds = self._holds(cell, following)
+        return word if holds and all(self.removal_commutes(each, after, silent) for each in sorted(copies)) else None
+
+    def _last_word(self, cell: int) -> int | None:
+        """The word of the last delivery from a content."""
+        word = None
+        for _ in range(MOST):
+            delivery = self.delivery(cell)
+            if delivery is None:
+                return word
+            cell, word = delivery.after, delivery.word
+        return None
 
     def _all_append(self, operations: list[int]) -> bool:
         appends = self._appends
@@ -104,7 +128,7 @@ class ChannelComparison:
             return False
         return True
 
-    def _after_removal(self, cell: int, others: list[int], *, quiet: bool) -> list[int] | None:
+    def _after_removal(self, cell: int, others: list[int], silent: frozenset[int]) -> list[int] | None:
         first = self.delivery(cell)
         if first is None:
             return None
@@ -118,15 +142,14 @@ class ChannelComparison:
             then = self.delivery(pair[0])
             if then is None or then[1:] != first[1:]:
                 return None
-            reached.append(pair[0])
-            if then.after != pair[1]:
-                if not quiet or not self._is_copy(pair[1], then.after, first.word):
-                    return None
-                reached.append(pair[1])
+            passed = self._until_alike(then.after, pair[1], silent)
+            if passed is None:
+                return None
+            reached += [pair[0], *passed]
         return reached
 
     def _after_insertion(
-        self, cell: int, insertion: int, others: list[int], merged: set[int], words: set[int]
+        self, cell: int, insertion: int, others: list[int], silent: frozenset[int]
     ) -> list[int] | None:
         inserted = self._tables.result(cell, insertion)
         if inserted & LOW == IMPOSSIBLE or inserted >> 32:
@@ -148,18 +171,25 @@ class ChannelComparison:
             later = self._tables.result(first.after, insertion)
             if later & LOW == IMPOSSIBLE or later >> 32:
                 return None
-            if later != then.after:
-                if not self._is_copy(later, then.after, first.word):
-                    return None
-                merged.add(later)
-                words.add(first.word)
+            if self._until_alike(then.after, later, silent) is None:
+                return None
             reached.append(first.after)
         return reached
 
-    def _is_copy(self, cell: int, without: int, word: int) -> bool:
-        """Whether a content delivers this operation on the target, and is another content afterwards."""
-        delivery = self.delivery(cell)
-        return delivery is not None and delivery.word == word and delivery.after == without
+    def _until_alike(self, one: int, other: int, silent: frozenset[int]) -> list[int] | None:
+        """The contents that silent deliveries pass until both are equal; None if they never are."""
+        if one == other:
+            return []
+        paths = []
+        for cell in (one, other):
+            path = [cell]
+            while (delivery := self.delivery(path[-1])) is not None and delivery.word in silent and len(path) < MOST:
+                path.append(delivery.after)
+            paths.append(path)
+        common = next((cell for cell in paths[0] if cell in paths[1]), None)
+        if common is None:
+            return None
+        return [cell for path in paths for cell in path[: path.index(common)]]
 
     def _both(self, one: int, other: int, operation: int) -> tuple[int, ...] | None:
         """The contents after an operation on two contents; () if it is impossible on the first.

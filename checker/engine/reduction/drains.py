@@ -30,7 +30,7 @@ from checker.engine.reduction.eligible import EligibleChannel
 from checker.engine.reduction.futures import Futures
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
-YES, QUIET = 1, 2  # QUIET: yes, and nothing is sent
+YES = 1
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Future:
-    """Of a cell of a process: what it may still send to a channel. The answer is the number of a `Removal`."""
+    """Of a cell of a process: what it may still send to a channel. The answer is the number of a `Sent`."""
 
     channel: int
 
@@ -52,24 +52,26 @@ class Future:
 class Removal:
     """Of a content of a channel: whether the delivery commutes with these operations of the sender, and all others.
 
-    `quiet`: the delivery sends nothing.
+    `silent` are the words of other deliveries to the receiver that make no difference either.
     """
 
     channel: int
     operations: frozenset[int]
-    quiet: bool
+    silent: frozenset[int]
 
 
 @dataclass(frozen=True)
 class Insertion:
     """Of a content of a channel: whether this operation commutes with all others, and with deliveries.
 
-    `operations` are all that the sender may still send there.
+    `operations` are all that the sender may still send there. With `repeats`, the operation may come any number of
+    times.
     """
 
     channel: int
     operation: int
     operations: frozenset[int]
+    repeats: bool
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,21 @@ class Repetition:
 
     channel: int
     operation: int
+
+
+@dataclass(frozen=True)
+class Silence:
+    """The words of the deliveries of a channel that make no difference to a receiver; a subject of questions."""
+
+    channel: int
+    words: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Of a `Silence`: the number of the `Removal` for a sender that may still send these operations."""
+
+    operations: frozenset[int]
 
 
 class Known(NamedTuple):
@@ -109,10 +126,11 @@ class Drains:
         self._arrivals_at: defaultdict[int, set[Arrival]] = defaultdict(set)  # the same, by cell
         self._repetitions: defaultdict[Repetition, set[int]] = defaultdict(set)  # with the answer yes
         self._asked: dict[Any, set[int]] = defaultdict(set)  # by kernels, with the answer yes: the cells of a question
-        self._of_actor: dict[int, list[int]] = {actor: [] for c in channels for actor in c.actors}
+        self._of_actor: dict[int, list[int]] = {actor: [] for c in channels for actor in c.actors | c.receivers}
         self._scanned = 0  # operations
         self._others = [self._from_others(number) for number in range(len(channels))]
         self._refuted = self._were_refuted = False
+        self._reduced: set[int] = set()  # cells that have lost an arrival
         tables.observer = self
 
     # -- what the tables learn -------------------------------------------------------------------------------
@@ -155,18 +173,16 @@ class Drains:
     def _answer(self, cell: int, question: Any) -> int:
         match question:
             case Future(channel=channel):
-                sent = self._still_sent(cell, channel)
-                loud, quiet = (self._tables.question(Removal(channel, sent, each)) for each in (False, True))
-                return quiet << 32 | loud
+                return self._tables.question(Sent(self._still_sent(cell, channel)))
+            case Sent(operations=operations):
+                silence: Silence = self._tables.subject_of(cell)
+                return self._tables.question(Removal(silence.channel, operations, silence.words))
             case Arrival():
                 words = self._arrival(cell, question)
-                if words is None:
-                    return IMPOSSIBLE
-                asked = [self._insertion(cell, word) for word in words]
-                return self._tables.effect(asked) << 32 | YES if asked else QUIET
-            case Removal(channel=channel, operations=operations, quiet=is_quiet):
+                return IMPOSSIBLE if words is None else self._arrival_answer(cell, question, words)
+            case Removal(channel=channel, operations=operations, silent=silent):
                 others = sorted(operations | self._from_others(channel))
-                holds = self._comparisons[channel].removal_commutes(cell, others, quiet=is_quiet)
+                holds = self._comparisons[channel].removal_commutes(cell, others, silent)
                 return YES if holds else IMPOSSIBLE
             case Insertion():
                 return self._insertion_answer(cell, question)
@@ -178,25 +194,40 @@ class Drains:
         column = self._channels[channel].column
         return frozenset(word & LOW for word in self._futures.of(cell) if word >> 32 == column)
 
-    def _insertion(self, cell: int, word: int) -> int:
-        """The word with the question about an operation that a delivery to a cell sends."""
-        channel = self._by_column[word >> 32]
-        asked = Insertion(channel, word & LOW, self._still_sent(cell, channel))
-        return word >> 32 << 32 | self._tables.question(asked)
+    def _arrival_answer(self, cell: int, question: Arrival, words: tuple[int, ...]) -> int:
+        """Yes: the number of the silence, and the effect with the questions about what the delivery sends."""
+        channels = [self._by_column[word >> 32] for word in words]
+        repeats = bool(words) and all(self._channels[channel].appends is None for channel in channels)
+        silent = set()
+        for operation in self._deliveries(question.channel):
+            known = self._arrival(cell, Arrival(question.channel, operation))
+            if known == () or (repeats and known == words):
+                silent.add(self._channels[question.channel].target << 32 | operation)
+        silence = self._tables.subject(Silence(question.channel, frozenset(silent)))
+        asked = [
+            word >> 32 << 32
+            | self._tables.question(Insertion(channel, word & LOW, self._still_sent(cell, channel), repeats))
+            for word, channel in zip(words, channels, strict=True)
+        ]
+        return (self._tables.effect(asked) if asked else 0) << 32 | silence
+
+    def _deliveries(self, channel: int) -> list[int]:
+        """The known operations that only the rules of a channel send to its receiver."""
+        self._scan()
+        known = (number for actor in self._channels[channel].receivers for number in self._of_actor[actor])
+        return [number for number in known if self._is_behind(number, channel)]
 
     def _insertion_answer(self, cell: int, question: Insertion) -> int:
-        """Yes may depend on a further question, about the receiver of a copy that the channel would have merged."""
+        """Yes may depend on a further question, about the receiver of a repetition."""
         comparison, others = self._comparisons[question.channel], self._from_others(question.channel)
-        found = comparison.insertion_commutes(cell, question.operation, sorted(others))
-        if found is None:
+        if not question.repeats:
+            return YES if comparison.insertion_commutes(cell, question.operation, sorted(others)) else IMPOSSIBLE
+        sent = sorted(question.operations | others)
+        word = comparison.insertion_repeats(cell, question.operation, sorted(others), sent)
+        if word is None:
             return IMPOSSIBLE
-        after = sorted(question.operations | others)
-        if not all(comparison.removal_commutes(each, after, quiet=True) for each in found.merged):
-            return IMPOSSIBLE
-        if not found.merged:
-            return YES
-        repeated = self._tables.question(Repetition(question.channel, found.word & LOW))
-        return self._tables.effect([found.word >> 32 << 32 | repeated]) << 32 | YES
+        repeated = self._tables.question(Repetition(question.channel, word & LOW))
+        return self._tables.effect([word >> 32 << 32 | repeated]) << 32 | YES
 
     def _repeats(self, cell: int, question: Repetition) -> bool:
         """Whether an operation changes and sends nothing when it comes again, after it came now or later."""
@@ -271,15 +302,19 @@ class Drains:
 
     def _from_others(self, channel: int) -> frozenset[int]:
         """The operations on a channel that neither its rules nor the steps of its sender send."""
+        self._scan()
+        declared = self._channels[channel]
+        own = declared.rules | declared.steps
+        known = (number for actor in declared.actors for number in self._of_actor[actor])
+        return frozenset(number for number in known if not self._tables.senders.get(number, set()) <= own)
+
+    def _scan(self) -> None:
+        """Note the operations that are new in the tables."""
         operations = self._tables.operations_from(self._scanned)
         for number, (actor, _) in enumerate(operations, self._scanned):
             if actor in self._of_actor:
                 self._of_actor[actor].append(number)
         self._scanned += len(operations)
-        declared = self._channels[channel]
-        own = declared.rules | declared.steps
-        known = (number for actor in declared.actors for number in self._of_actor[actor])
-        return frozenset(number for number in known if not self._tables.senders.get(number, set()) <= own)
 
     # -- paths -----------------------------------------------------------------------------------------------
 
@@ -306,8 +341,10 @@ class Drains:
         channel = self._channels[number]
         arrival = self._asked_before(row[channel.target], Arrival(number, delivery.word & LOW))
         future = self._asked_before(row[channel.source], Future(number))
-        removal = future >> 32 if arrival & LOW == QUIET else future & LOW
-        if arrival & LOW == IMPOSSIBLE or self._tables.result(row[channel.column], removal) == IMPOSSIBLE:
+        if arrival & LOW == IMPOSSIBLE:
+            return False
+        removal = self._tables.result(arrival & LOW, future & LOW)
+        if self._tables.result(row[channel.column], removal & LOW) == IMPOSSIBLE:
             return False
         for word in self._tables.words(arrival >> 32):
             insertion = self._tables.result(row[word >> 32], word & LOW)
@@ -330,7 +367,8 @@ class Drains:
             self._revise_arrivals(touched)
             self._revise_repetitions(touched)
             self._revise_futures(grown)
-            self._revise_insertions(grown)
+            self._revise_answers(grown | self._reduced)
+            self._reduced = set()
             self._revise_channels()
         self._revise_channels()
         self._tables.flush()
@@ -348,6 +386,7 @@ class Drains:
             if self._arrival(cell, question) == sent:
                 continue
             self._were_refuted = True
+            self._reduced.add(cell)
             self._refute(cell, question)
             waiting += [(before, question) for before in self._futures.before(cell)]
 
@@ -362,26 +401,35 @@ class Drains:
         if old == new:
             return
         self._tables.revise(cell, self._tables.question(question), new)
-        for before, after in ((old & LOW, new & LOW), (old >> 32, new >> 32)):
-            contents = self._asked.get(self._tables.operation(before), ())
-            if any(self._answer(each, self._tables.operation(after)) == IMPOSSIBLE for each in contents):
-                self._refuted = True
+        sent: tuple[Sent, Sent] = self._tables.operation(old), self._tables.operation(new)
+        for asked, contents in list(self._asked.items()):
+            if isinstance(asked, Removal) and asked.channel == question.channel and asked.operations == sent[0].operations:
+                again = Removal(asked.channel, sent[1].operations, asked.silent)
+                if any(self._answer(each, again) == IMPOSSIBLE for each in list(contents)):
+                    self._refuted = True
 
-    def _revise_insertions(self, cells: Iterable[int]) -> None:
-        """Answer an `Arrival` again if its receiver may send more; its questions have changed then."""
+    def _revise_answers(self, cells: Iterable[int]) -> None:
+        """Answer the arrivals at cells again, since their silence or their questions may have changed."""
         for cell in cells:
-            for question in list(self._arrivals_at[cell]):
-                if self._unchanged[cell, question] and cell in self._asked.get(question, ()):
-                    old, new = self._asked_before(cell, question), self._answer(cell, question)
-                    if old != new:
-                        self._tables.revise(cell, self._tables.question(question), new)
-                        self._revise_words(self._tables.words(old >> 32), self._tables.words(new >> 32))
+            for question in [each for each in self._arrivals_at[cell] if cell in self._asked.get(each, ())]:
+                old, new = self._asked_before(cell, question), self._answer(cell, question)
+                if new == IMPOSSIBLE:
+                    self._refute(cell, question)
+                elif old != new:
+                    self._tables.revise(cell, self._tables.question(question), new)
+                    self._compare_answers(question, old, new)
 
-    def _revise_words(self, before: list[int], after: list[int]) -> None:
-        for old, new in zip(before, after, strict=False):
-            contents = self._asked.get(self._tables.operation(old & LOW), ())
-            asked = self._tables.operation(new & LOW)
-            if any(self._answer(each, asked) != self._asked_before(each, self._tables.operation(old & LOW)) for each in contents):
+    def _compare_answers(self, question: Arrival, old: int, new: int) -> None:
+        """Refute the search if a drained delivery would not be drained under the new answer."""
+        before, after = self._tables.subject_of(old & LOW), self._tables.subject_of(new & LOW)
+        for asked, contents in list(self._asked.items()):
+            if isinstance(asked, Removal) and asked.channel == question.channel and asked.silent == before.words:
+                again = Removal(asked.channel, asked.operations, after.words)
+                if any(self._answer(each, again) == IMPOSSIBLE for each in list(contents)):
+                    self._refuted = True
+        for one, other in zip(self._tables.words(old >> 32), self._tables.words(new >> 32), strict=True):
+            was, asked = self._tables.operation(one & LOW), self._tables.operation(other & LOW)
+            if was != asked and any(self._answer(each, asked) == IMPOSSIBLE for each in list(self._asked.get(was, ()))):
                 self._refuted = True
 
     def _revise_repetitions(self, cells: Iterable[int]) -> None:

@@ -12,7 +12,7 @@ class EligibleChannel(NamedTuple):
     """A channel: the positions of its column, and of those of its sender and receiver.
 
     `rules` and `steps` are its own rules and the steps of its sender, as `Tables.senders` names them; `actors` are the
-    positions of the actors over its column.
+    positions of the actors over its column, and `receivers` of those over its receiver.
     """
 
     column: int
@@ -22,6 +22,7 @@ class EligibleChannel(NamedTuple):
     rules: frozenset[str]
     steps: frozenset[str]
     actors: frozenset[int]
+    receivers: frozenset[int]
 
 
 class Eligibility(NamedTuple):
@@ -49,6 +50,7 @@ def eligible_channels(model: Model) -> Eligibility:
                 frozenset(f"the rule {rule.name!r}" for rule in model.rules if [r.column for r in rule.reads] == [column]),
                 frozenset(f"the step of {actor.name!r}" for actor in model.actors if channel.source in actor.columns),
                 frozenset(number for number, actor in enumerate(model.actors) if column in actor.columns),
+                frozenset(number for number, actor in enumerate(model.actors) if channel.target in actor.columns),
             )
         )
     return Eligibility(found, reasons)

@@ -87,6 +87,7 @@ class Tables:
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
         self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
+        self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
         self.senders: dict[int, set[str]] = {}  # of each operation: the rules and steps that sent it
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
@@ -334,6 +335,17 @@ class Tables:
     def question(self, question: Hashable) -> int:
         """The number of a question, which kernels use like that of an operation."""
         return self._operation(QUESTIONS, question, "the reduction")
+
+    def subject(self, value: Hashable) -> int:
+        """The number of a value that is no cell, for questions about it."""
+        known = self._subjects.get(value)
+        if known is None:
+            known = self._subjects[value] = self._new_id(CellValue(-1, value))
+        return known
+
+    def subject_of(self, number: int) -> Any:
+        """The value with this number."""
+        return self._ids[number][1]
 
     def result(self, cell: int, operation: int) -> int:
         """The memo's value for an operation on a cell, which is carried out if it is new. Raises ModelError."""
