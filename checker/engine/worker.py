@@ -134,7 +134,8 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                self._channels, tables.asks.view, self._uncounted, self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
+                self._channels, tables.asks.view, self._uncounted,
+                self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
                 part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
             )  # fmt: skip
             if counters[4]:
@@ -178,7 +179,8 @@ class Worker:
             build_kernels.build(
                 block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
                 block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
-                parents, ordinals, self.reached, self._channels, tables.asks.view, self.fired, self._stack, tables.entries.view,
+                parents, ordinals, self.reached, self._channels, tables.asks.view, self.fired,
+                self._stack, tables.entries.view,
                 verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
                 *tables.readers(), aside, affecting, self.missing, self._counters,
             )  # fmt: skip

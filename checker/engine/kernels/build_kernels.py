@@ -107,8 +107,9 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
           aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """Pass three: write the rows of new states fresh[begin:end] to `into`, by carrying out their moves again.
 
-    The first of them is the state with the number `state`. The deliveries that drain a row are counted in `fired`. A row with an unknown judgement is put aside with its
-    affected bundles, and has the judgement of its parent until then.
+    The first of them is the state with the number `state`. The deliveries that drain a row are counted in `fired`. A
+    row with an unknown judgement is put aside with its affected bundles, and has the judgement of its parent until
+    then.
     """
     width = rows.shape[1]
     for k in range(begin, end):

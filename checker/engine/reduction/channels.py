@@ -69,7 +69,9 @@ class ChannelComparison:
             return not others
         return self._holds(cell, lambda content: self._after_insertion(content, insertion, others, frozenset()))
 
-    def insertion_repeats(self, cell: int, insertion: int, operations: Iterable[int], sent: Iterable[int]) -> int | None:
+    def insertion_repeats(
+        self, cell: int, insertion: int, operations: Iterable[int], sent: Iterable[int]
+    ) -> int | None:
         """The word of the delivery that an insertion brings, if it commutes and can be repeated without effect.
 
         A repetition has no effect if the channel merges it into the older message, or else if its delivery makes no

@@ -41,13 +41,14 @@ def eligible_channels(model: Model) -> Eligibility:
             reasons[channel.column] = reason
             continue
         column = channel.column
+        own = [rule.name for rule in model.rules if [read.column for read in rule.reads] == [column]]
         found.append(
             EligibleChannel(
                 model.index[column],
                 model.index[channel.source],
                 model.index[channel.target],
                 channel.appends,
-                frozenset(f"the rule {rule.name!r}" for rule in model.rules if [r.column for r in rule.reads] == [column]),
+                frozenset(f"the rule {name!r}" for name in own),
                 frozenset(f"the step of {actor.name!r}" for actor in model.actors if channel.source in actor.columns),
                 frozenset(number for number, actor in enumerate(model.actors) if column in actor.columns),
                 frozenset(number for number, actor in enumerate(model.actors) if channel.target in actor.columns),
