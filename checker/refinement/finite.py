@@ -53,7 +53,8 @@ class FiniteZab(AbstractZab):
         self.commits = self.establishes = contains
         self.member = lambda sid, quorum: sid in quorum
         self.zxid = lambda txn: txn.zxid
-        own = {reign.key[0]: reign.key for reign in reigns.known}
+        # Candidates may share an epoch; the established one proposes.
+        own = {reign.key[0]: reign.key for reign in sorted(reigns.known, key=lambda each: each.established)}
         self.origin = lambda txn: own.get(epoch_of(txn.zxid), (epoch_of(txn.zxid), 0))
         self.zero = NO_REIGN
 
@@ -88,8 +89,7 @@ class FiniteState:
         for reign in self.reigns.known:
             known.update(reign.initial, reign.history)
         txns = tuple(sorted(known, key=lambda txn: (txn.zxid, str(txn.value))))
-        sids = frozenset({self.sid, *(sid for r in self.reigns.known for sid in (*r.learners, r.key[1], *r.promised))})
-        sids |= {sid for r in self.reigns.known for sid, _ in r.acked}
+        sids = frozenset({self.sid}).union(*(_servers(reign) for reign in self.reigns.known))
         system = FiniteZab(self.reigns, txns, sids)
         conditions, after = ACTIONS[name].step(system, self._symbols(), *arguments)
         self._take(after, txns, sids)
@@ -158,4 +158,10 @@ class FiniteState:
                     acked=frozenset((sid, txn) for sid in sids for txn in txns if after.acked(sid, key, txn)),
                 )
             )
-        self.disk, self.source, self.current, self.reigns = disk, source, current, Reigns(tuple(known))
+        self.disk, self.source, self.current = disk, source, current
+        self.reigns = replace(self.reigns, known=tuple(known))
+
+
+def _servers(reign: Reign) -> frozenset[Sid]:
+    """The servers that a reign speaks of."""
+    return reign.learners | reign.promised | reign.entered | {reign.key[1]} | {sid for sid, _ in reign.acked}

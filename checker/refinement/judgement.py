@@ -1,6 +1,6 @@
 """The judgement of a step: its abstract actions are taken in order, and each condition that does not hold is kept.
 
-After the last action, the disk of the abstract state must be the disk of the server. A server that votes neither by the
+After the last action, both epochs and the log of the abstract state must be those of the disk of the server. A server that votes neither by the
 view of its leader nor by its own file is not a server of abstract Zab, and its steps are stutters.
 """
 
@@ -30,11 +30,13 @@ class Judgement(NamedTuple):
 @lru_cache(maxsize=REMEMBERED)
 def judge(reigns: Reigns, steps: AbstractSteps) -> Judgement:
     """Take the abstract actions of a step of a server."""
-    state = FiniteState(steps.server, steps.before, reigns)
+    last = reigns.last_of(steps.server, steps.before.last)
+    state = FiniteState(steps.server, replace(steps.before, last=last), reigns)
     if not _is_outside(reigns, steps):
         for call in steps.calls:
-            _take(state, call)
+            _take(state, call, steps.after)
         state.broken += _differences(state.disk, steps.after)
+        state.reigns = state.reigns.with_last(steps.server, state.disk.last, steps.after.last)
     for call in steps.calls:
         if call.name is Name.FOLLOW:
             state.reigns = _followed(state.reigns, call, steps)
@@ -54,7 +56,7 @@ def _followed(reigns: Reigns, call: Call, steps: AbstractSteps) -> Reigns:
     return reigns if reign is None else reigns.with_reign(replace(reign, learners=reign.learners | {steps.server}))
 
 
-def _take(state: FiniteState, call: Call) -> None:
+def _take(state: FiniteState, call: Call, after: Disk) -> None:
     """Take one action. Raises nothing: an action of an unknown reign breaks its first condition."""
     own, key, name = state.sid, call.reign, call.name.value
     reign = state.reigns.find(key)
@@ -71,9 +73,13 @@ def _take(state: FiniteState, call: Call) -> None:
             after = state.reigns.find(key)
             if after is not None and after.initial != call.txns:
                 state.broken.append((name, "the reign begins with the log of its server"))
-        case Name.SYNCHRONISE | Name.BEGIN_BROADCAST:
-            state.act(name, *((own, key) if call.name is Name.SYNCHRONISE else (key,)), call.zxid)
+        case Name.SYNCHRONISE:
+            state.act(name, own, key, _bound(reign, after))
+        case Name.BEGIN_BROADCAST:
+            state.act(name, key, call.zxid)
         case Name.ENTER:
+            if reign is not None and state.disk.last < reign.initial_last <= _highest(reign, after):
+                state.act("synchronise", own, key, reign.initial_last)
             state.act(name, own, key)
         case Name.PROPOSE:
             state.act(name, key, call.txns[0], more=call.txns)
@@ -110,6 +116,21 @@ def _begin(state: FiniteState, call: Call, reign: Reign | None) -> None:
     state.disk = replace(disk, accepted=call.reign[0])
 
 
+def _bound(reign: Reign | None, disk: Disk) -> int:
+    """The zxid up to which a log is a history: the last one of the disk, if that has the same transactions.
+
+    A snapshot may be named "epoch:0", which no transaction has; then any zxid with the same transactions may do.
+    """
+    newest = disk.txns[-1].zxid if disk.txns else 0
+    return disk.last if reign is None else max(newest, min(disk.last, _highest(reign, disk)))
+
+
+def _highest(reign: Reign, disk: Disk) -> int:
+    """The highest zxid up to which a history has no transactions beyond those of a log."""
+    newest = disk.txns[-1].zxid if disk.txns else 0
+    return min((txn.zxid - 1 for txn in reign.history if txn.zxid > newest), default=reign.history_last)
+
+
 def _txn(reign: Reign | None, zxid: int) -> Txn:
     """The transaction of this zxid in a history; one without a value if the history has none."""
     history = () if reign is None else reign.history
@@ -122,7 +143,6 @@ def _differences(abstract: Disk, disk: Disk) -> list[Broken]:
         "acceptedEpoch is that of the abstract state": abstract.accepted == disk.accepted,
         "currentEpoch is that of the abstract state": abstract.current == disk.current,
         "the log is that of the abstract state": abstract.txns == disk.txns,
-        "the last zxid is that of the abstract state": abstract.last == disk.last,
     }
     return [(SAME_DISK, condition) for condition, holds in parts.items() if not holds]
 

@@ -44,9 +44,25 @@ class Reign(msgspec.Struct, frozen=True):
 
 
 class Reigns(msgspec.Struct, frozen=True):
-    """All reigns that some later step may concern."""
+    """All reigns that some later step may concern.
+
+    `lasts` has the last zxid of each server whose disk has another one. Only zxids that no transaction has differ: a
+    snapshot may be named "epoch:0", and a TRUNC to such a zxid leaves an earlier one.
+    """
 
     known: tuple[Reign, ...] = ()
+    lasts: tuple[tuple[Sid, int], ...] = ()
+
+    def last_of(self, server: Sid, on_disk: int) -> int:
+        """The last zxid of a server in the abstract state."""
+        return dict(self.lasts).get(server, on_disk)
+
+    def with_last(self, server: Sid, last: int, on_disk: int) -> Reigns:
+        """These with the last zxid of a server."""
+        lasts = {**dict(self.lasts), server: last}
+        if last == on_disk:
+            del lasts[server]
+        return Reigns(self.known, tuple(sorted(lasts.items())))
 
     def find(self, key: ReignKey) -> Reign | None:
         """The reign of this key."""
@@ -60,15 +76,15 @@ class Reigns(msgspec.Struct, frozen=True):
     def with_reign(self, reign: Reign) -> Reigns:
         """These with another value of one reign."""
         others = (each for each in self.known if each.key != reign.key)
-        return Reigns(tuple(sorted((*others, reign), key=lambda each: each.key)))
+        return replace(self, known=tuple(sorted((*others, reign), key=lambda each: each.key)))
 
     def left_by(self, server: Sid) -> Reigns:
         """These after a server has stopped to lead or to follow."""
-        return Reigns(tuple(_left(reign, server) for reign in self.known))
+        return replace(self, known=tuple(_left(reign, server) for reign in self.known))
 
     def needed(self) -> Reigns:
         """These without the values that no later condition reads."""
-        return Reigns(tuple(_needed(reign) for reign in self.known if reign.learners or not reign.over))
+        return replace(self, known=tuple(_needed(each) for each in self.known if each.learners or not each.over))
 
 
 def _left(reign: Reign, server: Sid) -> Reign:
