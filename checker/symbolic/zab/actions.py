@@ -123,7 +123,8 @@ def _synchronise(z: AbstractZab, s: ZabState, n: Term, r: Term, to: Term) -> Zab
     own = z.all("txn", lambda t: Implies(s.acked(n, r, t), z.zxid(t) <= to))
     return ZabStep(
         {
-            "the reign is established": And(s.established(r), to <= s.history_last(r)),
+            "the reign is established": s.established(r),
+            "its history reaches the zxid": to <= s.history_last(r),
             "the server has accepted no later epoch": s.accepted(n) == z.epoch(r),
             "the common part with the initial transactions stays": common,
             "acknowledged transactions of the reign stay": own,
