@@ -28,7 +28,9 @@ Broken = tuple[str, str]
 class FiniteZab(AbstractZab):
     """The rigid part, over the reigns and transactions of one step. A quorum is a set of servers."""
 
-    def __init__(self, reigns: Reigns, txns: tuple[Txn, ...], sids: frozenset[Sid]) -> None:
+    def __init__(
+        self, reigns: Reigns, txns: tuple[Txn, ...], sids: frozenset[Sid], acting: ReignKey = NO_REIGN
+    ) -> None:
         quorums = {q for reign in reigns.known for _, q in reign.committed}
         elements: dict[str, tuple[Any, ...]] = {
             "node": tuple(sids),
@@ -53,8 +55,8 @@ class FiniteZab(AbstractZab):
         self.commits = self.establishes = contains
         self.member = lambda sid, quorum: sid in quorum
         self.zxid = lambda txn: txn.zxid
-        # Candidates may share an epoch; the established one proposes.
-        own = {reign.key[0]: reign.key for reign in sorted(reigns.known, key=lambda each: each.established)}
+        # Reigns may share an epoch; a new transaction is of the one that proposes it.
+        own = {reign.key[0]: reign.key for reign in reigns.known} | {acting[0]: acting}
         self.origin = lambda txn: own.get(epoch_of(txn.zxid), (epoch_of(txn.zxid), 0))
         self.zero = NO_REIGN
 
@@ -90,7 +92,8 @@ class FiniteState:
             known.update(reign.initial, reign.history)
         txns = tuple(sorted(known, key=lambda txn: (txn.zxid, str(txn.value))))
         sids = frozenset({self.sid}).union(*(_servers(reign) for reign in self.reigns.known))
-        system = FiniteZab(self.reigns, txns, sids)
+        acting = next((each for each in arguments if isinstance(each, tuple) and len(each) == 2), NO_REIGN)
+        system = FiniteZab(self.reigns, txns, sids, acting)
         conditions, after = ACTIONS[name].step(system, self._symbols(), *arguments)
         self._take(after, txns, sids)
         return conditions

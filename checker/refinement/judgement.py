@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from checker.refinement.abstract_steps import AbstractSteps, Call, Disk, Name
 from checker.refinement.finite import Broken, FiniteState
 from checker.refinement.reigns import Reign, Reigns
-from spec.txn import Txn, format_zxid
+from spec.txn import Txn, counter_of, format_zxid
 
 REMEMBERED = 1 << 18  # judgements
 SAME_DISK = "the disk"
@@ -70,11 +70,13 @@ def _take(state: FiniteState, call: Call, after: Disk) -> None:
                 state.act("accept", own, key[0])
         case Name.ESTABLISH:
             state.act(name, key, call.quorum)
-            after = state.reigns.find(key)
-            if after is not None and after.initial != call.txns:
+            begun = state.reigns.find(key)
+            if begun is not None and begun.initial != call.txns:
                 state.broken.append((name, "the reign begins with the log of its server"))
+            if any(r.established and r.key[0] == key[0] and r.key != key for r in state.reigns.known):
+                state.broken.append(("the premise", "quorums that establish one epoch meet"))
         case Name.SYNCHRONISE:
-            state.act(name, own, key, _bound(reign, after))
+            state.act(name, own, key, _newest(after))
         case Name.BEGIN_BROADCAST:
             state.act(name, key, call.zxid)
         case Name.ENTER:
@@ -116,18 +118,19 @@ def _begin(state: FiniteState, call: Call, reign: Reign | None) -> None:
     state.disk = replace(disk, accepted=call.reign[0])
 
 
-def _bound(reign: Reign | None, disk: Disk) -> int:
-    """The zxid up to which a log is a history: the last one of the disk, if that has the same transactions.
+def _newest(disk: Disk) -> int:
+    """The least zxid up to which a log is a history: that of its newest transaction.
 
-    A snapshot may be named "epoch:0", which no transaction has; then any zxid with the same transactions may do.
+    The last zxid of the disk may be higher, since a snapshot may be named "epoch:0", which no transaction has. Any
+    other name of a snapshot is that of a transaction, which a scenario need not list.
     """
     newest = disk.txns[-1].zxid if disk.txns else 0
-    return disk.last if reign is None else max(newest, min(disk.last, _highest(reign, disk)))
+    return max(newest, disk.last) if counter_of(disk.last) else newest
 
 
 def _highest(reign: Reign, disk: Disk) -> int:
     """The highest zxid up to which a history has no transactions beyond those of a log."""
-    newest = disk.txns[-1].zxid if disk.txns else 0
+    newest = _newest(disk)
     return min((txn.zxid - 1 for txn in reign.history if txn.zxid > newest), default=reign.history_last)
 
 
