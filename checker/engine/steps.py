@@ -80,7 +80,9 @@ class StepProperty(Property):
         known = {actor.name for actor in model.actors}
         for name in self.actors:
             if name not in known:
-                raise ModelError(f"the property {self.name!r} is about the steps of {name!r}, and no actor has that name")
+                raise ModelError(
+                    f"the property {self.name!r} is about the steps of {name!r}, and no actor has that name"
+                )
         columns, actors = model.columns, tuple(self._judged(actor) for actor in model.actors)
         if STEPS not in known:
             actors = (*actors, Actor(STEPS, (STEPS,), _noted))

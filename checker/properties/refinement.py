@@ -47,4 +47,6 @@ def _judged(values: tuple[Any, ...], fact: Any, outcome: Outcome) -> Answer:
         return None
     action, condition = broken[0]
     others = tuple((f"and at {name}", also) for name, also in broken[1:])
-    return Finding(f"{action}: {condition}", (("server", fact.server), ("abstract actions", shown(fact.calls)), *others))
+    return Finding(
+        f"{action}: {condition}", (("server", fact.server), ("abstract actions", shown(fact.calls)), *others)
+    )

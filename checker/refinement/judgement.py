@@ -1,7 +1,8 @@
 """The judgement of a step: its abstract actions are taken in order, and each condition that does not hold is kept.
 
-After the last action, both epochs and the log of the abstract state must be those of the disk of the server. A server that votes neither by the
-view of its leader nor by its own file is not a server of abstract Zab, and its steps are stutters.
+After the last action, both epochs and the log of the abstract state must be those of the disk of the server. A server
+that votes neither by the view of its leader nor by its own file is not a server of abstract Zab, and its steps are
+stutters.
 """
 
 from __future__ import annotations
@@ -92,17 +93,15 @@ def _take(state: FiniteState, call: Call, after: Disk) -> None:
                 state.act(name, call.learner, key, call.zxid)
         case Name.SERVE:
             state.act(name, key, call.quorum)
-            if (after := state.reigns.find(key)) is not None:
-                initial = {(txn, call.quorum) for txn in after.initial}
-                served = replace(after, served=True, committed=after.committed | initial)
+            if (now := state.reigns.find(key)) is not None:
+                initial = {(txn, call.quorum) for txn in now.initial}
+                served = replace(now, served=True, committed=now.committed | initial)
                 state.reigns = state.reigns.with_reign(served)
         case Name.COMMIT:
             txn = _txn(reign, call.zxid)
             state.act(name, key, txn, call.quorum)
-            if (after := state.reigns.find(key)) is not None:
-                state.reigns = state.reigns.with_reign(
-                    replace(after, committed=after.committed | {(txn, call.quorum)})
-                )
+            if (now := state.reigns.find(key)) is not None:
+                state.reigns = state.reigns.with_reign(replace(now, committed=now.committed | {(txn, call.quorum)}))
 
 
 def _begin(state: FiniteState, call: Call, reign: Reign | None) -> None:
