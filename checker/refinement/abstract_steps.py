@@ -56,7 +56,7 @@ class Name(Enum):
     """The server no longer leads or follows."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class AbstractAction(msgspec.Struct, frozen=True):
     """An abstract action of a reign.
 
     `zxid` is that of a transaction, or the bound up to which an action reaches. `quorum` is the set that the leader
@@ -77,5 +77,5 @@ class AbstractSteps(Fact, frozen=True):
 
     server: Sid
     before: Disk
-    calls: tuple[Call, ...]
+    calls: tuple[AbstractAction, ...]
     after: Disk

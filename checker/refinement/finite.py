@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from checker.refinement.abstract_steps import NO_REIGN, Disk, ReignKey
-from checker.refinement.reigns import Reign, Reigns
+from checker.refinement.reigns import Reign, ReignHistory
 from checker.symbolic.zab.actions import ACTIONS
 from checker.symbolic.zab.system import AbstractZab, ZabState
 from spec.quorum import Sid
@@ -29,7 +29,7 @@ class FiniteZab(AbstractZab):
     """The rigid part, over the reigns and transactions of one step. A quorum is a set of servers."""
 
     def __init__(
-        self, reigns: Reigns, txns: tuple[Txn, ...], sids: frozenset[Sid], acting: ReignKey = NO_REIGN
+        self, reigns: ReignHistory, txns: tuple[Txn, ...], sids: frozenset[Sid], acting: ReignKey = NO_REIGN
     ) -> None:
         quorums = {q for reign in reigns.known for _, q in reign.committed}
         elements: dict[str, tuple[Any, ...]] = {
@@ -68,7 +68,7 @@ class FiniteZab(AbstractZab):
 class FiniteState:
     """The state in one step of `sid`; `act` takes an action and keeps the conditions that do not hold in `broken`."""
 
-    def __init__(self, sid: Sid, disk: Disk, reigns: Reigns) -> None:
+    def __init__(self, sid: Sid, disk: Disk, reigns: ReignHistory) -> None:
         self.sid, self.disk, self.reigns = sid, disk, reigns
         self.source: ReignKey = NO_REIGN
         self.current = reigns.entered_by(sid, disk.current)

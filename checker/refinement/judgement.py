@@ -12,24 +12,24 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from checker.refinement.abstract_steps import AbstractSteps, Call, Disk, Name
+from checker.refinement.abstract_steps import AbstractAction, AbstractSteps, Disk, Name
 from checker.refinement.finite import Broken, FiniteState
-from checker.refinement.reigns import Reign, Reigns
+from checker.refinement.reigns import Reign, ReignHistory
 from spec.txn import Txn, counter_of, format_zxid
 
 REMEMBERED = 1 << 18  # judgements
 SAME_DISK = "the disk"
 
 
-class Judgement(NamedTuple):
+class StepJudgement(NamedTuple):
     """The history variables after a step, and the conditions that it breaks, each with its action."""
 
-    reigns: Reigns
+    reigns: ReignHistory
     broken: tuple[Broken, ...]
 
 
 @lru_cache(maxsize=REMEMBERED)
-def judge(reigns: Reigns, steps: AbstractSteps) -> Judgement:
+def judge(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
     """Take the abstract actions of a step of a server."""
     last = reigns.last_of(steps.server, steps.before.last)
     state = FiniteState(steps.server, replace(steps.before, last=last), reigns)
@@ -43,21 +43,21 @@ def judge(reigns: Reigns, steps: AbstractSteps) -> Judgement:
             state.reigns = _followed(state.reigns, call, steps)
         elif call.name is Name.LEAVE:
             state.reigns = state.reigns.left_by(steps.server)
-    return Judgement(state.reigns.needed(), tuple(dict.fromkeys(state.broken)))
+    return StepJudgement(state.reigns.needed(), tuple(dict.fromkeys(state.broken)))
 
 
-def _is_outside(reigns: Reigns, steps: AbstractSteps) -> bool:
+def _is_outside(reigns: ReignHistory, steps: AbstractSteps) -> bool:
     """The server follows a leader whose view does not have it as a voter."""
     followed = [reigns.find(call.reign) for call in steps.calls]
     return any(r is not None and r.key[1] != steps.server and not r.view.is_voter(steps.server) for r in followed)
 
 
-def _followed(reigns: Reigns, call: Call, steps: AbstractSteps) -> Reigns:
+def _followed(reigns: ReignHistory, call: AbstractAction, steps: AbstractSteps) -> ReignHistory:
     reign = reigns.find(call.reign)
     return reigns if reign is None else reigns.with_reign(replace(reign, learners=reign.learners | {steps.server}))
 
 
-def _take(state: FiniteState, call: Call, after: Disk) -> None:
+def _take(state: FiniteState, call: AbstractAction, after: Disk) -> None:
     """Take one action. Raises nothing: an action of an unknown reign breaks its first condition."""
     own, key, name = state.sid, call.reign, call.name.value
     reign = state.reigns.find(key)
@@ -104,7 +104,7 @@ def _take(state: FiniteState, call: Call, after: Disk) -> None:
                 state.reigns = state.reigns.with_reign(replace(now, committed=now.committed | {(txn, call.quorum)}))
 
 
-def _begin(state: FiniteState, call: Call, reign: Reign | None) -> None:
+def _begin(state: FiniteState, call: AbstractAction, reign: Reign | None) -> None:
     """Begin a reign, which the history does not have before, so that its first condition is judged here."""
     if reign is not None:
         state.broken.append((call.name.value, "the reign is a new one"))
@@ -149,7 +149,7 @@ def _differences(abstract: Disk, disk: Disk) -> list[Broken]:
     return [(SAME_DISK, condition) for condition, holds in parts.items() if not holds]
 
 
-def shown(calls: tuple[Call, ...]) -> str:
+def shown(calls: tuple[AbstractAction, ...]) -> str:
     """The abstract actions of a step for a reader, in order."""
     return ", ".join(f"{call.name.value} {call.reign[0]}{f' {format_zxid(call.zxid)}' if call.zxid else ''}"
                      for call in calls)  # fmt: skip

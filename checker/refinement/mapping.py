@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checker.refinement.abstract_steps import NO_REIGN, AbstractSteps, Call, Name, ReignKey, disk_of
+from checker.refinement.abstract_steps import NO_REIGN, AbstractAction, AbstractSteps, Name, ReignKey, disk_of
 from spec.effects import Effects, Message, Observe, Send
 from spec.quorum import Sid
 from spec.server import Event, Server
@@ -34,10 +34,10 @@ def abstract_steps(before: Server, event: Event | None, after: Server, effects: 
     disks = disk_of(before.durable), disk_of(after.durable)
     calls = [*_of_leader(before, event, after, effects), *_of_learner(before, event, after, effects)]
     if _ended(before, after):
-        calls.append(Call(Name.LEAVE, NO_REIGN))
+        calls.append(AbstractAction(Name.LEAVE, NO_REIGN))
     known = any(call.name is not Name.LEAVE for call in calls)
     if not known and disks[0] != disks[1]:
-        calls.insert(0, Call(Name.SYNCHRONISE, _reign(before), disks[1].last))
+        calls.insert(0, AbstractAction(Name.SYNCHRONISE, _reign(before), disks[1].last))
     return AbstractSteps(before.sid, disks[0], tuple(calls), disks[1]) if calls else None
 
 
@@ -60,7 +60,7 @@ def _reign(server: Server) -> ReignKey:
 # A leader.
 
 
-def _of_leader(before: Server, event: Event | None, after: Server, effects: Effects) -> Iterator[Call]:
+def _of_leader(before: Server, event: Event | None, after: Server, effects: Effects) -> Iterator[AbstractAction]:
     was, now = before.zab, after.zab
     if not isinstance(now, Leader):
         return
@@ -68,15 +68,15 @@ def _of_leader(before: Server, event: Event | None, after: Server, effects: Effe
     reign, source = (now.epoch, before.sid), _source(event, before.sid)
     phase = LeaderPhase.FOLLOWERINFO if old is None else old.phase
     if phase is LeaderPhase.FOLLOWERINFO is not now.phase:
-        yield Call(Name.BEGIN, reign, view=after.view)
+        yield AbstractAction(Name.BEGIN, reign, view=after.view)
     counted = frozenset((before.sid,) if old is None or phase is LeaderPhase.FOLLOWERINFO else old.counted)
     yield from _established(reign, counted | {source}, after.durable.last_zxid, effects)
     yield from _voided(reign, old, now, effects)
     if phase is not LeaderPhase.BROADCAST and now.phase is LeaderPhase.BROADCAST:
         alone = frozenset({before.sid, source})
         is_later = old is not None and phase is LeaderPhase.NEWLEADER_ACK
-        yield Call(Name.SERVE, reign, quorum=counted | {source} if is_later else alone)
-        yield Call(Name.BEGIN_BROADCAST, reign, make_zxid(now.epoch))
+        yield AbstractAction(Name.SERVE, reign, quorum=counted | {source} if is_later else alone)
+        yield AbstractAction(Name.BEGIN_BROADCAST, reign, make_zxid(now.epoch))
     yield from _broadcast(reign, old, before, after, source, effects)
 
 
@@ -85,15 +85,15 @@ def _source(event: Event | None, own: Sid) -> Sid:
     return event.source if isinstance(event, Receive) and isinstance(event.packet, Ack | AckEpoch) else own
 
 
-def _established(reign: ReignKey, counted: frozenset[Sid], last: int, effects: Effects) -> Iterator[Call]:
+def _established(reign: ReignKey, counted: frozenset[Sid], last: int, effects: Effects) -> Iterator[AbstractAction]:
     for effect in effects:
         if isinstance(effect, Observe) and isinstance(effect.fact, EpochEstablished):
-            yield Call(Name.ESTABLISH, reign, quorum=counted, txns=effect.fact.initial)
-            yield Call(Name.SYNCHRONISE, reign, last)
-            yield Call(Name.ENTER, reign)
+            yield AbstractAction(Name.ESTABLISH, reign, quorum=counted, txns=effect.fact.initial)
+            yield AbstractAction(Name.SYNCHRONISE, reign, last)
+            yield AbstractAction(Name.ENTER, reign)
 
 
-def _voided(reign: ReignKey, old: Leader | None, now: Leader, effects: Effects) -> Iterator[Call]:
+def _voided(reign: ReignKey, old: Leader | None, now: Leader, effects: Effects) -> Iterator[AbstractAction]:
     """The acknowledgements that a synchronisation makes void: beyond the last zxid that its learner keeps.
 
     A leader that still counts one of them has not made them void.
@@ -106,32 +106,32 @@ def _voided(reign: ReignKey, old: Leader | None, now: Leader, effects: Effects) 
             if isinstance(first, Diff) and handler is not None and handler.last_zxid:
                 kept = handler.last_zxid
             if not any(each.zxid > kept and learner in each.acks for each in now.outstanding):
-                yield Call(Name.VOID_ACKS, reign, kept, learner=learner)
+                yield AbstractAction(Name.VOID_ACKS, reign, kept, learner=learner)
 
 
 def _broadcast(
     reign: ReignKey, old: Leader | None, before: Server, after: Server, source: Sid, effects: Effects
-) -> Iterator[Call]:
+) -> Iterator[AbstractAction]:
     facts = [effect.fact for effect in effects if isinstance(effect, Observe)]
     for fact in facts:
         if isinstance(fact, Broadcast):
-            yield Call(Name.PROPOSE, reign, fact.txn.zxid, txns=(fact.txn,))
+            yield AbstractAction(Name.PROPOSE, reign, fact.txn.zxid, txns=(fact.txn,))
     log, longer = tuple(before.durable.txns), tuple(after.durable.txns)
     appended = longer[len(log) :]
     if longer != log:
-        yield Call(Name.SYNCHRONISE, reign, after.durable.last_zxid)
+        yield AbstractAction(Name.SYNCHRONISE, reign, after.durable.last_zxid)
         for txn in appended:
-            yield Call(Name.ACK, reign, txn.zxid)
+            yield AbstractAction(Name.ACK, reign, txn.zxid)
     for fact in facts:
         if isinstance(fact, Committed):
             acks = next((each.acks for each in old.outstanding if each.zxid == fact.txn.zxid), ()) if old else ()
-            yield Call(Name.COMMIT, reign, fact.txn.zxid, quorum=frozenset({*acks, source}))
+            yield AbstractAction(Name.COMMIT, reign, fact.txn.zxid, quorum=frozenset({*acks, source}))
 
 
 # A learner.
 
 
-def _of_learner(before: Server, event: Event | None, after: Server, effects: Effects) -> Iterator[Call]:
+def _of_learner(before: Server, event: Event | None, after: Server, effects: Effects) -> Iterator[AbstractAction]:
     part = after.zab if isinstance(after.zab, Learner) else before.zab
     if not isinstance(part, Learner) or not isinstance(before.zab, Learner):
         return
@@ -139,19 +139,19 @@ def _of_learner(before: Server, event: Event | None, after: Server, effects: Eff
     sent = [effect.message for effect in effects if isinstance(effect, Send) and effect.peer == part.leader]
     if isinstance(event, Receive) and isinstance(event.packet, LeaderInfo):
         if any(isinstance(message, AckEpoch) for message in sent):
-            yield Call(Name.FOLLOW, reign)
+            yield AbstractAction(Name.FOLLOW, reign)
             if after.durable.accepted_epoch != before.durable.accepted_epoch:
-                yield Call(Name.PROMISE, reign)
+                yield AbstractAction(Name.PROMISE, reign)
         return
     enters = after.durable.current_epoch != before.durable.current_epoch or _acknowledges(before.zab, after, sent)
     grown = tuple(before.durable.txns) != tuple(after.durable.txns)
     if grown or enters or before.durable.last_zxid != after.durable.last_zxid:
-        yield Call(Name.SYNCHRONISE, reign, after.durable.last_zxid)
+        yield AbstractAction(Name.SYNCHRONISE, reign, after.durable.last_zxid)
     if enters:
-        yield Call(Name.ENTER, reign)
+        yield AbstractAction(Name.ENTER, reign)
     for message in sent:
         if isinstance(message, Ack) and counter_of(message.zxid):
-            yield Call(Name.ACK, reign, message.zxid)
+            yield AbstractAction(Name.ACK, reign, message.zxid)
 
 
 def _acknowledges(was: Learner, after: Server, sent: list[Message]) -> bool:

@@ -43,7 +43,7 @@ class Reign(msgspec.Struct, frozen=True):
     over: bool = False
 
 
-class Reigns(msgspec.Struct, frozen=True):
+class ReignHistory(msgspec.Struct, frozen=True):
     """All reigns that some later step may concern.
 
     `lasts` has the last zxid of each server whose disk has another one. Only zxids that no transaction has differ: a
@@ -57,12 +57,12 @@ class Reigns(msgspec.Struct, frozen=True):
         """The last zxid of a server in the abstract state."""
         return dict(self.lasts).get(server, on_disk)
 
-    def with_last(self, server: Sid, last: int, on_disk: int) -> Reigns:
+    def with_last(self, server: Sid, last: int, on_disk: int) -> ReignHistory:
         """These with the last zxid of a server."""
         lasts = {**dict(self.lasts), server: last}
         if last == on_disk:
             del lasts[server]
-        return Reigns(self.known, tuple(sorted(lasts.items())))
+        return ReignHistory(self.known, tuple(sorted(lasts.items())))
 
     def find(self, key: ReignKey) -> Reign | None:
         """The reign of this key."""
@@ -73,16 +73,16 @@ class Reigns(msgspec.Struct, frozen=True):
         own = (r.key for r in self.known if r.key[0] == epoch and (server in r.learners or server == r.key[1]))
         return next(own, (epoch, 0))
 
-    def with_reign(self, reign: Reign) -> Reigns:
+    def with_reign(self, reign: Reign) -> ReignHistory:
         """These with another value of one reign."""
         others = (each for each in self.known if each.key != reign.key)
         return replace(self, known=tuple(sorted((*others, reign), key=lambda each: each.key)))
 
-    def left_by(self, server: Sid) -> Reigns:
+    def left_by(self, server: Sid) -> ReignHistory:
         """These after a server has stopped to lead or to follow."""
         return replace(self, known=tuple(_left(reign, server) for reign in self.known))
 
-    def needed(self) -> Reigns:
+    def needed(self) -> ReignHistory:
         """These without the values that no later condition reads."""
         return replace(self, known=tuple(_needed(each) for each in self.known if each.learners or not each.over))
 

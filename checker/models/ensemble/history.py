@@ -21,7 +21,7 @@ from checker.engine.steps import StepProperty
 from checker.models.ensemble.effects import NO_EPOCH, BeganAlone, Misapplied, Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.setup import HISTORY
 from checker.refinement.abstract_steps import AbstractSteps
-from checker.refinement.reigns import Reigns
+from checker.refinement.reigns import ReignHistory
 from spec.effects import Fact
 from spec.quorum import Sid
 from spec.txn import Txn
@@ -117,7 +117,7 @@ class History(msgspec.Struct, frozen=True):
     syncs: tuple[PendingSync, ...] = ()
     misapplied: tuple[Misapplied, ...] = ()
     begun_without: tuple[tuple[Sid, Txn], ...] = ()
-    reigns: Reigns = Reigns()
+    reigns: ReignHistory = ReignHistory()
 
 
 class HistoryProjection:

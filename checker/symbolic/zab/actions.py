@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from checker.symbolic.zab.connectives import And, If, Implies, Not, Or
+from checker.symbolic.connectives import And, If, Implies, Not, Or
 from checker.symbolic.zab.system import AbstractZab, ZabState
 from checker.symbolic.zab.universe import Formula, Symbol, Term
 

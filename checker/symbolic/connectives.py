@@ -6,9 +6,14 @@ the refinement, where the same conditions are evaluated in one finite state.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import z3
 
-from checker.symbolic.zab.universe import Formula, Term
+Formula: TypeAlias = Any
+"""A Boolean term of z3, or a truth value of Python."""
+Term: TypeAlias = Any
+"""A term of z3 of any sort, or a value of Python."""
 
 
 def _operands(given: tuple[Formula, ...]) -> list[Formula]:
