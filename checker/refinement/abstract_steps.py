@@ -59,7 +59,7 @@ class Name(Enum):
 class AbstractAction(msgspec.Struct, frozen=True):
     """An abstract action of a reign.
 
-    `zxid` is that of a transaction, or the bound up to which an action reaches. `quorum` is the set that the leader
+    `zxid` belongs to a transaction, or is the bound of an action. `quorum` is the set that the leader
     counted, and `view` the view of a reign that begins. `learner` is the server whose acknowledgements become void.
     """
 

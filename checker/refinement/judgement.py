@@ -118,7 +118,7 @@ def _begin(state: FiniteState, call: AbstractAction, reign: Reign | None) -> Non
 
 
 def _newest(disk: Disk) -> int:
-    """The least zxid up to which a log is a history: that of its newest transaction.
+    """The least possible bound of a log in a history: the zxid of its newest transaction.
 
     The last zxid of the disk may be higher, since a snapshot may be named "epoch:0", which no transaction has. Any
     other name of a snapshot is that of a transaction, which a scenario need not list.

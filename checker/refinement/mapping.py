@@ -11,7 +11,7 @@
     learner: an ACK of a proposal               ack
 
 Elections, FOLLOWERINFO, PING, requests, COMMIT at a learner, UPTODATE, applied transactions, crashes and starts are
-stutters. The mapping reads what a server *does*: its disk, its packets and facts. A defect that acts too early
+stutters. The mapping reads the disk, the packets and the facts of a server. A defect that acts too early
 therefore shows as an action whose condition does not hold.
 """
 

@@ -1,4 +1,4 @@
-"""The history variables of the refinement: the reigns, with all that was said to them.
+"""The history variables of the refinement: reigns, with the promises and acknowledgements to each.
 
 No server stores these values; they follow from the steps so far. Rules of this module:
 
