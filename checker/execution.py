@@ -61,8 +61,8 @@ def run_job(
 ) -> Exploration:
     """Explore a job within limits (default: those of the job). Raises ModelError, also if two engines disagree.
 
-    A reduced search uses the tables alone. The engine "both" compares the two engines if neither was cut short. Otherwise the stop of the second is the stop of
-    the run, and the violations found by the first remain.
+    The engine "both" compares the two engines if neither was cut short. Otherwise the stop of the second is the stop of
+    the run, and the violations found by the first remain. A reduced search is one by tables, and is not compared.
     """
     limits = job.limits if limits is None else limits
     with _progress(job.name, report) as progress:

@@ -27,6 +27,7 @@ from checker.engine.model import (
     each_action,
 )
 from checker.engine.result import Discovery, Exploration, Limits, Liveness, Step, Stop
+from checker.engine.steps import StepProperty
 
 __all__ = [
     "TRIVIAL",
@@ -49,6 +50,7 @@ __all__ = [
     "Rule",
     "Send",
     "Step",
+    "StepProperty",
     "Stop",
     "each_action",
 ]

@@ -17,6 +17,7 @@ from checker.engine.model import Finding, ModelError, Row
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
 from checker.engine.states.frontier import OriginLog, RowBlock
+from checker.engine.steps import count_steps, forget_steps
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
@@ -84,6 +85,7 @@ class Evaluator:
 
     def __init__(self, tables: Tables, result: Exploration) -> None:
         self._tables, self._result = tables, result
+        forget_steps(result.model)
         self._judged, self._final = Tally(), Tally()
         self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
         self._found: set[int] = set()
@@ -137,6 +139,7 @@ class Evaluator:
         self._result.evaluations = {
             p.name: count for p, count in zip(self._result.model.properties, counts, strict=True)
         }
+        count_steps(self._result)
 
     @property
     def tallies(self) -> tuple[Array, Array]:

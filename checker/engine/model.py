@@ -228,6 +228,10 @@ class Property:
     meaning: str = ""
     fair: Fairness = each_action
 
+    def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
+        """The columns and actors of a model with this property; a property of steps changes them (`steps`)."""
+        return model.columns, model.actors
+
 
 @dataclass(frozen=True)
 class Model:
@@ -241,8 +245,14 @@ class Model:
     channels: tuple[Channel, ...] = ()
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_given", (self.columns, self.actors))
+        for prop in self.properties:
+            columns, actors = prop.installed(self)
+            object.__setattr__(self, "columns", columns)
+            object.__setattr__(self, "actors", actors)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
         _numbered("rule", [rule.name for rule in self.rules])
@@ -283,7 +293,7 @@ class Model:
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""
-        return Model(self.name, self.columns, self.actors, self.rules, tuple(properties), self.channels)
+        return Model(self.name, *self._given, self.rules, tuple(properties), self.channels)
 
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:

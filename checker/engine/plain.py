@@ -19,6 +19,7 @@ from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
 from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
+from checker.engine.steps import count_steps, forget_steps
 
 MEASURE_EVERY = 4096  # rows between two measurements of time and memory
 
@@ -40,11 +41,13 @@ def explore(
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
     parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
+    forget_steps(model)
     try:
         _explore(result, parents, began, progress, until_witnessed=until_witnessed)
     except KeyboardInterrupt:
         result.stop = Stop.INTERRUPTED
         _measure(result, began)
+    count_steps(result)
     return result
 
 

@@ -13,6 +13,7 @@ The order of the imports is the order of listings and of defaults.
 
 from checker.properties import election, role_patterns, liveness  # isort: skip
 from checker.properties import leadership, delivery_order, leader_and_learner, effects  # isort: skip
+from checker.properties import refinement  # isort: skip
 from checker.properties.projections import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import ParameterError, UnknownPropertyError
 
@@ -27,5 +28,6 @@ __all__ = [
     "leader_and_learner",
     "leadership",
     "liveness",
+    "refinement",
     "role_patterns",
 ]

@@ -23,11 +23,13 @@ from typing import Generic, TypeVar
 
 from checker.engine import Finding, Kind, Property, Read
 from checker.engine.model import Fairness, Trivial, each_action
+from checker.engine.steps import Judge, StepProperty
 from checker.printable import nearest
 
 Setup = TypeVar("Setup")
 Fact = TypeVar("Fact")
 Answer = Finding | Trivial | None
+Constructor = TypeVar("Constructor", bound="Callable[..., Condition | StepCondition]")
 
 
 class UnknownPropertyError(Exception):
@@ -57,6 +59,15 @@ class Condition:
     reads: tuple[Read, ...]
     check: Callable[..., Answer]
     fair: Fairness = each_action
+
+
+@dataclass(frozen=True)
+class StepCondition:
+    """The part of a property of steps that depends on the setup; see `StepProperty`."""
+
+    actors: tuple[str, ...]
+    judge: Judge
+    demands: tuple[Read, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,7 @@ class Declaration(Generic[Setup, Fact]):
 
     name: str
     kind: Kind
-    construct: Callable[..., Condition]
+    construct: Callable[..., Condition | StepCondition]
     meaning: str
     violation: str = ""
     premise: str = ""
@@ -122,6 +133,10 @@ class Declaration(Generic[Setup, Fact]):
             value, shown = self.parameter.read(setup, given)
             name, arguments = f"{name}({shown})", [value]
         condition = self.construct(setup, *arguments)
+        if isinstance(condition, StepCondition):
+            return StepProperty.over(
+                name, condition.actors, condition.judge, meaning=self.meaning, demands=condition.demands
+            )
         return Property(name, condition.reads, condition.check, self.kind, self.meaning, condition.fair)
 
 
@@ -157,7 +172,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         needs: Scope[Setup] | None = None,
         in_journals: bool = False,
         facts: tuple[Fact, ...] = (),
-    ) -> Callable[[Callable[..., Condition]], Callable[..., Condition]]:
+    ) -> Callable[[Constructor], Constructor]:
         """Register a property; the decorated function makes its condition from a setup and the parameter, if any.
 
         Raises ValueError for a second declaration of a name.
@@ -165,7 +180,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         if name in self._declared:
             raise ValueError(f"{name} is declared twice")
 
-        def decorate(construct: Callable[..., Condition]) -> Callable[..., Condition]:
+        def decorate(construct: Constructor) -> Constructor:
             self._declared[name] = Declaration(
                 name,
                 kind,

@@ -44,9 +44,10 @@ class UndecidedError(RuntimeError):
     """The solver gave up without an answer, or its answer failed the check."""
 
 
-def disjoint_quorums(a: View, b: View) -> DisjointQuorums | None:
+def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) -> DisjointQuorums | None:
     """The smallest pair of disjoint quorums; None is a proof that every two quorums meet.
 
+    With `running`, only quorums all of whose servers run are considered.
     Smallest means fewest servers together. Of several smallest pairs, the one whose quorum of `a` has the lowest ids is
     taken, so the answer is the same in every run. Raises UndecidedError if the solver gives up.
     """
@@ -58,6 +59,8 @@ def disjoint_quorums(a: View, b: View) -> DisjointQuorums | None:
         _is_quorum(a.quorums, in_a),
         _is_quorum(b.quorums, in_b),
     ]
+    if running is not None:
+        constraints += [each == 0 for chosen in (in_a, in_b) for sid, each in chosen.items() if sid not in running]
     solver = z3.SimpleSolver()
     solver.add(*constraints)
     if not _satisfiable(solver):

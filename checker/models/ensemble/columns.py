@@ -39,9 +39,10 @@ from checker.models.ensemble.setup import (
     connection_name,
     server_name,
 )
+from checker.refinement.mapping import abstract_steps
 from spec import server as spec_server
 from spec.durable import Durable
-from spec.effects import Connect, Disconnect, Effect, Fact, Message, Observe, ResetConnections
+from spec.effects import Connect, Disconnect, Effect, Effects, Fact, Message, Observe, ResetConnections
 from spec.effects import Send as SendEffect
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, ChannelRules
@@ -156,7 +157,9 @@ def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
         rules, zab = rules_by_defects[server.defects]
         if event == CRASH:
             crashed = spec_server.crash(server, zab)
-            return None if crashed is None else Outcome((crashed,), carried_out.crash())
+            if crashed is None:
+                return None
+            return Outcome((crashed,), (*carried_out.crash(), *carried_out.abstract(server, None, crashed, ())))
         if isinstance(event, DiskReplaced):
             return Outcome((spec_server.stopped(server, event.durable),)) if not server.runs else None
         if isinstance(event, SoftwareReplaced):
@@ -177,7 +180,7 @@ def server_actor(sid: Sid, setup: Setup, kept: RecordedFacts) -> Actor:
             effects = syncs(server, wanted, stepped.state, effects)
         if HistoryPart.MISAPPLIED in kept.parts and (report := misapplied(server, stepped.state, effects)) is not None:
             effects = (*effects, Observe(report))
-        return Outcome((after,), carried_out(after, effects))
+        return Outcome((after,), (*carried_out(after, effects), *carried_out.abstract(server, wanted, after, effects)))
 
     return Actor(server_name(sid), (server_name(sid),), step)
 
@@ -275,6 +278,13 @@ class _Carrier:
         forgotten = [Send(VOTES, Looked(self._sid, 0))] if self._kept.votes else []
         ended = self._reported(SyncsEnded(self._sid))
         return (*forgotten, *ended, *self._closed(self._connected))
+
+    def abstract(self, before: Server, event: Event | None, after: Server, effects: Effects) -> list[Send]:
+        """The operation of the history for a step that concerns abstract Zab; the event is None for a crash."""
+        if HistoryPart.REIGNS not in self._kept.parts:
+            return []
+        steps = abstract_steps(before, event, after, effects)
+        return [] if steps is None else [Send(HISTORY, steps)]
 
     def _closed(self, peers: list[Sid]) -> list[Send]:
         return [Send(connection_name(self._sid, peer), Close(self._sid)) for peer in peers]

@@ -17,8 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Property
+from checker.engine.steps import StepProperty
 from checker.models.ensemble.effects import NO_EPOCH, BeganAlone, Misapplied, Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.setup import HISTORY
+from checker.refinement.abstract_steps import AbstractSteps
+from checker.refinement.reigns import ReignHistory
 from spec.effects import Fact
 from spec.quorum import Sid
 from spec.txn import Txn
@@ -46,6 +49,7 @@ class HistoryPart(Enum):
     SYNCS = "syncs"
     MISAPPLIED = "misapplied"
     BEGUN_WITHOUT = "begun_without"
+    REIGNS = "reigns"
 
 
 class EstablishedEpoch(msgspec.Struct, frozen=True):
@@ -100,6 +104,7 @@ class History(msgspec.Struct, frozen=True):
     - `misfits`: the first report of each concern.
     - `begun_without`: committed transactions without which a server has started standalone, each with that server.
     - `syncs`: those that wait for an answer, oldest first, and those whose answer came too early.
+    - `reigns`: the history variables of abstract Zab.
     """
 
     established: tuple[EstablishedEpoch, ...] = ()
@@ -112,6 +117,7 @@ class History(msgspec.Struct, frozen=True):
     syncs: tuple[PendingSync, ...] = ()
     misapplied: tuple[Misapplied, ...] = ()
     begun_without: tuple[tuple[Sid, Txn], ...] = ()
+    reigns: ReignHistory = ReignHistory()
 
 
 class HistoryProjection:
@@ -135,9 +141,8 @@ def part(which: HistoryPart) -> HistoryProjection:
 
 def parts_read(properties: Iterable[Property]) -> frozenset[HistoryPart]:
     """The parts that these properties read, and the parts from which those are computed."""
-    read = {
-        r.projection.which for prop in properties for r in prop.reads if isinstance(r.projection, HistoryProjection)
-    }
+    reads = [r for p in properties for r in (*p.reads, *(p.demands if isinstance(p, StepProperty) else ()))]
+    read = {r.projection.which for r in reads if isinstance(r.projection, HistoryProjection)}
     return frozenset(read | ({HistoryPart.COMMITTED} if read & {HistoryPart.LOST, HistoryPart.SYNCS} else set()))
 
 
@@ -166,6 +171,7 @@ _SOURCES: dict[HistoryPart, tuple[type, ...]] = {
     HistoryPart.SYNCS: (SyncAsked, SyncAnswered, SyncsEnded),
     HistoryPart.MISAPPLIED: (Misapplied,),
     HistoryPart.BEGUN_WITHOUT: (BeganAlone,),
+    HistoryPart.REIGNS: (AbstractSteps,),
 }
 
 
@@ -190,6 +196,10 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
         case BeganAlone(server=server, txns=txns) if HistoryPart.BEGUN_WITHOUT in kept:
             absent = tuple((server, each.txn) for each in history.committed if each.txn not in txns)
             return replace(history, begun_without=(*history.begun_without, *absent)) if absent else history
+        case AbstractSteps() if HistoryPart.REIGNS in kept:
+            from checker.refinement.judgement import judge  # noqa: PLC0415 (it loads z3)
+
+            return replace(history, reigns=judge(history.reigns, fact).reigns)
         case Unexpected(family=family) if HistoryPart.UNEXPECTED in kept:
             seen = any(each.family is family for each in history.unexpected)
             return history if seen else replace(history, unexpected=(*history.unexpected, fact))

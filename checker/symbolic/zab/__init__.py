@@ -1,7 +1,8 @@
 """Proofs that Zab is safe with mixed configurations, for every number of servers.
 
 The subject is an *abstract* system, which this package defines. **The abstract system is proved; that `spec/zab`
-refines it is not checked yet.** docs/explanation-proofs-of-zab.md explains the idea to readers of the Zab paper.
+refines it is checked, not proved** (`checker.refinement`). docs/explanation-proofs-of-zab.md explains the idea to
+readers of the Zab paper.
 
 - `universe`, `system`: the sorts, the state, and the rigid part: reigns, epochs, servers, quorums.
 - `actions`, `rollout`: the actions of servers, and those of an operator who rolls out files.

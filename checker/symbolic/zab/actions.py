@@ -15,9 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-import z3
-from z3 import And, If, Implies, Not, Or
-
+from checker.symbolic.connectives import And, If, Implies, Not, Or
 from checker.symbolic.zab.system import AbstractZab, ZabState
 from checker.symbolic.zab.universe import Formula, Symbol, Term
 
@@ -68,7 +66,7 @@ def _begin(z: AbstractZab, s: ZabState, r: Term) -> ZabStep:
             "the epoch is higher than any that the server accepted": s.accepted(n) < z.epoch(r),
         },
         s._replace(
-            begun=at(s.begun, r, z3.BoolVal(True)),
+            begun=at(s.begun, r, True),
             accepted=at(s.accepted, n, z.epoch(r)),
             promised=also(s.promised, n, r),
             initial=lambda x, t: If(x == r, s.log(n, t), s.initial(x, t)),
@@ -109,7 +107,7 @@ def _establish(z: AbstractZab, s: ZabState, r: Term, q: Term) -> ZabStep:
             "all its servers have promised": z.every_member(q, lambda n: s.promised(n, r)),
         },
         s._replace(
-            established=at(s.established, r, z3.BoolVal(True)),
+            established=at(s.established, r, True),
             via=at(s.via, r, q),
             history=lambda x, t: If(x == r, s.initial(r, t), s.history(x, t)),
             history_last=at(s.history_last, r, s.initial_last(r)),
@@ -125,7 +123,8 @@ def _synchronise(z: AbstractZab, s: ZabState, n: Term, r: Term, to: Term) -> Zab
     own = z.all("txn", lambda t: Implies(s.acked(n, r, t), z.zxid(t) <= to))
     return ZabStep(
         {
-            "the reign is established": And(s.established(r), to <= s.history_last(r)),
+            "the reign is established": s.established(r),
+            "its history reaches the zxid": to <= s.history_last(r),
             "the server has accepted no later epoch": s.accepted(n) == z.epoch(r),
             "the common part with the initial transactions stays": common,
             "acknowledged transactions of the reign stay": own,

@@ -31,7 +31,7 @@ from checker.symbolic.zab.theorems import THEOREMS
 
 PROVED, REFUTED, UNDECIDED = 0, 12, 20
 MOST_PROCESSES = 2
-SCOPE = "The abstract system is proved. That the specification refines it is not checked yet."
+SCOPE = "The abstract system is proved. That the specification refines it is checked, not proved."
 ANY_LEADER = "It holds for any choice of leaders, so safety needs no guarantee of the election."
 
 

@@ -1,0 +1,156 @@
+"""Properties of steps: of an operation that an actor carries out, with the values before and after it.
+
+A property of states cannot say "an epoch never decreases", since it sees one state. A *step property* sees each
+operation of one actor: the values before, the operation, and the outcome with the operations that it sends.
+
+    def judge(values, operation, outcome):
+        return Finding("the epoch decreases") if outcome.values[0].epoch < values[0].epoch else None
+
+    StepProperty.over("EpochsGrow", ("server.1",), judge)
+
+A model with step properties has one more column, `STEPS`, which holds the findings of the run so far. The property
+itself is an ordinary one over this column. Therefore both engines, checkpoints, clusters, walks, and every report treat
+it like any other:
+
+- a finding counts only if the whole move is possible, since the column changes only then;
+- its depth is that of the transition, also if the transition leads to a state that a shorter run had reached;
+- without a finding the column is constant, so that the model has as many states as before;
+- the table engine judges each pair of values and operation once, with the step that it caches.
+
+`Evaluations` of a step property count distinct steps, and not states. A search that resumes a checkpoint, and one on a
+cluster, count only those that this process has judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from checker.engine.model import (
+    TRIVIAL,
+    Actor,
+    Column,
+    Finding,
+    Model,
+    ModelError,
+    Outcome,
+    Property,
+    Read,
+    Send,
+    Trivial,
+)
+from checker.engine.result import Evaluations, Exploration
+
+STEPS = "steps"
+Judge = Callable[[tuple[Any, ...], Any, Outcome], Finding | Trivial | None]
+Findings = tuple[tuple[str, Finding], ...]
+"""The findings of a run, each with the name of its property, in the order of the names; the first of each name."""
+
+
+@dataclass
+class StepCounts:
+    """The hashes of the distinct steps that were judged, and of those whose premise held."""
+
+    judged: set[int] = field(default_factory=set)
+    premise: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class StepProperty(Property):
+    """A property of every step of some actors; make it by `over`.
+
+    `demands` are reads of columns that the actors need; the model must record them, and the property does not see them.
+    """
+
+    actors: tuple[str, ...] = ()
+    judge: Judge = lambda *_: None
+    demands: tuple[Read, ...] = ()
+    counts: StepCounts = field(default_factory=StepCounts, compare=False, repr=False)
+
+    @classmethod
+    def over(
+        cls, name: str, actors: tuple[str, ...], judge: Judge, *, meaning: str = "", demands: tuple[Read, ...] = ()
+    ) -> StepProperty:
+        """A property that `judge` decides for each operation that one of these actors carries out."""
+        return cls(name, (Read(STEPS),), _FindingOf(name), meaning=meaning, actors=actors, judge=judge, demands=demands)
+
+    def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
+        """The columns and actors of a model that judges this property. Raises ModelError for an unknown actor."""
+        known = {actor.name for actor in model.actors}
+        for name in self.actors:
+            if name not in known:
+                raise ModelError(
+                    f"the property {self.name!r} is about the steps of {name!r}, and no actor has that name"
+                )
+        columns, actors = model.columns, tuple(self._judged(actor) for actor in model.actors)
+        if STEPS not in known:
+            actors = (*actors, Actor(STEPS, (STEPS,), _noted))
+        if all(column.name != STEPS for column in columns):
+            columns = (*columns, Column(STEPS, ()))
+        return columns, actors
+
+    def _judged(self, actor: Actor) -> Actor:
+        if actor.name not in self.actors:
+            return actor
+        step = actor.step
+        inner, others = (step.inner, step.properties) if isinstance(step, _JudgedStep) else (step, ())
+        kept = tuple(each for each in others if each.name != self.name)
+        return replace(actor, step=_JudgedStep(inner, (*kept, self)))
+
+
+class _FindingOf:
+    """The check of a step property in a state: its finding in the run so far."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, findings: Findings) -> Finding | None:
+        return dict(findings).get(self.name)
+
+
+class _JudgedStep:
+    """The step of an actor, which also sends the findings of its step properties to the column `STEPS`."""
+
+    def __init__(self, inner: Callable[..., Outcome | None], properties: tuple[StepProperty, ...]) -> None:
+        self.inner, self.properties = inner, properties
+
+    def __call__(self, values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        outcome = self.inner(values, operation)
+        if not isinstance(outcome, Outcome):
+            return outcome
+        found = []
+        for prop in self.properties:
+            answer, number = prop.judge(values, operation, outcome), hash((values, operation))
+            prop.counts.judged.add(number)
+            if answer is not TRIVIAL:
+                prop.counts.premise.add(number)
+            if isinstance(answer, Finding):
+                found.append(Send(STEPS, (prop.name, answer)))
+        return Outcome(outcome.values, (*outcome.sends, *found)) if found else outcome
+
+
+def _noted(values: tuple[Any, ...], found: tuple[str, Finding]) -> Outcome:
+    """Keep the first finding of each property."""
+    findings: Findings = values[0]
+    if found[0] in dict(findings):
+        return Outcome(values)
+    return Outcome((tuple(sorted((*findings, found), key=lambda each: each[0])),))
+
+
+def step_properties(properties: Iterable[Property]) -> tuple[StepProperty, ...]:
+    """The step properties among some properties."""
+    return tuple(prop for prop in properties if isinstance(prop, StepProperty))
+
+
+def forget_steps(model: Model) -> None:
+    """Begin to count the steps of a new search."""
+    for prop in step_properties(model.properties):
+        prop.counts.judged.clear()
+        prop.counts.premise.clear()
+
+
+def count_steps(result: Exploration) -> None:
+    """Replace the evaluations of step properties: distinct steps, and those of them whose premise held."""
+    for prop in step_properties(result.model.properties):
+        result.evaluations[prop.name] = Evaluations(len(prop.counts.judged), len(prop.counts.premise))
