@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import drain
+from checker.engine.kernels.drain_kernels import run_and_drain
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, MISSING, ONE, ZERO, fold, lookup, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -24,7 +24,6 @@ from checker.engine.kernels.move_kernels import (
     LISTED,
     MANY,
     SOURCE_BITS,
-    run,
 )
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -117,14 +116,9 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
         source = origins[i] & SOURCE_BITS
         for c in range(width):
             into[at, c] = rows[source, c]
-        _, _, _, affected = run(
-            origins[i] >> BITS32, into[at], ZERO, stack, entries,
+        _, _, _, affected = run_and_drain(
+            origins[i] >> BITS32, into[at], ZERO, channels, asks, fired, cells, stack, entries,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if channels.size:
-            _, _, _, further = drain(
-                into[at], ZERO, channels, asks, fired, cells, stack, entries,
-                groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-            affected |= further
         judgement = judge(
             into[at], U64(parent_judgements[source]), affected, bundles, judgements, cells,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip

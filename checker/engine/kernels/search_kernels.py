@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import drain
+from checker.engine.kernels.drain_kernels import run_and_drain
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -27,7 +27,6 @@ from checker.engine.kernels.move_kernels import (
     UNLISTED,
     look_ahead,
     restore,
-    run,
 )
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -159,14 +158,9 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             for _ in range(lists_of[n] & LOW):
                 move = following
                 following += ONE + (entries[move] & LOW)
-                status, fingerprint, changed, _ = run(
-                    move, row, base, stack, entries,
+                status, fingerprint, changed, _ = run_and_drain(
+                    move, row, base, channels, asks, uncounted, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                if channels.size and status == DONE:
-                    status, fingerprint, more, _ = drain(
-                        row, fingerprint, channels, asks, uncounted, cells, stack, entries,
-                        groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                    changed |= more
                 restore(row, rows, index, changed)
                 if status == DONE:
                     label = entries[move] >> BITS32

@@ -1,4 +1,6 @@
-"""The answers of the reduction: which deliveries are *drained*: carried out as soon as they are possible, because nothing depends on their order.
+"""The answers of the reduction: which deliveries are *drained*.
+
+A drained delivery is carried out as soon as it is possible, because nothing depends on its order.
 
 A delivery from a channel is drained if
 
@@ -26,7 +28,7 @@ from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW, SET, ChannelComparison
 from checker.engine.reduction.eligible import EligibleChannel
 from checker.engine.reduction.futures import Futures
-from checker.engine.reduction.questions import YES, Arrival, Future, Insertion, Removal, Repetition, Sent, Silence
+from checker.engine.reduction.questions import YES, Arrival, Future, Insertion, Removal, Repetition, Sent, InertDeliveries
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -60,12 +62,11 @@ class Answers:
         self._repetitions: defaultdict[Repetition, set[int]] = defaultdict(set)  # with the answer yes
         self._asked: dict[Any, set[int]] = defaultdict(set)  # by kernels, with the answer yes: the cells of a question
         self._of_actor: dict[int, list[int]] = {actor: [] for c in channels for actor in c.actors | c.receivers}
-        self._silent: dict[tuple[int, Arrival], frozenset[int]] = {}  # the words of the last silence of each arrival
+        self._inert: dict[tuple[int, Arrival], frozenset[int]] = {}  # the last words for each arrival
         self._scanned = 0  # operations
         self._others = [self._from_others(number) for number in range(len(channels))]
         self._refuted = self._were_refuted = False
         self._reduced: set[int] = set()  # cells that have lost an arrival
-        tables.observer = self
 
     # -- what the tables learn -------------------------------------------------------------------------------
 
@@ -109,14 +110,14 @@ class Answers:
             case Future(channel=channel):
                 return self._tables.question(Sent(self._still_sent(cell, channel)))
             case Sent(operations=operations):
-                silence: Silence = self._tables.subject_of(cell)
-                return self._tables.question(Removal(silence.channel, operations, silence.words))
+                given: InertDeliveries = self._tables.subject_of(cell)
+                return self._tables.question(Removal(given.channel, operations, given.words))
             case Arrival():
                 words = self._arrival(cell, question)
                 return IMPOSSIBLE if words is None else self._arrival_answer(cell, question, words)
-            case Removal(channel=channel, operations=operations, silent=silent):
+            case Removal(channel=channel, operations=operations, inert=inert):
                 others = sorted(operations | self._from_others(channel))
-                holds = self._comparisons[channel].removal_commutes(cell, others, silent)
+                holds = self._comparisons[channel].removal_commutes(cell, others, inert)
                 return YES if holds else IMPOSSIBLE
             case Insertion():
                 return self._insertion_answer(cell, question)
@@ -129,24 +130,24 @@ class Answers:
         return frozenset(word & LOW for word in self._futures.of(cell) if word >> 32 == column)
 
     def _arrival_answer(self, cell: int, question: Arrival, words: tuple[int, ...]) -> int:
-        """Yes: the number of the silence, and the effect with the questions about what the delivery sends."""
+        """Yes: the number of the inert deliveries, and the effect with the questions about what the delivery sends."""
         channels = [self._by_column[word >> 32] for word in words]
         repeats = bool(words) and all(self._channels[channel].appends is None for channel in channels)
-        silent = set()
+        inert = set()
         for operation in self._deliveries(question.channel):
             known = self._arrival(cell, Arrival(question.channel, operation))
             if known == () or (repeats and known == words):
-                silent.add(self._channels[question.channel].target << 32 | operation)
+                inert.add(self._channels[question.channel].target << 32 | operation)
         # A later answer never drains more than an earlier one, so that a path can be rebuilt with the last answers.
-        known_before = self._silent.setdefault((cell, question), frozenset(silent))
-        self._silent[cell, question] = known_before & silent
-        silence = self._tables.subject(Silence(question.channel, known_before & silent))
+        known_before = self._inert.setdefault((cell, question), frozenset(inert))
+        self._inert[cell, question] = known_before & inert
+        number = self._tables.subject(InertDeliveries(question.channel, known_before & inert))
         asked = [
             word >> 32 << 32
             | self._tables.question(Insertion(channel, word & LOW, self._still_sent(cell, channel), repeats))
             for word, channel in zip(words, channels, strict=True)
         ]
-        return (self._tables.effect(asked) if asked else 0) << 32 | silence
+        return (self._tables.effect(asked) if asked else 0) << 32 | number
 
     def _deliveries(self, channel: int) -> list[int]:
         """The known operations that only the rules of a channel send to its receiver."""

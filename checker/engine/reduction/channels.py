@@ -51,16 +51,16 @@ class ChannelComparison:
             return None
         return Delivery(words[0] & LOW, int(self._tables.entries.view[place]) >> 32, words[-1])
 
-    def removal_commutes(self, cell: int, operations: Iterable[int], silent: frozenset[int]) -> bool:
+    def removal_commutes(self, cell: int, operations: Iterable[int], inert: frozenset[int]) -> bool:
         """Whether the delivery from this content stays possible, and its order makes no difference.
 
-        `silent` are the words of deliveries that make no difference themselves. Two contents are alike if they are
+        `inert` are the words of deliveries that make no difference themselves. Two contents are alike if they are
         equal after such deliveries.
         """
         others = list(operations)
         if self._all_append(others):
             return self.delivery(cell) is not None
-        return self._holds(cell, lambda content: self._after_removal(content, others, silent))
+        return self._holds(cell, lambda content: self._after_removal(content, others, inert))
 
     def insertion_commutes(self, cell: int, insertion: int, operations: Iterable[int]) -> bool:
         """Whether the order of this insertion and any other operation makes no difference, from this content on."""
@@ -83,11 +83,11 @@ class ChannelComparison:
             return None
         if word is None:
             return None
-        others, silent, after = [each for each in operations if each != insertion], frozenset({word}), [*sent]
+        others, inert, after = [each for each in operations if each != insertion], frozenset({word}), [*sent]
         copies = set[int]()
 
         def following(content: int) -> list[int] | None:
-            reached = self._after_insertion(content, insertion, others, silent)
+            reached = self._after_insertion(content, insertion, others, inert)
             inserted = self._tables.result(content, insertion) & LOW
             if reached is None or self._tables.result(inserted, insertion) != inserted:
                 return None
@@ -97,7 +97,7 @@ class ChannelComparison:
             return reached
 
         holds = self._holds(cell, following)
-        return word if holds and all(self.removal_commutes(each, after, silent) for each in sorted(copies)) else None
+        return word if holds and all(self.removal_commutes(each, after, inert) for each in sorted(copies)) else None
 
     def _last_word(self, cell: int) -> int | None:
         """The word of the last delivery from a content."""
@@ -130,7 +130,7 @@ class ChannelComparison:
             return False
         return True
 
-    def _after_removal(self, cell: int, others: list[int], silent: frozenset[int]) -> list[int] | None:
+    def _after_removal(self, cell: int, others: list[int], inert: frozenset[int]) -> list[int] | None:
         first = self.delivery(cell)
         if first is None:
             return None
@@ -144,14 +144,14 @@ class ChannelComparison:
             then = self.delivery(pair[0])
             if then is None or then[1:] != first[1:]:
                 return None
-            passed = self._until_alike(then.after, pair[1], silent)
+            passed = self._until_alike(then.after, pair[1], inert)
             if passed is None:
                 return None
             reached += [pair[0], *passed]
         return reached
 
     def _after_insertion(
-        self, cell: int, insertion: int, others: list[int], silent: frozenset[int]
+        self, cell: int, insertion: int, others: list[int], inert: frozenset[int]
     ) -> list[int] | None:
         inserted = self._tables.result(cell, insertion)
         if inserted & LOW == IMPOSSIBLE or inserted >> 32:
@@ -173,19 +173,19 @@ class ChannelComparison:
             later = self._tables.result(first.after, insertion)
             if later & LOW == IMPOSSIBLE or later >> 32:
                 return None
-            if self._until_alike(then.after, later, silent) is None:
+            if self._until_alike(then.after, later, inert) is None:
                 return None
             reached.append(first.after)
         return reached
 
-    def _until_alike(self, one: int, other: int, silent: frozenset[int]) -> list[int] | None:
-        """The contents that silent deliveries pass until both are equal; None if they never are."""
+    def _until_alike(self, one: int, other: int, inert: frozenset[int]) -> list[int] | None:
+        """The contents that inert deliveries pass until both are equal; None if they never are."""
         if one == other:
             return []
         paths = []
         for cell in (one, other):
             path = [cell]
-            while (delivery := self.delivery(path[-1])) is not None and delivery.word in silent and len(path) < MOST:
+            while (delivery := self.delivery(path[-1])) is not None and delivery.word in inert and len(path) < MOST:
                 path.append(delivery.after)
             paths.append(path)
         common = next((cell for cell in paths[0] if cell in paths[1]), None)

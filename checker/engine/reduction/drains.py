@@ -13,11 +13,16 @@ from checker.engine.kernels import drain_kernels
 from checker.engine.reduction.answers import Answers
 from checker.engine.reduction.channels import LOW, Delivery
 from checker.engine.reduction.questions import Arrival, Future, Insertion, Removal
-from checker.engine.tables.tables import IMPOSSIBLE
+from checker.engine.reduction.eligible import EligibleChannel
+from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
 class Drains(Answers):
-    """The answers of the reduction, kept right while the tables learn."""
+    """The answers of the reduction, kept right while the tables learn, which it observes."""
+
+    def __init__(self, tables: Tables, channels: list[EligibleChannel]) -> None:
+        super().__init__(tables, channels)
+        tables.observer = self
 
     # -- paths -----------------------------------------------------------------------------------------------
 
@@ -106,17 +111,13 @@ class Drains(Answers):
         if old == new:
             return
         self._tables.revise(cell, self._tables.question(question), new)
-        sent: tuple[Sent, Sent] = self._tables.operation(old), self._tables.operation(new)
+        before, after = (self._tables.operation(each).operations for each in (old, new))
         for asked, contents in list(self._asked.items()):
-            if (
-                isinstance(asked, Removal)
-                and asked.channel == question.channel
-                and asked.operations == sent[0].operations
-            ):
-                self._carry_over(contents, Removal(asked.channel, sent[1].operations, asked.silent))
+            if isinstance(asked, Removal) and (asked.channel, asked.operations) == (question.channel, before):
+                self._carry_over(contents, Removal(asked.channel, after, asked.inert))
 
     def _revise_answers(self, cells: Iterable[int]) -> None:
-        """Answer the arrivals at cells again, since their silence or their questions may have changed."""
+        """Answer the arrivals at cells again, since their inert deliveries or questions may have changed."""
         for cell in cells:
             for question in [each for each in self._arrivals_at[cell] if cell in self._asked.get(each, ())]:
                 old, new = self._asked_before(cell, question), self._answer(cell, question)
@@ -130,7 +131,7 @@ class Drains(Answers):
         """Refute the search if a drained delivery would not be drained under the new answer."""
         before, after = self._tables.subject_of(old & LOW), self._tables.subject_of(new & LOW)
         for asked, contents in list(self._asked.items()):
-            if isinstance(asked, Removal) and asked.channel == question.channel and asked.silent == before.words:
+            if isinstance(asked, Removal) and asked.channel == question.channel and asked.inert == before.words:
                 self._carry_over(contents, Removal(asked.channel, asked.operations, after.words))
         for one, other in zip(self._tables.words(old >> 32), self._tables.words(new >> 32), strict=True):
             was, asked = self._tables.operation(one & LOW), self._tables.operation(other & LOW)

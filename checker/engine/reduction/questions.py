@@ -30,12 +30,12 @@ class Future:
 class Removal:
     """Of a content of a channel: whether the delivery commutes with these operations of the sender, and all others.
 
-    `silent` are the words of other deliveries to the receiver that make no difference either.
+    `inert` are the words of other deliveries to the receiver that make no difference either.
     """
 
     channel: int
     operations: frozenset[int]
-    silent: frozenset[int]
+    inert: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Repetition:
 
 
 @dataclass(frozen=True)
-class Silence:
+class InertDeliveries:
     """The words of the deliveries of a channel that make no difference to a receiver; a subject of questions."""
 
     channel: int
@@ -70,6 +70,6 @@ class Silence:
 
 @dataclass(frozen=True)
 class Sent:
-    """Of a `Silence`: the number of the `Removal` for a sender that may still send these operations."""
+    """Of a `InertDeliveries`: the number of the `Removal` for a sender that may still send these operations."""
 
     operations: frozenset[int]
