@@ -23,8 +23,8 @@ number, but a new meaning of a field does. The object of a run:
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
                   peak_bytes (null if not measured), bytes_per_state, spilled_bytes (of waiting states, written to a
-                  temporary file), collision_probability, seed (of the fingerprints), reduction (what was drained), notes
-                  (on its checkpoint), workers (on those of a cluster)
+                  temporary file), collision_probability, seed (of the fingerprints), reduction (a sentence),
+                  notes (on its checkpoint), workers (on those of a cluster)
 
 A run that could not begin has null for limits and search and no properties or actions. The object of a command; fields
 with a star are in both outputs, the others only in the file:

@@ -36,8 +36,8 @@ def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: 
                missing: Array, counters: Array) -> Any:  # fmt: skip
     """Whether the delivery from a channel is drained: YES, NO or UNKNOWN. channel = (column, source, target, future).
 
-    `question` is that about its arrival. The answer has the number of an `InertDeliveries`, and an effect with questions about
-    what the delivery sends. It and the future together give the question about the removal.
+    `question` is that about its arrival. The answer has the number of an `InertDeliveries`, and an effect with questions
+    about what the delivery sends. The number and the future together give the question about the removal.
     """
     arrival = ask(row, channel[2], question, memo, shift, missing, counters)
     if arrival == MISSING:
@@ -120,7 +120,8 @@ def run_and_drain(move: Any, row: Array, fingerprint: Any, channels: Array, asks
                   memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Carry out a move on a row, as `run` does, and drain the row if there are channels."""
     status, fingerprint, changed, affected = run(
-        move, row, fingerprint, stack, entries, groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        move, row, fingerprint, stack, entries,
+        groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
     if channels.size and status == DONE:
         status, fingerprint, more, further = drain(
             row, fingerprint, channels, asks, fired, cells, stack, entries,

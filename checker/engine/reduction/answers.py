@@ -5,7 +5,7 @@ A drained delivery is carried out as soon as it is possible, because nothing dep
 A delivery from a channel is drained if
 
 1. it leaves its receiver as it is, and sends the same operations, in the present state of the receiver and in every
-   later one that other events may bring about first (`Arrival`);
+   later one that other events may bring about first (`ArrivalEffect`);
 2. nothing that may happen to the channel first makes a difference to it, or depends on it (`Removal`);
 3. the operations that it sends go to other channels, and their order among all operations on these makes no difference
    (`Insertion`). While the delivery waits, its receiver sends nothing else to these channels.
@@ -28,7 +28,16 @@ from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW, SET, ChannelComparison
 from checker.engine.reduction.eligible import EligibleChannel
 from checker.engine.reduction.futures import Futures
-from checker.engine.reduction.questions import YES, Arrival, Future, Insertion, Removal, Repetition, Sent, InertDeliveries
+from checker.engine.reduction.questions import (
+    YES,
+    ArrivalEffect,
+    Future,
+    InertDeliveries,
+    Insertion,
+    Removal,
+    Repetition,
+    Sent,
+)
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -57,12 +66,14 @@ class Answers:
         self._steps: defaultdict[int, list[Known]] = defaultdict(list)
         self._futures = Futures()
         self._touched: set[int] = set()  # cells that something was learnt about
-        self._unchanged: dict[tuple[int, Arrival], tuple[int, ...]] = {}  # with the answer yes: the words that are sent
-        self._arrivals_at: defaultdict[int, set[Arrival]] = defaultdict(set)  # the same, by cell
+        self._unchanged: dict[
+            tuple[int, ArrivalEffect], tuple[int, ...]
+        ] = {}  # with the answer yes: the words that are sent
+        self._arrivals_at: defaultdict[int, set[ArrivalEffect]] = defaultdict(set)  # the same, by cell
         self._repetitions: defaultdict[Repetition, set[int]] = defaultdict(set)  # with the answer yes
         self._asked: dict[Any, set[int]] = defaultdict(set)  # by kernels, with the answer yes: the cells of a question
         self._of_actor: dict[int, list[int]] = {actor: [] for c in channels for actor in c.actors | c.receivers}
-        self._inert: dict[tuple[int, Arrival], frozenset[int]] = {}  # the last words for each arrival
+        self._inert: dict[tuple[int, ArrivalEffect], frozenset[int]] = {}  # the last words for each arrival
         self._scanned = 0  # operations
         self._others = [self._from_others(number) for number in range(len(channels))]
         self._refuted = self._were_refuted = False
@@ -73,7 +84,7 @@ class Answers:
     def learnt(self, cell: int, operation: int, value: int) -> None:
         """An operation on a cell was carried out."""
         if self._tables.column_of(cell) in self._processes and value & LOW != IMPOSSIBLE:
-            self._add(cell, operation, value & LOW, self._tables.words(value >> 32))
+            self._add(cell, operation, value & LOW, self._tables.effect_words(value >> 32))
 
     def listed(self, cell: int) -> None:
         """The moves of a cell were listed: the delivery of a channel, or what a process sends by a move."""
@@ -81,11 +92,11 @@ class Answers:
         if (number := self._by_column.get(column)) is not None:
             delivery = self._comparisons[number].delivery(cell)
             if delivery is not None:
-                self._tables.asks.view[cell] = self._tables.question(Arrival(number, delivery.word & LOW))
+                self._tables.asks.view[cell] = self._tables.question(ArrivalEffect(number, delivery.word & LOW))
         elif column in self._processes:
             place, count = self._tables.listing(cell)
             for _ in range(count):
-                words = self._tables.words(place)
+                words = self._tables.effect_words(place)
                 resolved = int(move_kernels.SET_WORDS) if words and words[0] >> 32 & SET else 0
                 self._add(cell, 0, cell, words[resolved:])
                 place += 1 + len(words)
@@ -112,7 +123,7 @@ class Answers:
             case Sent(operations=operations):
                 given: InertDeliveries = self._tables.subject_of(cell)
                 return self._tables.question(Removal(given.channel, operations, given.words))
-            case Arrival():
+            case ArrivalEffect():
                 words = self._arrival(cell, question)
                 return IMPOSSIBLE if words is None else self._arrival_answer(cell, question, words)
             case Removal(channel=channel, operations=operations, inert=inert):
@@ -129,13 +140,13 @@ class Answers:
         column = self._channels[channel].column
         return frozenset(word & LOW for word in self._futures.of(cell) if word >> 32 == column)
 
-    def _arrival_answer(self, cell: int, question: Arrival, words: tuple[int, ...]) -> int:
+    def _arrival_answer(self, cell: int, question: ArrivalEffect, words: tuple[int, ...]) -> int:
         """Yes: the number of the inert deliveries, and the effect with the questions about what the delivery sends."""
         channels = [self._by_column[word >> 32] for word in words]
         repeats = bool(words) and all(self._channels[channel].appends is None for channel in channels)
         inert = set()
         for operation in self._deliveries(question.channel):
-            known = self._arrival(cell, Arrival(question.channel, operation))
+            known = self._arrival(cell, ArrivalEffect(question.channel, operation))
             if known == () or (repeats and known == words):
                 inert.add(self._channels[question.channel].target << 32 | operation)
         # A later answer never drains more than an earlier one, so that a path can be rebuilt with the last answers.
@@ -169,7 +180,7 @@ class Answers:
 
     def _repeats(self, cell: int, question: Repetition) -> bool:
         """Whether an operation changes and sends nothing when it comes again, after it came now or later."""
-        again = Arrival(question.channel, question.operation)
+        again = ArrivalEffect(question.channel, question.operation)
         seen, waiting = {cell}, [cell]
         while waiting:
             at = waiting.pop()
@@ -185,7 +196,7 @@ class Answers:
         self._repetitions[question].update(seen)
         return True
 
-    def _arrival(self, cell: int, question: Arrival) -> tuple[int, ...] | None:
+    def _arrival(self, cell: int, question: ArrivalEffect) -> tuple[int, ...] | None:
         """The words that an operation sends while it changes nothing, now and later; None if it may do something else.
 
         An answer other than None is noted for every later cell.
@@ -215,7 +226,7 @@ class Answers:
             self._arrivals_at[at].add(question)
         return sent
 
-    def _sent_unchanged(self, cell: int, question: Arrival) -> tuple[int, ...] | None:
+    def _sent_unchanged(self, cell: int, question: ArrivalEffect) -> tuple[int, ...] | None:
         """The words that an operation sends, if it leaves a cell as it is and they go to different channels of its
         own.
         """
@@ -225,7 +236,7 @@ class Answers:
             return None
         if value & LOW != cell:
             return None
-        words, receiver = self._tables.words(value >> 32), self._channels[question.channel].target
+        words, receiver = self._tables.effect_words(value >> 32), self._channels[question.channel].target
         targets = {word >> 32 for word in words}
         if len(targets) < len(words) or not targets <= self._by_column.keys():
             return None

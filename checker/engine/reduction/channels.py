@@ -23,7 +23,7 @@ LOW = 0xFFFFFFFF
 SET = int(move_kernels.SET)
 
 
-class Delivery(NamedTuple):
+class OldestMessage(NamedTuple):
     """The only move of a channel's content: the content after it, its label, and its operation on the target."""
 
     after: int
@@ -40,16 +40,16 @@ class ChannelComparison:
     def __init__(self, tables: Tables, column: int, target: int, appends: Callable[[Any], bool] | None) -> None:
         self._tables, self._column, self._target, self._appends = tables, column, target, appends
 
-    def delivery(self, cell: int) -> Delivery | None:
+    def delivery(self, cell: int) -> OldestMessage | None:
         """The delivery from a content, if that is its only move. Raises ModelError."""
         place, count = self._tables.listing(cell)
         if count != 1:
             return None
-        words = self._tables.words(place)
+        words = self._tables.effect_words(place)
         set_words = int(move_kernels.SET_WORDS)
         if len(words) != set_words + 1 or words[0] >> 32 != SET | self._column or words[-1] >> 32 != self._target:
             return None
-        return Delivery(words[0] & LOW, int(self._tables.entries.view[place]) >> 32, words[-1])
+        return OldestMessage(words[0] & LOW, int(self._tables.entries.view[place]) >> 32, words[-1])
 
     def removal_commutes(self, cell: int, operations: Iterable[int], inert: frozenset[int]) -> bool:
         """Whether the delivery from this content stays possible, and its order makes no difference.
@@ -150,9 +150,7 @@ class ChannelComparison:
             reached += [pair[0], *passed]
         return reached
 
-    def _after_insertion(
-        self, cell: int, insertion: int, others: list[int], inert: frozenset[int]
-    ) -> list[int] | None:
+    def _after_insertion(self, cell: int, insertion: int, others: list[int], inert: frozenset[int]) -> list[int] | None:
         inserted = self._tables.result(cell, insertion)
         if inserted & LOW == IMPOSSIBLE or inserted >> 32:
             return None  # an insertion that fails, or that sends something itself

@@ -11,9 +11,9 @@ from typing import Any
 
 from checker.engine.kernels import drain_kernels
 from checker.engine.reduction.answers import Answers
-from checker.engine.reduction.channels import LOW, Delivery
-from checker.engine.reduction.questions import Arrival, Future, Insertion, Removal
+from checker.engine.reduction.channels import LOW, OldestMessage
 from checker.engine.reduction.eligible import EligibleChannel
+from checker.engine.reduction.questions import ArrivalEffect, Future, Insertion, Removal
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -38,25 +38,27 @@ class Drains(Answers):
                 delivery = self._comparisons[number].delivery(row[channel.column])
                 if delivery is None or not self._is_drained(row, number, delivery):
                     continue
-                for word in self._tables.words(self._tables.result(row[channel.target], delivery.word & LOW) >> 32):
+                for word in self._tables.effect_words(
+                    self._tables.result(row[channel.target], delivery.word & LOW) >> 32
+                ):
                     row[word >> 32] = self._tables.result(row[word >> 32], word & LOW) & LOW
                 row[channel.column] = delivery.after
                 columns.append(channel.column)
                 again = True
         return columns
 
-    def _is_drained(self, row: list[int], number: int, delivery: Delivery) -> bool:
+    def _is_drained(self, row: list[int], number: int, delivery: OldestMessage) -> bool:
         channel = self._channels[number]
-        arrival = self._asked_before(row[channel.target], Arrival(number, delivery.word & LOW))
+        arrival = self._asked_before(row[channel.target], ArrivalEffect(number, delivery.word & LOW))
         future = self._asked_before(row[channel.source], Future(number))
         if arrival & LOW == IMPOSSIBLE:
             return False
         removal = self._tables.result(arrival & LOW, future & LOW)
         if self._tables.result(row[channel.column], removal & LOW) == IMPOSSIBLE:
             return False
-        for word in self._tables.words(arrival >> 32):
+        for word in self._tables.effect_words(arrival >> 32):
             insertion = self._tables.result(row[word >> 32], word & LOW)
-            further = [insertion] if insertion == IMPOSSIBLE else self._tables.words(insertion >> 32)
+            further = [insertion] if insertion == IMPOSSIBLE else self._tables.effect_words(insertion >> 32)
             if insertion == IMPOSSIBLE or any(
                 self._tables.result(row[w >> 32], w & LOW) == IMPOSSIBLE for w in further
             ):
@@ -127,13 +129,13 @@ class Drains(Answers):
                     self._tables.revise(cell, self._tables.question(question), new)
                     self._compare_answers(question, old, new)
 
-    def _compare_answers(self, question: Arrival, old: int, new: int) -> None:
+    def _compare_answers(self, question: ArrivalEffect, old: int, new: int) -> None:
         """Refute the search if a drained delivery would not be drained under the new answer."""
         before, after = self._tables.subject_of(old & LOW), self._tables.subject_of(new & LOW)
         for asked, contents in list(self._asked.items()):
             if isinstance(asked, Removal) and asked.channel == question.channel and asked.inert == before.words:
                 self._carry_over(contents, Removal(asked.channel, asked.operations, after.words))
-        for one, other in zip(self._tables.words(old >> 32), self._tables.words(new >> 32), strict=True):
+        for one, other in zip(self._tables.effect_words(old >> 32), self._tables.effect_words(new >> 32), strict=True):
             was, asked = self._tables.operation(one & LOW), self._tables.operation(other & LOW)
             if was != asked:
                 self._carry_over(self._asked.get(was, ()), asked)

@@ -12,7 +12,7 @@ YES = 1
 
 
 @dataclass(frozen=True)
-class Arrival:
+class ArrivalEffect:
     """Of a cell of a process: whether an operation from a channel leaves it as it is, now and later."""
 
     channel: int

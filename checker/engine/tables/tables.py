@@ -360,7 +360,7 @@ class Tables:
         listed = int(self.cells.view[cell, move_kernels.LISTED])
         return listed >> 32, listed & 0xFFFFFFFF
 
-    def words(self, effect: int) -> list[int]:
+    def effect_words(self, effect: int) -> list[int]:
         """The words of an effect."""
         count = int(self.entries.view[effect]) & 0xFFFFFFFF
         found: list[int] = self.entries.view[effect + 1 : effect + 1 + count].tolist()
