@@ -139,12 +139,6 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     ),
     "other events of the receiver from the channel": (answers.Answers, "_is_behind", lambda *_: True),
     "a removal that does not commute": (channels.ChannelComparison, "removal_commutes", lambda *_: True),
-    "an insertion that does not commute, or cannot be repeated": (
-        channels.ChannelComparison,
-        "insertion_repeats",
-        lambda self, cell, insertion, *_: self._last_word(self._tables.result(cell, insertion) & 0xFFFFFFFF),
-    ),
-    "operations of others on a channel": (answers.Answers, "_from_others", lambda *_: frozenset()),
     "what a sender may still send": (futures.Futures, "of", lambda *_: frozenset()),
     "a repetition that has an effect": (answers.Answers, "_repeats", lambda *_: True),
     "contents that never become alike": (

@@ -36,7 +36,7 @@ def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: 
                missing: Array, counters: Array) -> Any:  # fmt: skip
     """Whether the delivery from a channel is drained: YES, NO or UNKNOWN. channel = (column, source, target, future).
 
-    `question` is that about its arrival. The answer has the number of an `InertDeliveries`, and an effect with questions
+    `question` is that about its arrival. The answer has the number of an `InertDeliveries`, and an effect that asks
     about what the delivery sends. The number and the future together give the question about the removal.
     """
     arrival = ask(row, channel[2], question, memo, shift, missing, counters)
