@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
 
 EngineName = Literal["tables", "plain", "both"]
+Reduction = Literal["none", "safe"]
 Report = Callable[[Exploration], None]
 """Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
 
@@ -56,16 +57,19 @@ def run_job(
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
     seed: int = SEED,
+    reduce: Reduction = "none",
 ) -> Exploration:
     """Explore a job within limits (default: those of the job). Raises ModelError, also if two engines disagree.
 
     The engine "both" compares the two engines if neither was cut short. Otherwise the stop of the second is the stop of
-    the run, and the violations found by the first remain.
+    the run, and the violations found by the first remain. A reduced search is one by tables, and is not compared.
     """
     limits = job.limits if limits is None else limits
     with _progress(job.name, report) as progress:
         if engine == "plain":
             return _plain(job, limits, progress)
+        if reduce == "safe":
+            return _reduced(job, limits, progress, workers, checkpoint, seed)
         found = _by_tables(job, limits, progress, workers, checkpoint, seed)
         if engine == "tables" or found.stop in CUT_SHORT:
             return found
@@ -104,6 +108,21 @@ def _by_tables(
     from checker.cluster.explore import explore  # noqa: PLC0415 (loads the kernels; Ray is an extra)
 
     return explore(job.model, limits, workers=workers, **named)
+
+
+def _reduced(
+    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
+) -> Exploration:
+    """Explore a job with drained deliveries. Raises ModelError for what a reduced search cannot do."""
+    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
+    from checker.engine.reduction import reduced_search  # noqa: PLC0415 (loads the kernels)
+
+    if checkpoint is not None or not isinstance(workers, int):
+        what = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
+        raise ModelError(f"--reduce safe {what}; write --reduce none, or leave the other option out")
+    return reduced_search.explore(
+        job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=workers, seed=seed
+    )
 
 
 def _plain(job: Job, limits: Limits, progress: Report) -> Exploration:

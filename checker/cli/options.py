@@ -157,6 +157,10 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
     )  # fmt: skip
     group.add_argument(
+        "--reduce", choices=("none", "safe"), default="none",
+        help="safe: fewer states, the same answers, and rarely faster (docs/explanation-reduction.md)",
+    )  # fmt: skip
+    group.add_argument(
         "--workers", type=workers, default=2, metavar="W",
         help="threads (default: 2); or processes on a Ray cluster: ray, ray:ADDRESS",
     )  # fmt: skip

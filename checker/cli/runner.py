@@ -177,7 +177,12 @@ def outcome_of(
     try:
         checkpoint = checkpoint_of(job, options, again=again)
         exploration = run_job(
-            job, engine=options.engine, workers=options.workers, checkpoint=checkpoint, seed=options.seed
+            job,
+            engine=options.engine,
+            workers=options.workers,
+            checkpoint=checkpoint,
+            seed=options.seed,
+            reduce=options.reduce,
         )
         if checkpoint is not None:
             with suppress(OSError):  # the folder holds a checkpoint

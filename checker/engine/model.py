@@ -77,6 +77,22 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Channel:
+    """A declaration that `column` holds the messages from the process in column `source` to that in column `target`.
+
+    The reduction of the state space (`checker.engine.reduction`) needs it, and changes nothing in a column that is not
+    declared. A channel has one rule that reads its column alone. It lists the delivery of the oldest message: first an
+    operation for the channel that removes the message, then one for the target. `appends` says of an operation whether
+    it only adds messages behind all others, whatever the channel holds; without it, the engine compares the results.
+    """
+
+    column: str
+    source: str
+    target: str
+    appends: Callable[[Any], bool] | None = None
+
+
+@dataclass(frozen=True)
 class Actor:
     """A holder of state in `columns`, in that order, which carries out operations.
 
@@ -226,6 +242,7 @@ class Model:
     actors: tuple[Actor, ...]
     rules: tuple[Rule, ...]
     properties: tuple[Property, ...] = ()
+    channels: tuple[Channel, ...] = ()
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
     _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
@@ -245,6 +262,9 @@ class Model:
         readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)
         for reader in readers:
             self._known(f"{type(reader).__name__.lower()} {reader.name!r}", [r.column for r in reader.reads])
+        _numbered("channel", [channel.column for channel in self.channels])
+        for channel in self.channels:
+            self._known(f"channel {channel.column!r}", (channel.column, channel.source, channel.target))
         # Both engines list moves in this order: the rules over one column, in the order of the columns, then the joint
         # rules.
         order = sorted(self.rules, key=lambda r: self.index[r.reads[0].column] if len(r.reads) == 1 else 1 << 30)
@@ -273,7 +293,7 @@ class Model:
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""
-        return Model(self.name, *self._given, self.rules, tuple(properties))
+        return Model(self.name, *self._given, self.rules, tuple(properties), self.channels)
 
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:

@@ -173,6 +173,7 @@ class Exploration:
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
+    reduction: str = ""  # what a reduced search drained, or why it could not; empty for a search that was not asked
     spilled_bytes: int = 0  # of waiting states, written to a temporary file
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(

@@ -7,7 +7,7 @@ rebuilt here, which checks the tables at every step.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 
 from checker.engine.contract import call, step, unhashable
@@ -103,8 +103,13 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
     return taken[::-1]
 
 
-def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
-    """The path from the initial row that takes these successors. Raises ModelError if one is missing."""
+def rebuild(
+    model: Model, ordinals: Iterable[int], drained: Callable[[Row], Iterable[str]] = lambda _: ()
+) -> tuple[Step, ...]:
+    """The path from the initial row that takes these successors. Raises ModelError if one is missing.
+
+    After each of them follow the deliveries from the channels that `drained` names, in a reduced search.
+    """
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
         found = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
@@ -114,4 +119,15 @@ def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
                 f"{model.name!r} gives different results for equal arguments"
             )
         path.append(Step(*found))
+        for column in drained(path[-1].row):
+            path.append(_delivery(model, path[-1].row, column))
     return tuple(path)
+
+
+def _delivery(model: Model, row: Row, column: str) -> Step:
+    """The only move of the rules that read this column alone."""
+    own = {rule.name for rule in model.rules if [each.column for each in rule.reads] == [column]}
+    for rule, move, after in by_rule(model, row):
+        if rule in own:
+            return Step(move, after)
+    raise ModelError(f"the channel {column!r} delivers nothing where the reduced search drained it")

@@ -87,6 +87,8 @@ class Worker:
         self._stack = np.zeros(2 * move_kernels.STACK, np.uint64)
         self._labels = np.zeros(search_kernels.MOST_MOVES, np.uint32)
         self._recent = np.zeros(RECENT, np.uint64)
+        self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
+        self._uncounted = np.zeros(0, np.uint64)
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
         self.noted = 0  # missing keys
@@ -132,6 +134,7 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
+                self._channels, tables.asks.view, self._uncounted,
                 self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
                 part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
             )  # fmt: skip
@@ -176,7 +179,8 @@ class Worker:
             build_kernels.build(
                 block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
                 block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
-                parents, ordinals, self.reached, self._stack, tables.entries.view,
+                parents, ordinals, self.reached, self._channels, tables.asks.view, self.fired,
+                self._stack, tables.entries.view,
                 verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
                 *tables.readers(), aside, affecting, self.missing, self._counters,
             )  # fmt: skip

@@ -23,8 +23,8 @@ number, but a new meaning of a field does. The object of a run:
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
                   peak_bytes (null if not measured), bytes_per_state, spilled_bytes (of waiting states, written to a
-                  temporary file), collision_probability, seed (of the fingerprints), notes (on its checkpoint),
-                  workers (on those of a cluster)
+                  temporary file), collision_probability, seed (of the fingerprints), reduction (a sentence),
+                  notes (on its checkpoint), workers (on those of a cluster)
 
 A run that could not begin has null for limits and search and no properties or actions. The object of a command; fields
 with a star are in both outputs, the others only in the file:
@@ -33,9 +33,9 @@ with a star are in both outputs, the others only in the file:
     tool        name, version
     platform    python, numba, numpy, system, machine
     command     list of words, as they were given
-    parameters  the command-line options that all runs share: variants, like, engine, workers, seed, refine, verdict
-                (whether codes are the verdicts' own), depth, states, memory (bytes), time and budget (seconds); null
-                where not given
+    parameters  the command-line options that all runs share: variants, like, engine, workers, seed, reduce, refine,
+                verdict (whether codes are the verdicts' own), depth, states, memory (bytes), time and budget (seconds);
+                null where not given
     began       the time at which the command began, ISO 8601 in UTC
     seconds     its duration
     runs      * list of: the fields of a run*, traces* of the findings, witnesses (traces that show that a `sometimes`
@@ -163,6 +163,7 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "spilled_bytes": e.spilled_bytes,
         "collision_probability": e.collision_probability,
         "seed": e.seed,
+        "reduction": e.reduction,
         "notes": list(e.notes),
         "workers": list(e.workers),
     }
@@ -205,6 +206,7 @@ def parameters(options: argparse.Namespace) -> Object:
         "engine": options.engine,
         "workers": options.workers if isinstance(options.workers, int) else str(options.workers),
         "seed": options.seed,
+        "reduce": options.reduce,
         "refine": options.refine,
         "verdict": options.verdict,
         "depth": options.depth,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.kernels.drain_kernels import run_and_drain
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -26,7 +27,6 @@ from checker.engine.kernels.move_kernels import (
     UNLISTED,
     look_ahead,
     restore,
-    run,
 )
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -117,7 +117,7 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
-           joint_key: Array, cached_keys: Array, cached_lists: Array,
+           joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
            row: Array, stack: Array, labels: Array, entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array, recent: Array, keeps_all: Any,
@@ -130,6 +130,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     counters: missing keys, successors, rows put aside, dead rows, error, transitions. Returns the position reached; it
     stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
+    Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
     """
     width = rows.shape[1]
     kept = U64(counters[1])
@@ -157,8 +158,8 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             for _ in range(lists_of[n] & LOW):
                 move = following
                 following += ONE + (entries[move] & LOW)
-                status, fingerprint, changed, _ = run(
-                    move, row, base, stack, entries,
+                status, fingerprint, changed, _ = run_and_drain(
+                    move, row, base, channels, asks, uncounted, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 restore(row, rows, index, changed)
                 if status == DONE:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from checker.engine.tables.verdicts import Verdicts
 VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
 VERIFIED_EVERY = 32  # ... and later each call with this number
 NO_ACTION = 0
+QUESTIONS = -(1 << 30)  # in the place of an actor: the operation is a question of the reduction
 IMPOSSIBLE = int(hash_tables.IMPOSSIBLE)
 
 
@@ -53,6 +54,27 @@ class Label(NamedTuple):
     units: tuple[Hashable, ...] = ()
 
 
+class TablesObserver(Protocol):
+    """The reduction, which follows what the tables learn, and answers the questions that kernels ask about it."""
+
+    rows: np.ndarray[Any, Any]  # of the channels, as kernels take them
+
+    def learnt(self, cell: int, operation: int, value: int) -> None:
+        """An operation on a cell was carried out; the value is that of the memo."""
+
+    def listed(self, cell: int) -> None:
+        """The moves of the own rules of a cell's column were listed."""
+
+    def answer(self, cell: int, question: Any) -> int:
+        """The answer for a cell, as a value of the memo."""
+
+    def holds(self) -> bool:
+        """Whether all answers that kernels have used are still right; no kernel runs."""
+
+    def drained(self, cells: list[int]) -> list[int]:
+        """The columns of the channels that deliver at once in a row of cells, in this order."""
+
+
 class Tables:
     """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
 
@@ -64,6 +86,10 @@ class Tables:
         self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
+        self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
+        self._subjects: dict[Hashable, int] = {}
+        self.observer: TablesObserver | None = None
+        self.senders: dict[int, set[str]] = {}  # of each operation: the rules and steps that sent it
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
@@ -136,6 +162,7 @@ class Tables:
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         self.bases.append(0)
         self.places.append(0)
+        self.asks.append(0)
         self.masks.append((0,) * self._layout.words)
         return len(self._ids) - 1
 
@@ -184,7 +211,9 @@ class Tables:
                 target = int(move_kernels.GROUP) | self._layout.actor_group[actor]
             else:
                 target = self.model.index[self.model.actors[actor].columns[0]]
-            entries.append(target << 32 | self._operation(actor, operation, source))
+            number = self._operation(actor, operation, source)
+            self.senders.setdefault(number, set()).add(source)
+            entries.append(target << 32 | number)
         return entries
 
     def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
@@ -253,6 +282,8 @@ class Tables:
             if shown is not None:
                 moves += self._moves(position, shown, cell)
         self._set_list(cell, moves)
+        if self.observer is not None:
+            self.observer.listed(cell)
 
     def _set_list(self, node: int, moves: list[int]) -> None:
         """Store copies of a node's moves contiguously, so that a kernel reads them in sequence."""
@@ -299,6 +330,64 @@ class Tables:
         fixed = (self._group_rows, self._layout.read_rows)
         return (*fixed, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
 
+    # -- for the reduction -----------------------------------------------------------------------------------
+
+    def question(self, question: Hashable) -> int:
+        """The number of a question, which kernels use like that of an operation."""
+        return self._operation(QUESTIONS, question, "the reduction")
+
+    def subject(self, value: Hashable) -> int:
+        """The number of a value that is no cell, for questions about it."""
+        known = self._subjects.get(value)
+        if known is None:
+            known = self._subjects[value] = self._new_id(CellValue(-1, value))
+        return known
+
+    def subject_of(self, number: int) -> Any:
+        """The value with this number."""
+        return self._ids[number][1]
+
+    def result(self, cell: int, operation: int) -> int:
+        """The memo's value for an operation on a cell, which is carried out if it is new. Raises ModelError."""
+        return self._memoised(cell, operation)
+
+    def listing(self, cell: int) -> tuple[int, int]:
+        """The place of a cell's own moves in `entries`, and their number. Raises ModelError."""
+        if int(self.cells.view[cell, move_kernels.LISTED]) == int(move_kernels.UNLISTED):
+            what = self._ids[cell]
+            assert isinstance(what, CellValue)
+            self._list_own(cell, what.column, what.value)
+        listed = int(self.cells.view[cell, move_kernels.LISTED])
+        return listed >> 32, listed & 0xFFFFFFFF
+
+    def effect_words(self, effect: int) -> list[int]:
+        """The words of an effect."""
+        count = int(self.entries.view[effect]) & 0xFFFFFFFF
+        found: list[int] = self.entries.view[effect + 1 : effect + 1 + count].tolist()
+        return found
+
+    def effect(self, words: Iterable[int]) -> int:
+        """The place of an effect with these words, and without an action."""
+        return self._effect(NO_ACTION, tuple(words))
+
+    def operation(self, number: int) -> Any:
+        """The operation, or the question, with this number."""
+        return self._operands[number][1]
+
+    def flush(self) -> None:
+        """Store the results that were computed outside of `fill`; no kernel runs."""
+        self.memo.insert(self._learnt)
+        self._learnt = {}
+
+    def operations_from(self, number: int) -> list[tuple[int, Any]]:
+        """All operations from this number on: the actor of each, and the operation."""
+        return self._operands[number:]
+
+    def revise(self, cell: int, question: int, value: int) -> None:
+        """Replace the answer to a question; no kernel runs."""
+        self.flush()
+        self.memo.replace(cell << 32 | question, value)
+
     # -- answering the kernels -------------------------------------------------------------------------------
 
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
@@ -328,12 +417,22 @@ class Tables:
     def _learn(self, key: int) -> int:
         """Find the value of a key that the memo lacks."""
         subject, operation = key >> 32, key & 0xFFFFFFFF
+        if self._operands[operation][0] == QUESTIONS:
+            value = self._answer_question(subject, operation)
+            self._learnt[key] = value, 0, 0
+            return value
         value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
         after = value & 0xFFFFFFFF
         if isinstance(what, CellValue) and after != IMPOSSIBLE:
             change = self._change(what.column, subject, after)
         self._learnt[key] = value, *change
+        if self.observer is not None and isinstance(what, CellValue):
+            self.observer.learnt(subject, operation, value)
         return value
+
+    def _answer_question(self, cell: int, question: int) -> int:
+        assert self.observer is not None  # only an observer asks
+        return self.observer.answer(cell, self._operands[question][1])
 
     def _value(self, subject: int, operation: int) -> int:
         what, (actor, argument) = self._ids[subject], self._operands[operation]

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from checker.engine import Actor, Column, Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
+from checker.engine.model import Channel as DeclaredChannel
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
 from checker.models.ensemble.actions import FAULTS, LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
@@ -80,7 +81,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
-    return Model(name, begun, model.actors, model.rules, wanted)
+    return Model(name, begun, model.actors, model.rules, wanted, model.channels)
 
 
 def _assemble(
@@ -97,10 +98,10 @@ def _assemble(
         server = Server(member.sid, member.file.view, member.durable, defects=member.software.defects)
         cells.append(Column(server_name(member.sid), server))
         actors.append(columns.server_actor(member.sid, setup, kept))
-    if setup.grain is Grain.FINE:
-        for source, destination in pairs(setup):
-            cells.append(Column(channel_name(source, destination), Channel()))
-            actors.append(columns.channel_actor(source, destination, channel_rules, addressed=setup.addressed))
+    notified = pairs(setup) if setup.grain is Grain.FINE else []
+    for source, destination in notified:
+        cells.append(Column(channel_name(source, destination), Channel()))
+        actors.append(columns.channel_actor(source, destination, channel_rules, addressed=setup.addressed))
     late = frozenset(member.sid for member in setup.members if member.late)
     cells += [Column(FAULTS, Faults(setup.budgets, late)), Column(LINKS, frozenset())]
     actors += [faults_actor(), columns.links_actor()]
@@ -119,7 +120,11 @@ def _assemble(
         if kept.parts:
             cells.append(Column(HISTORY, History()))
             actors.append(history_actor(kept.parts))
-    return Model(name, tuple(cells), tuple(actors), rules(setup), properties)
+    declared = tuple(
+        DeclaredChannel(channel_name(source, target), server_name(source), server_name(target))
+        for source, target in notified
+    )
+    return Model(name, tuple(cells), tuple(actors), rules(setup), properties, declared)
 
 
 def _channel_rules(setup: Setup) -> ChannelRules:

@@ -1,0 +1,72 @@
+"""The reduced search: a search by tables that drains deliveries, and begins again whenever an answer is refuted.
+
+Rules:
+
+- A search that ends has relied on no refuted answer. So it has reached every state of the model, except for the
+  contents of channels, and every deadlock.
+- A violation is then searched in full up to its depth, so that its path is shortest. If that search ends without it,
+  the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be shortest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from checker.engine import search
+from checker.engine.model import Model
+from checker.engine.reduction.drains import Drains
+from checker.engine.reduction.eligible import eligible_channels
+from checker.engine.result import SEED, Exploration, Limits, Stop
+from checker.engine.search import RefutedError, Search
+from checker.engine.tables import Tables
+
+
+def explore(
+    model: Model,
+    limits: Limits = Limits(),
+    *,
+    until_witnessed: bool = False,
+    progress: Callable[[Exploration], None] | None = None,
+    workers: int = 1,
+    seed: int = SEED,
+) -> Exploration:
+    """Explore a model with drained deliveries; the arguments are those of `search.explore`. Raises ModelError.
+
+    A model without eligible channels is explored in full, and `Exploration.reduction` has the reason.
+    """
+    began = time.monotonic()
+
+    def left() -> Limits:
+        used = time.monotonic() - began
+        return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
+
+    eligible = eligible_channels(model)
+    if not eligible.channels:
+        column, why = next(iter(eligible.reasons.items()), ("", "the model declares no channel"))
+        full = search.explore(
+            model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
+        )
+        return replace(full, reduction=f"none is possible: {column + ': ' if column else ''}{why}")
+    tables, restarts = Tables(model, seed), -1
+    Drains(tables, eligible.channels)
+    found: Exploration | None = None
+    while found is None:
+        restarts += 1
+        one = Search(
+            model, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
+            reduced=tables,
+        )  # fmt: skip
+        try:
+            found = one.run()
+        except RefutedError:
+            continue
+    drained = f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
+    if found.stop is not Stop.FOUND:
+        return replace(found, reduction=drained)
+    longest = max(len(each.path) - 1 for each in found.violations)
+    full = search.explore(model, replace(left(), depth=longest), progress=progress, workers=workers, seed=seed)
+    if full.stop is Stop.FOUND:
+        return replace(full, reduction=f"{drained}; then explored in full up to the violation")
+    return replace(found, reduction=f"{drained}; the path is not shown to be shortest")

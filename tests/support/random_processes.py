@@ -1,0 +1,146 @@
+"""Random systems of processes with channels, for tests of the reduction.
+
+A system has two or three processes with up to four states each. A message leads a process to another state, sends
+further messages, or does neither. Channels are bounded, or bounded and merging, or unbounded. Some systems lose
+messages or crash a process, which clears the channels to it and perhaps from it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from checker.engine import Actor, Column, Model, Move, Outcome, Read, Rule, Send
+from checker.engine.model import Channel
+
+POP, CLEAR, CRASH = "pop", "clear", "crash"
+Sent = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class ChannelKind:
+    """The capacity of channels, None for no limit, and whether a repeated message merges into the newest one."""
+
+    capacity: int | None
+    merges: bool
+
+    def after(self, content: tuple[int, ...], messages: Iterable[int]) -> tuple[int, ...]:
+        """The content after messages were sent; a message to a full channel replaces the newest one."""
+        for message in messages:
+            if self.merges and content[-1:] == (message,):
+                continue
+            full = self.capacity is not None and len(content) >= self.capacity
+            content = (*(content[:-1] if full else content), message)
+        return content
+
+
+def random_system(seed: int) -> Model:
+    """The system of a seed; its channels are declared."""
+    rng = random.Random(seed)
+    names = [str(n) for n in range(rng.choice([2, 3, 3]))]
+    pairs = [(a, b) for a in names for b in names if a != b]
+    states, messages = rng.choice([2, 3, 4]), rng.choice([1, 2, 3])
+    bounded = rng.random() < 2 / 3
+    kind = ChannelKind(rng.choice([2, 2, 3]) if bounded else None, bounded and rng.random() < 0.4)
+    crashes, loses = rng.random() < 1 / 3, rng.random() < 0.2
+    arrivals, starts = _behaviour(rng, names, states, messages, bounded=bounded)
+    columns = [Column(name, 0) for name in names]
+    columns += [
+        Column(f"{a}>{b}", tuple(rng.randrange(messages) for _ in range(rng.choice([0, 0, 1])))) for a, b in pairs
+    ]
+    actors = [_process(name, arrivals, starts) for name in names] + [_channel(f"{a}>{b}", kind) for a, b in pairs]
+    rules = [_start(name, starts) for name in names] + [_delivery(a, b, loses=loses) for a, b in pairs]
+    if crashes:
+        columns.append(Column("crashes", 1))
+        actors.append(Actor("crashes", ("crashes",), lambda v, _: Outcome((v[0] - 1,)) if v[0] else None))
+        rules += [_crash(name, pairs, both_ways=rng.random() < 0.5) for name in names]
+    appends = None if bounded else lambda operation: operation not in (POP, CLEAR)
+    channels = tuple(Channel(f"{a}>{b}", a, b, appends) for a, b in pairs)
+    return Model(f"system {seed}", tuple(columns), tuple(actors), tuple(rules), (), channels)
+
+
+Arrivals = dict[tuple[str, int, str, int], tuple[int, Sent]]
+Starts = dict[tuple[str, int], tuple[int, Sent]]
+
+
+def _behaviour(
+    rng: random.Random, names: list[str], states: int, messages: int, *, bounded: bool
+) -> tuple[Arrivals, Starts]:
+    """The reactions to messages, and the spontaneous moves. Unbounded channels need processes that come to an end."""
+    arrivals: Arrivals = {}
+    starts: Starts = {}
+    for name in names:
+        others = [other for other in names if other != name]
+
+        def sent(count: int, others: list[str] = others) -> Sent:
+            return tuple((rng.choice(others), rng.randrange(messages)) for _ in range(count))
+
+        inert = {state for state in range(states) if rng.random() < 0.5}
+        for state in range(states):
+            for source in others:
+                for message in range(messages):
+                    reaction: tuple[int, Sent]
+                    if state in inert and rng.random() < 0.8:
+                        answers = bounded and rng.random() < 0.3
+                        reaction = state, ((source, rng.randrange(messages)),) if answers else ()
+                    else:
+                        after = rng.randrange(state, states) if rng.random() < 0.8 else rng.randrange(states)
+                        reaction = after, sent(rng.choice([0, 0, 1, 1, 2])) if bounded or after > state else ()
+                    arrivals[name, state, source, message] = reaction
+            if state < states - 1 and rng.random() < 0.5:
+                starts[name, state] = rng.randrange(state + 1, states), sent(rng.choice([0, 1, 2]))
+    return arrivals, starts
+
+
+def _process(name: str, arrivals: Arrivals, starts: Starts) -> Actor:
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        state = values[0]
+        if operation == CRASH:
+            return Outcome((0,)) if state else None
+        reaction = starts.get((name, state)) if operation == "start" else arrivals[name, state, *operation]
+        if reaction is None:
+            return None
+        batches: dict[str, tuple[int, ...]] = {}
+        for target, message in reaction[1]:
+            batches[target] = (*batches.get(target, ()), message)
+        return Outcome((reaction[0],), tuple(Send(f"{name}>{target}", batch) for target, batch in batches.items()))
+
+    return Actor(name, (name,), step)
+
+
+def _channel(name: str, kind: ChannelKind) -> Actor:
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        content = values[0]
+        if operation == POP:
+            return Outcome((content[1:],)) if content else None
+        return Outcome(((),) if operation == CLEAR else (kind.after(content, operation),))
+
+    return Actor(name, (name,), step)
+
+
+def _start(name: str, starts: Starts) -> Rule:
+    def moves(state: int) -> list[Move]:
+        return [Move("start", (name,), (Send(name, "start"),))] if (name, state) in starts else []
+
+    return Rule(f"start {name}", (Read(name),), moves)
+
+
+def _delivery(source: str, target: str, *, loses: bool) -> Rule:
+    name = f"{source}>{target}"
+
+    def moves(content: tuple[int, ...]) -> list[Move]:
+        if not content:
+            return []
+        delivery = Move("deliver", (source, target), (Send(name, POP), Send(target, (source, content[0]))))
+        return [delivery, *([Move("lose", (source, target), (Send(name, POP),))] if loses else [])]
+
+    return Rule(f"deliver {name}", (Read(name),), moves)
+
+
+def _crash(name: str, pairs: list[tuple[str, str]], *, both_ways: bool) -> Rule:
+    cleared = [f"{a}>{b}" for a, b in pairs if b == name or (both_ways and a == name)]
+    sends = (Send("crashes", "spend"), Send(name, CRASH), *(Send(channel, CLEAR) for channel in cleared))
+    reads = (Read("crashes", lambda left: left or None), Read(name, lambda state: state or None))
+    return Rule(f"crash {name}", reads, lambda *_: [Move("crash", (name,), sends)])
