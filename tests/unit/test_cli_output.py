@@ -147,6 +147,7 @@ SEARCH = {
     "engine", "stop", "exhausted", "states", "transitions", "depth", "levels", "ends", "seconds", "states_per_second",
     "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "spilled_bytes",
     "collision_probability", "seed",
+    "reduction",
     "notes",
     "workers",
 }  # fmt: skip
