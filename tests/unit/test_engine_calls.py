@@ -171,7 +171,7 @@ def test_an_interrupt_is_no_mistake_of_the_model() -> None:
 def test_the_command_line_prints_one_error(capsys: pytest.CaptureFixture[str]) -> None:
     """The outcome of the job is an error with the message, and no traceback."""
     options = runner.argparse.Namespace(
-        engine="tables", verdict=False, workers=1, seed=1, checkpoint=None, resume=False,
+        engine="tables", verdict=False, workers=1, seed=1, reduce="none", checkpoint=None, resume=False,
         depth=None, states=None, memory=None, time=None,
     )  # fmt: skip
     model = counter(step=breaks_at(1, lambda values: Outcome((values[0] + 1,))))
