@@ -66,9 +66,7 @@ class Answers:
         self._steps: defaultdict[int, list[Known]] = defaultdict(list)
         self._futures = Futures()
         self._touched: set[int] = set()  # cells that something was learnt about
-        self._unchanged: dict[
-            tuple[int, ArrivalEffect], tuple[int, ...]
-        ] = {}  # with the answer yes: the words that are sent
+        self._unchanged: dict[tuple[int, ArrivalEffect], tuple[int, ...]] = {}  # for each yes: the words that are sent
         self._arrivals_at: defaultdict[int, set[ArrivalEffect]] = defaultdict(set)  # the same, by cell
         self._repetitions: defaultdict[Repetition, set[int]] = defaultdict(set)  # with the answer yes
         self._asked: dict[Any, set[int]] = defaultdict(set)  # by kernels, with the answer yes: the cells of a question
@@ -76,7 +74,7 @@ class Answers:
         self._inert: dict[tuple[int, ArrivalEffect], frozenset[int]] = {}  # the last words for each arrival
         self._scanned = 0  # operations
         self._others = [self._from_others(number) for number in range(len(channels))]
-        self._refuted = self._were_refuted = False
+        self._refuted = False
         self._reduced: set[int] = set()  # cells that have lost an arrival
 
     # -- what the tables learn -------------------------------------------------------------------------------
@@ -150,9 +148,9 @@ class Answers:
             if known == () or (repeats and known == words):
                 inert.add(self._channels[question.channel].target << 32 | operation)
         # A later answer never drains more than an earlier one, so that a path can be rebuilt with the last answers.
-        known_before = self._inert.setdefault((cell, question), frozenset(inert))
-        self._inert[cell, question] = known_before & inert
-        number = self._tables.subject(InertDeliveries(question.channel, known_before & inert))
+        words_kept = frozenset(inert) & self._inert.get((cell, question), inert)
+        self._inert[cell, question] = words_kept
+        number = self._tables.subject(InertDeliveries(question.channel, words_kept))
         asked = [
             word >> 32 << 32
             | self._tables.question(Insertion(channel, word & LOW, self._still_sent(cell, channel), repeats))

@@ -38,9 +38,8 @@ class Drains(Answers):
                 delivery = self._comparisons[number].delivery(row[channel.column])
                 if delivery is None or not self._is_drained(row, number, delivery):
                     continue
-                for word in self._tables.effect_words(
-                    self._tables.result(row[channel.target], delivery.word & LOW) >> 32
-                ):
+                effect = self._tables.result(row[channel.target], delivery.word & LOW) >> 32
+                for word in self._tables.effect_words(effect):
                     row[word >> 32] = self._tables.result(row[word >> 32], word & LOW) & LOW
                 row[channel.column] = delivery.after
                 columns.append(channel.column)
@@ -58,10 +57,10 @@ class Drains(Answers):
             return False
         for word in self._tables.effect_words(arrival >> 32):
             insertion = self._tables.result(row[word >> 32], word & LOW)
-            further = [insertion] if insertion == IMPOSSIBLE else self._tables.effect_words(insertion >> 32)
-            if insertion == IMPOSSIBLE or any(
-                self._tables.result(row[w >> 32], w & LOW) == IMPOSSIBLE for w in further
-            ):
+            if insertion == IMPOSSIBLE:
+                return False
+            further = self._tables.effect_words(insertion >> 32)
+            if any(self._tables.result(row[each >> 32], each & LOW) == IMPOSSIBLE for each in further):
                 return False
         return True
 
@@ -75,7 +74,6 @@ class Drains(Answers):
         while self._touched or self._futures.grown:
             touched, self._touched = self._touched, set()
             grown, self._futures.grown = self._futures.grown, set()
-            self._were_refuted = False
             self._revise_arrivals(touched)
             self._revise_repetitions(touched)
             self._revise_futures(grown)
@@ -97,7 +95,6 @@ class Drains(Answers):
             self._arrivals_at[cell].discard(question)
             if self._arrival(cell, question) == sent:
                 continue
-            self._were_refuted = True
             self._reduced.add(cell)
             self._refute(cell, question)
             waiting += [(before, question) for before in self._futures.before(cell)]
@@ -152,7 +149,7 @@ class Drains(Answers):
         """Answer each `Repetition` again whose cells something was learnt about, or whose arrivals were refuted."""
         changed = {*cells}
         for question, yes in list(self._repetitions.items()):
-            if changed & yes or self._were_refuted:
+            if changed & yes or self._reduced:
                 self._repetitions[question] = set()
                 for cell in list(self._asked.get(question, ())):
                     if not self._repeats(cell, question):

@@ -70,6 +70,6 @@ class InertDeliveries:
 
 @dataclass(frozen=True)
 class Sent:
-    """Of a `InertDeliveries`: the number of the `Removal` for a sender that may still send these operations."""
+    """Of an `InertDeliveries`: the number of the `Removal` for a sender that may still send these operations."""
 
     operations: frozenset[int]

@@ -89,7 +89,7 @@ class Tables:
         self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
         self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
-        self.senders: dict[int, set[str]] = {}  # of each operation: the rules and steps that sent it
+        self.senders: dict[int, set[str]] = {}  # of each operation: the rules and steps that sent it, for an observer
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
@@ -212,7 +212,8 @@ class Tables:
             else:
                 target = self.model.index[self.model.actors[actor].columns[0]]
             number = self._operation(actor, operation, source)
-            self.senders.setdefault(number, set()).add(source)
+            if self.observer is not None:
+                self.senders.setdefault(number, set()).add(source)
             entries.append(target << 32 | number)
         return entries
 
