@@ -293,7 +293,7 @@ def test_a_real_server_reads_a_log_that_we_cut_after_a_crash(copied: Path, relea
     log = max((copied / "version-2").glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
     whole = log.read_bytes().rstrip(b"\0")
     log.write_bytes(whole[:-10] + bytes(1000))
-    # A snapshot is fuzzy: one that was begun before the cut change may hold it. The first one was taken without changes.
+    # A snapshot is fuzzy: one begun before the cut change may hold it. The first one was taken without changes.
     for _, path in list(snapshot.newest_first(log.parent))[:-1]:
         path.unlink()
     loaded = database.load(copied, copied)
