@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from checker.engine.result import SEED, Exploration, Limits, Stop, disagreements
+from checker.engine.result import SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
 
 if TYPE_CHECKING:
     from checker.cluster import Workers
@@ -62,18 +62,18 @@ def run_job(
     """Explore a job within limits (default: those of the job). Raises ModelError, also if two engines disagree.
 
     The engine "both" compares the two engines if neither was cut short. Otherwise the stop of the second is the stop of
-    the run, and the violations found by the first remain. A reduced search is one by tables, and is not compared.
+    the run, and the violations found by the first remain. A reduced search is one by tables; with "both" its answers
+    are compared with those of the plain engine, which searches in full.
     """
     limits = job.limits if limits is None else limits
     with _progress(job.name, report) as progress:
         if engine == "plain":
-            return _plain(job, limits, progress)
-        if reduce == "safe":
-            return _reduced(job, limits, progress, workers, checkpoint, seed)
-        found = _by_tables(job, limits, progress, workers, checkpoint, seed)
+            return _plain(job, limits, progress, reduce)
+        search = _reduced if reduce == "safe" else _by_tables
+        found = search(job, limits, progress, workers, checkpoint, seed)
         if engine == "tables" or found.stop in CUT_SHORT:
             return found
-        return _compared(found, _plain(job, limits, progress))
+        return _compared(found, _plain(job, limits, progress), reduce)
 
 
 def run_uninterrupted(job: Job, limits: Limits) -> Exploration:
@@ -125,19 +125,25 @@ def _reduced(
     )
 
 
-def _plain(job: Job, limits: Limits, progress: Report) -> Exploration:
+def _plain(job: Job, limits: Limits, progress: Report, reduce: Reduction = "none") -> Exploration:
+    """Explore a job by the plain engine. Raises ModelError for a reduction, which it does not have."""
     from checker.engine import plain  # noqa: PLC0415 (as late as the other engine)
+    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
 
+    if reduce != "none":
+        raise ModelError(
+            f"--reduce {reduce} is for the table engine; write --engine tables, or --engine both to compare"
+        )
     return plain.explore(job.model, limits, until_witnessed=job.until_witnessed, progress=progress)
 
 
-def _compared(found: Exploration, other: Exploration) -> Exploration:
+def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Exploration:
     """The result of two engines that explored one job. Raises ModelError if they disagree."""
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
 
     if other.stop in CUT_SHORT:
         return replace(found, stop=other.stop) if found.violations else other
-    differences = disagreements(found, other)
+    differences = (disagreements if reduce == "none" else verdict_disagreements)(found, other)
     if differences:
         raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
     return found

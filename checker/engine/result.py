@@ -251,6 +251,24 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
     return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
 
 
+def verdict_disagreements(reduced: Exploration, full: Exploration) -> list[str]:
+    """A line for each answer of a full search that a reduced one does not give; empty if it gives all of them.
+
+    A limit of depth or states ends the two searches at different places, and the reduced one may find more.
+    """
+    complete = full.stop not in (Stop.DEPTH, Stop.STATES)
+    found = _depths(reduced)
+    figures: list[tuple[str, object, object]] = [
+        ("depth of findings", {name: found.get(name) for name in (found if complete else full.found)}, _depths(full)),
+    ]
+    if complete:
+        figures.append(("why it ended", reduced.stop, full.stop))
+    if full.stop is reduced.stop is Stop.EXHAUSTED:
+        figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
+        figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
+    return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
+
+
 def _fired(exploration: Exploration) -> dict[str, int]:
     fired = {action: coverage.fired for action, coverage in exploration.coverage.items() if coverage.fired}
     return dict(sorted(fired.items()))

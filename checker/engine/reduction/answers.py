@@ -28,6 +28,7 @@ from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW, SET, ChannelComparison
 from checker.engine.reduction.eligible import EligibleChannel
 from checker.engine.reduction.futures import Futures
+from checker.engine.reduction.origins import OperationOrigins
 from checker.engine.reduction.questions import (
     YES,
     ArrivalEffect,
@@ -62,6 +63,7 @@ class Answers:
         self.rows = np.array(
             [(c.column, c.source, c.target, tables.question(Future(n))) for n, c in enumerate(channels)], np.uint32
         ).reshape(-1, 4)
+        self._merges = [channel.appends is None for channel in channels]
         self._processes = {c.source for c in channels} | {c.target for c in channels}
         self._steps: defaultdict[int, list[Known]] = defaultdict(list)
         self._futures = Futures()
@@ -70,14 +72,19 @@ class Answers:
         self._arrivals_at: defaultdict[int, set[ArrivalEffect]] = defaultdict(set)  # the same, by cell
         self._repetitions: defaultdict[Repetition, set[int]] = defaultdict(set)  # with the answer yes
         self._asked: dict[Any, set[int]] = defaultdict(set)  # by kernels, with the answer yes: the cells of a question
-        self._of_actor: dict[int, list[int]] = {actor: [] for c in channels for actor in c.actors | c.receivers}
+        self._of_channel: defaultdict[int, set[Removal | Insertion]] = defaultdict(set)  # of the questions asked
+        self._removals: defaultdict[Any, set[Removal]] = defaultdict(set)  # the same by channel, and a part of them
+        self._refused: set[tuple[int, ArrivalEffect]] = set()  # without an answer of `_arrival`, for good
+        self._origins = OperationOrigins(channels)
         self._inert: dict[tuple[int, ArrivalEffect], frozenset[int]] = {}  # the last words for each arrival
-        self._scanned = 0  # operations
-        self._others = [self._from_others(number) for number in range(len(channels))]
         self._refuted = False
         self._reduced: set[int] = set()  # cells that have lost an arrival
 
     # -- what the tables learn -------------------------------------------------------------------------------
+
+    def sent(self, actor: int, operation: int, source: str) -> None:
+        """A rule or a step sends an operation to an actor."""
+        self._origins.add(actor, operation, source)
 
     def learnt(self, cell: int, operation: int, value: int) -> None:
         """An operation on a cell was carried out."""
@@ -111,27 +118,45 @@ class Answers:
         """The answer to a kernel's question, as a value of the memo."""
         value = self._answer(cell, question)
         if value != IMPOSSIBLE:
-            self._asked[question].add(cell)
+            self._note(cell, question)
         return value
+
+    def _note(self, cell: int, question: Any) -> None:
+        """Note that kernels may rely on a yes."""
+        self._asked[question].add(cell)
+        if isinstance(question, Removal):
+            self._removals[question.channel, question.operations].add(question)
+            self._removals[question.channel, question.inert, "inert"].add(question)
+        if isinstance(question, Removal | Insertion):
+            self._of_channel[question.channel].add(question)
 
     def _answer(self, cell: int, question: Any) -> int:
         match question:
             case Future(channel=channel):
-                return self._tables.question(Sent(self._still_sent(cell, channel)))
+                return self._tables.question(Sent(self._removal_operations(cell, channel)))
             case Sent(operations=operations):
                 given: InertDeliveries = self._tables.subject_of(cell)
                 return self._tables.question(Removal(given.channel, operations, given.words))
             case ArrivalEffect():
                 words = self._arrival(cell, question)
                 return IMPOSSIBLE if words is None else self._arrival_answer(cell, question, words)
-            case Removal(channel=channel, operations=operations, inert=inert):
-                others = sorted(operations | self._from_others(channel))
-                holds = self._comparisons[channel].removal_commutes(cell, others, inert)
-                return YES if holds else IMPOSSIBLE
+            case Removal():
+                return YES if self._removal_commutes(cell, question) else IMPOSSIBLE
             case Insertion():
                 return self._insertion_answer(cell, question)
             case _:
                 return YES if self._repeats(cell, question) else IMPOSSIBLE
+
+    def _removal_operations(self, cell: int, channel: int) -> frozenset[int] | None:
+        """The operations of a `Removal`: what a process may still send; None if all operations append."""
+        sent, comparison = self._still_sent(cell, channel), self._comparisons[channel]
+        return None if comparison.all_append(sent | self._from_others(channel)) else sent
+
+    def _removal_commutes(self, cell: int, question: Removal) -> bool:
+        comparison, others = self._comparisons[question.channel], self._from_others(question.channel)
+        if question.operations is None:
+            return comparison.all_append(others) and comparison.delivery(cell) is not None
+        return comparison.removal_commutes(cell, sorted(question.operations | others), question.inert)
 
     def _still_sent(self, cell: int, channel: int) -> frozenset[int]:
         """The operations that a process may still send to a channel."""
@@ -141,9 +166,9 @@ class Answers:
     def _arrival_answer(self, cell: int, question: ArrivalEffect, words: tuple[int, ...]) -> int:
         """Yes: the number of the inert deliveries, and the effect with the questions about what the delivery sends."""
         channels = [self._by_column[word >> 32] for word in words]
-        repeats = bool(words) and all(self._channels[channel].appends is None for channel in channels)
+        repeats = bool(words) and all(self._merges[channel] for channel in channels)
         inert = set()
-        for operation in self._deliveries(question.channel):
+        for operation in sorted(self._origins.behind[question.channel]) if self._merges[question.channel] else ():
             known = self._arrival(cell, ArrivalEffect(question.channel, operation))
             if known == () or (repeats and known == words):
                 inert.add(self._channels[question.channel].target << 32 | operation)
@@ -151,18 +176,11 @@ class Answers:
         words_kept = frozenset(inert) & self._inert.get((cell, question), inert)
         self._inert[cell, question] = words_kept
         number = self._tables.subject(InertDeliveries(question.channel, words_kept))
-        asked = [
-            word >> 32 << 32
-            | self._tables.question(Insertion(channel, word & LOW, self._still_sent(cell, channel), repeats))
-            for word, channel in zip(words, channels, strict=True)
-        ]
+        asked = []
+        for word, channel in zip(words, channels, strict=True):
+            sent = self._still_sent(cell, channel) if repeats else frozenset()
+            asked.append(word >> 32 << 32 | self._tables.question(Insertion(channel, word & LOW, sent, repeats)))
         return (self._tables.effect(asked) if asked else 0) << 32 | number
-
-    def _deliveries(self, channel: int) -> list[int]:
-        """The known operations that only the rules of a channel send to its receiver."""
-        self._scan()
-        known = (number for actor in self._channels[channel].receivers for number in self._of_actor[actor])
-        return [number for number in known if self._is_behind(number, channel)]
 
     def _insertion_answer(self, cell: int, question: Insertion) -> int:
         """Yes may depend on a further question, about the receiver of a repetition."""
@@ -199,6 +217,14 @@ class Answers:
 
         An answer other than None is noted for every later cell.
         """
+        known = self._unchanged.get((cell, question))
+        if known is None and (cell, question) not in self._refused:
+            known = self._searched_arrival(cell, question)
+            if known is None:
+                self._refused.add((cell, question))
+        return known
+
+    def _searched_arrival(self, cell: int, question: ArrivalEffect) -> tuple[int, ...] | None:
         sent = self._sent_unchanged(cell, question)
         if sent is None:
             return None
@@ -214,7 +240,7 @@ class Answers:
                 if any(allowed.get(word >> 32, word) != word for word in words):
                     return None
                 known = self._unchanged.get((after, question))
-                if known is not None and known != sent:
+                if (known is not None and known != sent) or (after, question) in self._refused:
                     return None
                 if known is None and after not in seen:
                     seen.add(after)
@@ -244,21 +270,8 @@ class Answers:
 
     def _is_behind(self, operation: int, channel: int) -> bool:
         """Whether an operation comes only from later messages of the channel, behind the delivery that waits."""
-        senders = self._tables.senders.get(operation)
-        return senders is not None and senders <= self._channels[channel].rules
+        return operation in self._origins.behind[channel]
 
     def _from_others(self, channel: int) -> frozenset[int]:
         """The operations on a channel that neither its rules nor the steps of its sender send."""
-        self._scan()
-        declared = self._channels[channel]
-        own = declared.rules | declared.steps
-        known = (number for actor in declared.actors for number in self._of_actor[actor])
-        return frozenset(number for number in known if not self._tables.senders.get(number, set()) <= own)
-
-    def _scan(self) -> None:
-        """Note the operations that are new in the tables."""
-        operations = self._tables.operations_from(self._scanned)
-        for number, (actor, _) in enumerate(operations, self._scanned):
-            if actor in self._of_actor:
-                self._of_actor[actor].append(number)
-        self._scanned += len(operations)
+        return self._origins.others[channel]

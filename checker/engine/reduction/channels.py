@@ -58,14 +58,14 @@ class ChannelComparison:
         equal after such deliveries.
         """
         others = list(operations)
-        if self._all_append(others):
+        if self.all_append(others):
             return self.delivery(cell) is not None
         return self._holds(cell, lambda content: self._after_removal(content, others, inert))
 
     def insertion_commutes(self, cell: int, insertion: int, operations: Iterable[int]) -> bool:
         """Whether the order of this insertion and any other operation makes no difference, from this content on."""
         others = [each for each in operations if each != insertion]
-        if self._all_append([insertion]):
+        if self.all_append([insertion]):
             return not others
         return self._holds(cell, lambda content: self._after_insertion(content, insertion, others, frozenset()))
 
@@ -109,7 +109,8 @@ class ChannelComparison:
             cell, word = delivery.after, delivery.word
         return None
 
-    def _all_append(self, operations: list[int]) -> bool:
+    def all_append(self, operations: Iterable[int]) -> bool:
+        """Whether the model declares that each of these operations appends."""
         appends = self._appends
         return appends is not None and all(appends(self._tables.operation(each)) for each in operations)
 

@@ -13,7 +13,7 @@ from checker.engine.kernels import drain_kernels
 from checker.engine.reduction.answers import Answers
 from checker.engine.reduction.channels import LOW, OldestMessage
 from checker.engine.reduction.eligible import EligibleChannel
-from checker.engine.reduction.questions import ArrivalEffect, Future, Insertion, Removal
+from checker.engine.reduction.questions import ArrivalEffect, Future, Removal
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -71,7 +71,8 @@ class Drains(Answers):
 
     def holds(self) -> bool:
         """Revise all answers; False if one on which a kernel may have relied is refuted. No kernel runs."""
-        while self._touched or self._futures.grown:
+        self._revise_origins()
+        while self._touched or self._futures.grown or self._reduced:
             touched, self._touched = self._touched, set()
             grown, self._futures.grown = self._futures.grown, set()
             self._revise_arrivals(touched)
@@ -80,6 +81,7 @@ class Drains(Answers):
             self._revise_answers(grown | self._reduced)
             self._reduced = set()
             self._revise_channels()
+            self._revise_origins()
         self._revise_channels()
         self._tables.flush()
         held, self._refuted = not self._refuted, False
@@ -105,15 +107,17 @@ class Drains(Answers):
                 self._revise_future(cell, Future(number))
 
     def _revise_future(self, cell: int, question: Future) -> None:
-        """Answer a `Future` again; what was removed under the old answer must commute under the new one."""
+        """Answer a `Future` again; what was removed under the old answer must commute under the new one.
+
+        The answer that all operations append remains, since it drains least: `Removal` compares them again.
+        """
         old, new = self._asked_before(cell, question), self._answer(cell, question)
-        if old == new:
+        if old == new or self._tables.operation(old).operations is None:
             return
         self._tables.revise(cell, self._tables.question(question), new)
         before, after = (self._tables.operation(each).operations for each in (old, new))
-        for asked, contents in list(self._asked.items()):
-            if isinstance(asked, Removal) and (asked.channel, asked.operations) == (question.channel, before):
-                self._carry_over(contents, Removal(asked.channel, after, asked.inert))
+        for asked in list(self._removals[question.channel, before]):
+            self._carry_over(self._asked[asked], Removal(asked.channel, after, asked.inert))
 
     def _revise_answers(self, cells: Iterable[int]) -> None:
         """Answer the arrivals at cells again, since their inert deliveries or questions may have changed."""
@@ -129,9 +133,8 @@ class Drains(Answers):
     def _compare_answers(self, question: ArrivalEffect, old: int, new: int) -> None:
         """Refute the search if a drained delivery would not be drained under the new answer."""
         before, after = self._tables.subject_of(old & LOW), self._tables.subject_of(new & LOW)
-        for asked, contents in list(self._asked.items()):
-            if isinstance(asked, Removal) and asked.channel == question.channel and asked.inert == before.words:
-                self._carry_over(contents, Removal(asked.channel, asked.operations, after.words))
+        for asked in list(self._removals[question.channel, before.words, "inert"]):
+            self._carry_over(self._asked[asked], Removal(asked.channel, asked.operations, after.words))
         for one, other in zip(self._tables.effect_words(old >> 32), self._tables.effect_words(new >> 32), strict=True):
             was, asked = self._tables.operation(one & LOW), self._tables.operation(other & LOW)
             if was != asked:
@@ -143,7 +146,7 @@ class Drains(Answers):
             if self._answer(cell, question) == IMPOSSIBLE:
                 self._refuted = True
             else:
-                self._asked[question].add(cell)
+                self._note(cell, question)
 
     def _revise_repetitions(self, cells: Iterable[int]) -> None:
         """Answer each `Repetition` again whose cells something was learnt about, or whose arrivals were refuted."""
@@ -156,16 +159,20 @@ class Drains(Answers):
                         self._refute(cell, question)
 
     def _revise_channels(self) -> None:
-        for number in range(len(self._channels)):
-            others = self._from_others(number)
-            if others == self._others[number]:
-                continue
-            self._others[number] = others
-            for question, cells in list(self._asked.items()):
-                if isinstance(question, Removal | Insertion) and question.channel == number:
-                    for cell in list(cells):
-                        if self._answer(cell, question) != self._asked_before(cell, question):
-                            self._refute(cell, question)
+        changed, self._origins.changed = self._origins.changed, set()
+        for question in [each for number in sorted(changed) for each in self._of_channel[number]]:
+            for cell in list(self._asked[question]):
+                if self._answer(cell, question) != self._asked_before(cell, question):
+                    self._refute(cell, question)
+
+    def _revise_origins(self) -> None:
+        """Revise all that relied on an operation that is no longer behind a channel."""
+        moved, self._origins.moved = self._origins.moved, set()
+        if moved:
+            self._touched |= {
+                cell for cell, steps in self._steps.items() if any(each.operation in moved for each in steps)
+            }
+            self._reduced |= {*self._arrivals_at}
 
     def _refute(self, cell: int, question: Any) -> None:
         if cell in self._asked.get(question, ()):

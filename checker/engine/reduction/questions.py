@@ -30,11 +30,12 @@ class Future:
 class Removal:
     """Of a content of a channel: whether the delivery commutes with these operations of the sender, and all others.
 
-    `inert` are the words of other deliveries to the receiver that make no difference either.
+    `operations` is None if all operations append. `inert` are the words of other deliveries to the receiver that make
+    no difference either.
     """
 
     channel: int
-    operations: frozenset[int]
+    operations: frozenset[int] | None
     inert: frozenset[int]
 
 
@@ -42,8 +43,8 @@ class Removal:
 class Insertion:
     """Of a content of a channel: whether this operation commutes with all others, and with deliveries.
 
-    `operations` are all that the sender may still send there. With `repeats`, the operation may come any number of
-    times.
+    With `repeats`, the operation may come any number of times, and `operations` are all that the sender may still send
+    there.
     """
 
     channel: int
@@ -72,4 +73,4 @@ class InertDeliveries:
 class Sent:
     """Of an `InertDeliveries`: the number of the `Removal` for a sender that may still send these operations."""
 
-    operations: frozenset[int]
+    operations: frozenset[int] | None

@@ -4,8 +4,9 @@ Rules:
 
 - A search that ends has relied on no refuted answer. So it has reached every state of the model, except for the
   contents of channels, and every deadlock.
-- A violation is then searched in full up to its depth, so that its path is shortest. If that search ends without it,
-  the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be shortest.
+- A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
+  without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
+  shortest.
 """
 
 from __future__ import annotations
@@ -63,10 +64,16 @@ def explore(
         except RefutedError:
             continue
     drained = f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
-    if found.stop is not Stop.FOUND:
+    if not found.found:
         return replace(found, reduction=drained)
-    longest = max(len(each.path) - 1 for each in found.violations)
-    full = search.explore(model, replace(left(), depth=longest), progress=progress, workers=workers, seed=seed)
+    longest = max(len(each.path) - 1 for each in found.found.values())
+    only_witnesses = found.stop is not Stop.FOUND
+    full = search.explore(
+        model, replace(left(), depth=longest), until_witnessed=only_witnesses, progress=progress, workers=workers,
+        seed=seed,
+    )  # fmt: skip
     if full.stop is Stop.FOUND:
         return replace(full, reduction=f"{drained}; then explored in full up to the violation")
-    return replace(found, reduction=f"{drained}; the path is not shown to be shortest")
+    if only_witnesses and found.found.keys() <= full.found.keys():
+        return replace(found, found=full.found, reduction=f"{drained}; then explored in full up to the last witness")
+    return replace(found, reduction=f"{drained}; the paths are not shown to be shortest")

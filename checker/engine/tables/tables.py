@@ -59,6 +59,9 @@ class TablesObserver(Protocol):
 
     rows: np.ndarray[Any, Any]  # of the channels, as kernels take them
 
+    def sent(self, actor: int, operation: int, source: str) -> None:
+        """A rule or a step, named by `source`, sends an operation to the actor at this position."""
+
     def learnt(self, cell: int, operation: int, value: int) -> None:
         """An operation on a cell was carried out; the value is that of the memo."""
 
@@ -89,7 +92,6 @@ class Tables:
         self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
         self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
-        self.senders: dict[int, set[str]] = {}  # of each operation: the rules and steps that sent it, for an observer
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
@@ -213,7 +215,7 @@ class Tables:
                 target = self.model.index[self.model.actors[actor].columns[0]]
             number = self._operation(actor, operation, source)
             if self.observer is not None:
-                self.senders.setdefault(number, set()).add(source)
+                self.observer.sent(actor, number, source)
             entries.append(target << 32 | number)
         return entries
 
@@ -379,10 +381,6 @@ class Tables:
         """Store the results that were computed outside of `fill`; no kernel runs."""
         self.memo.insert(self._learnt)
         self._learnt = {}
-
-    def operations_from(self, number: int) -> list[tuple[int, Any]]:
-        """All operations from this number on: the actor of each, and the operation."""
-        return self._operands[number:]
 
     def revise(self, cell: int, question: int, value: int) -> None:
         """Replace the answer to a question; no kernel runs."""
