@@ -158,7 +158,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--reduce", choices=("none", "safe"), default="none",
-        help="safe: fewer states, the same answers, and rarely faster (docs/explanation-reduction.md)",
+        help="safe: fewer states for channels in order, the same answers (docs/explanation-reduction.md)",
     )  # fmt: skip
     group.add_argument(
         "--workers", type=workers, default=2, metavar="W",
@@ -282,3 +282,5 @@ def apply_profile(options: argparse.Namespace) -> None:
         raise OutputError("--resume needs the folder of the checkpoint; add --checkpoint DIR")
     if options.checkpoint is not None and options.engine != "tables":
         raise OutputError(f"--checkpoint keeps searches by tables, and --engine {options.engine} is asked for")
+    if options.reduce != "none" and options.engine == "plain":
+        raise OutputError(f"--reduce {options.reduce} is for the table engine; write --engine tables, or --engine both")

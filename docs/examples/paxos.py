@@ -66,15 +66,15 @@ class Paxos:
         own = replace(own, accepted_by=own.accepted_by | {source})
         if len(own.accepted_by) != self.majority:
             return Reaction(own)
-        request, client, _ = own.proposal
         decided = to_each(self.peers, Message("decided", own.ballot, own.proposal))
-        return Reaction(replace(own, decided=True), (*decided, (client, PutReply(request))))
+        return Reaction(replace(own, decided=True), (*decided, (own.proposal[1], PutReply(own.proposal[0]))))
 
     def decided(self, own, source, message):
         return Reaction(replace(own, ballot=message.ballot, accepted=(message.ballot, message.content), decided=True))
 
 
-def model(clients: int = 2, network: Network = Network()) -> Model:
+def model(clients: int = 2, network: Network | str = Network()) -> Model:
+    network = Network(ordered=network == "ordered") if isinstance(network, str) else network
     names = ["s1", "s2", "s3"]
     servers = [Machine(name, Reaction(Server()), Paxos(name, names).on_message) for name in names]
     return register_model(f"Paxos with {clients} clients", servers, scripted_clients(names, clients), network)

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Exploration, Limits, Stop, plain
-from checker.engine.result import disagreements
+from checker.engine.reduction import reduced_search
+from checker.engine.reduction.eligible import eligible_channels
+from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.search import explore
 from checker.gallery import index_of, page_name, page_of, pictures_of
 from checker.job import Job, Verdict
@@ -28,6 +30,14 @@ SLOW = {  # from two seconds to some minutes each
     "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
     "r20-fenced-three-clients",
 }  # fmt: skip
+REDUCIBLE = (
+    "epoch-beats-zxid", "highest-id-wins", "leader-stays", "r10-four-and-five-down", "r11-3-servers-fine",
+    "r2-3-servers-survive-1-fine", "r4-observer-boots-with-voters-fine", "r4-observer-fine", "r7-worked-example",
+    "r8-last-vote-only", "three-of-five", "weight-0-never-leads", "zab-effects-fine", "zxid-beats-id",
+    "zxid-decides-within-an-epoch",
+)  # fmt: skip
+"""The scenarios of up to three million states with a channel whose deliveries a reduced search may drain."""
+TOO_LARGE_TO_REDUCE = {"swarm-five-servers", "swarm-zookeeper-4712", "zab-3-servers-fine"}
 HUGE = {"zab-3-servers-packets"}  # run by hand on a machine with much memory
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
@@ -60,6 +70,19 @@ def test_a_scenario_comes_to_its_verdict(name: str) -> None:
 def test_both_engines_agree_level_by_level(name: str) -> None:
     """The engines agree on the whole space if it is small, otherwise on its first levels."""
     compare_engines(name, 1)
+
+
+@pytest.mark.parametrize("name", REDUCIBLE)
+def test_a_reduced_search_gives_the_same_answers(name: str) -> None:
+    job, full = ran(name)
+    reduced = reduced_search.explore(job.model, job.limits, until_witnessed=job.until_witnessed)
+    assert reduced.reduction.startswith("deliveries from")
+    assert verdict_disagreements(reduced, full) == []
+
+
+def test_the_reducible_scenarios_are_those_with_an_eligible_channel() -> None:
+    eligible = {name for name, path in PATHS.items() if eligible_channels(load(path).model).channels}
+    assert eligible == {*REDUCIBLE} | TOO_LARGE_TO_REDUCE
 
 
 @pytest.mark.slow

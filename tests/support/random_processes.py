@@ -3,6 +3,8 @@
 A system has two or three processes with up to four states each. A message leads a process to another state, sends
 further messages, or does neither. Channels are bounded, or bounded and merging, or unbounded. Some systems lose
 messages or crash a process, which clears the channels to it and perhaps from it.
+
+Two more systems are written by hand, since no random one needs the condition that they show.
 """
 
 from __future__ import annotations
@@ -118,6 +120,48 @@ def _channel(name: str, kind: ChannelKind) -> Actor:
         return Outcome(((),) if operation == CLEAR else (kind.after(content, operation),))
 
     return Actor(name, (name,), step)
+
+
+def cleared_by_its_receiver() -> Model:
+    """Process 0 sends a message to 1, which answers, and may then clear the channel to itself.
+
+    Only an answer after the clearing arrives in the later state.
+    """
+    arrivals: Arrivals = {("1", 0, "0", 0): (0, (("0", 0),)), ("0", 1, "1", 0): (3, ()), ("0", 2, "1", 0): (4, ())}
+    return _cleared("0", 1, "1>0", arrivals)
+
+
+def cleared_by_another() -> Model:
+    """Process 0 sends a message to 1, which answers, unless process 2 clears the channel first."""
+    arrivals: Arrivals = {("1", 0, "0", 0): (0, (("0", 0),)), ("0", 1, "1", 0): (2, ())}
+    return _cleared("2", 0, "0>1", arrivals)
+
+
+def _cleared(clearing: str, when: int, channel: str, arrivals: Arrivals) -> Model:
+    """Processes 0 and 1, a message that 0 sends first, and a process that clears a channel once, in a state."""
+    names, pairs = ("0", "1", "2"), (("0", "1"), ("1", "0"))
+    starts: Starts = {("0", 0): (1, (("1", 0),))}
+
+    def process(name: str) -> Actor:
+        other = _process(name, arrivals, starts)
+
+        def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+            if operation == "clear":
+                return Outcome((values[0] + 1,), (Send(channel, CLEAR),)) if values[0] == when else None
+            return other.step(values, operation)
+
+        return Actor(name, (name,), step)
+
+    clear = Move("clear", (clearing,), (Send(clearing, "clear"),))
+    columns = [*(Column(name, 0) for name in names), *(Column(f"{a}>{b}", ()) for a, b in pairs)]
+    actors = [*map(process, names), *(_channel(f"{a}>{b}", ChannelKind(None, merges=False)) for a, b in pairs)]
+    rules = [
+        _start("0", starts),
+        Rule("clear", (Read(clearing),), lambda state: [clear] if state == when else []),
+        *(_delivery(a, b, loses=False) for a, b in pairs),
+    ]
+    channels = tuple(Channel(f"{a}>{b}", a, b, lambda operation: operation not in (POP, CLEAR)) for a, b in pairs)
+    return Model(f"{channel} is cleared by {clearing}", tuple(columns), tuple(actors), tuple(rules), (), channels)
 
 
 def _start(name: str, starts: Starts) -> Rule:

@@ -92,7 +92,7 @@ class Answers:
             self._add(cell, operation, value & LOW, self._tables.effect_words(value >> 32))
 
     def listed(self, cell: int) -> None:
-        """The moves of a cell were listed: the delivery of a channel, or what a process sends by a move."""
+        """The moves of a cell were listed: the delivery of a channel, or the spontaneous moves of a process."""
         column = self._tables.column_of(cell)
         if (number := self._by_column.get(column)) is not None:
             delivery = self._comparisons[number].delivery(cell)
@@ -148,7 +148,7 @@ class Answers:
                 return YES if self._repeats(cell, question) else IMPOSSIBLE
 
     def _removal_operations(self, cell: int, channel: int) -> frozenset[int] | None:
-        """The operations of a `Removal`: what a process may still send; None if all operations append."""
+        """The operations of a `Removal`: those that a process may still send; None if all append."""
         sent, comparison = self._still_sent(cell, channel), self._comparisons[channel]
         return None if comparison.all_append(sent | self._from_others(channel)) else sent
 
@@ -164,7 +164,7 @@ class Answers:
         return frozenset(word & LOW for word in self._futures.of(cell) if word >> 32 == column)
 
     def _arrival_answer(self, cell: int, question: ArrivalEffect, words: tuple[int, ...]) -> int:
-        """Yes: the number of the inert deliveries, and the effect with the questions about what the delivery sends."""
+        """Yes: the number of the inert deliveries, and the effect with the questions about its messages."""
         channels = [self._by_column[word >> 32] for word in words]
         repeats = bool(words) and all(self._merges[channel] for channel in channels)
         inert = set()
@@ -251,8 +251,8 @@ class Answers:
         return sent
 
     def _sent_unchanged(self, cell: int, question: ArrivalEffect) -> tuple[int, ...] | None:
-        """The words that an operation sends, if it leaves a cell as it is and they go to different channels of its
-        own.
+        """The words that an operation sends, if it leaves a cell as it is and they go to different channels from
+        it.
         """
         try:
             value = self._tables.result(cell, question.operation)

@@ -107,7 +107,7 @@ class Drains(Answers):
                 self._revise_future(cell, Future(number))
 
     def _revise_future(self, cell: int, question: Future) -> None:
-        """Answer a `Future` again; what was removed under the old answer must commute under the new one.
+        """Answer a `Future` again; a removal under the old answer must commute under the new one.
 
         The answer that all operations append remains, since it drains least: `Removal` compares them again.
         """

@@ -21,7 +21,7 @@ class ArrivalEffect:
 
 @dataclass(frozen=True)
 class Future:
-    """Of a cell of a process: what it may still send to a channel. The answer is the number of a `Sent`."""
+    """Of a cell of a process: the operations it may still send to a channel. The answer is the number of a `Sent`."""
 
     channel: int
 

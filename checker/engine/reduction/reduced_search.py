@@ -64,8 +64,12 @@ def explore(
         except RefutedError:
             continue
     drained = f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
+
+    def whole(exploration: Exploration, said: str = "") -> Exploration:
+        return replace(exploration, seconds=time.monotonic() - began, reduction=drained + said)
+
     if not found.found:
-        return replace(found, reduction=drained)
+        return whole(found)
     longest = max(len(each.path) - 1 for each in found.found.values())
     only_witnesses = found.stop is not Stop.FOUND
     full = search.explore(
@@ -73,7 +77,7 @@ def explore(
         seed=seed,
     )  # fmt: skip
     if full.stop is Stop.FOUND:
-        return replace(full, reduction=f"{drained}; then explored in full up to the violation")
+        return whole(full, "; then explored in full up to the violation")
     if only_witnesses and found.found.keys() <= full.found.keys():
-        return replace(found, found=full.found, reduction=f"{drained}; then explored in full up to the last witness")
-    return replace(found, reduction=f"{drained}; the paths are not shown to be shortest")
+        return whole(replace(found, found=full.found), "; then explored in full up to the last witness")
+    return whole(found, "; the paths are not shown to be shortest")
