@@ -10,6 +10,8 @@ Rules of this module:
 - A run depends on the steps that it follows. If the run that settled these steps was not finished, or was not made, no
   answer that needs it is SAFE.
 - An answer that is UNSAFE without faults is UNSAFE under faults, without further runs.
+- Where quorums may be disjoint, the order may still have a proof (`checker.rollout.order_proof`), for any faults. It
+  rests on conditions that the operator keeps. A run that finds a violation all the same is not hidden by it.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
   syncs late. An order in which such a server is counted is never SAFE for commits: the search for a loss does not cover
@@ -30,6 +32,7 @@ from enum import Enum
 from itertools import combinations
 
 from checker.rollout.disks.hazards import Disks, harmless
+from checker.rollout.order_proof import OrderProof, order_proof
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage
@@ -86,7 +89,8 @@ class Order:
 class Reason(Enum):
     """The reason for an answer. `checker.rollout.output.sentences` has the sentence for each."""
 
-    PROVED = "proved"  # by z3
+    PROVED = "proved"  # by z3, for any order
+    PROVED_IN_ORDER = "proved in order"  # by the theorem about roll-outs, for the orders of the plan
     UNCHANGED = "unchanged"  # no step changes a configuration as it is modelled
     EXPLORED = "explored"  # by the runs, finished or not
     FOUND = "found"  # by one run: a violation or a stall
@@ -131,6 +135,7 @@ class StageAssessment:
     runs: list[RunResult] = field(default_factory=list)
     way: Way = Way.ONE_BY_ONE
     disks: Disks = field(default_factory=dict)
+    _order_proofs: dict[Steps, OrderProof | None] = field(default_factory=dict, repr=False)
 
     @property
     def quorums_meet(self) -> bool:
@@ -144,6 +149,25 @@ class StageAssessment:
         Not so where a server runs standalone.
         """
         return self.quorums_meet and not self._may_count_an_observer and not (self.stage.remaining and self._alone)
+
+    @property
+    def order_proofs(self) -> tuple[OrderProof, ...]:
+        """The proof of each order, where no proof covers every order; empty if one of them has none."""
+        if self.proved:
+            return ()
+        found = [self.order_proof(order) for order in self.orders]
+        return tuple(each for each in found if each is not None) if None not in found else ()
+
+    def order_proof(self, order: Order) -> OrderProof | None:
+        """The proof of one order, if there is one."""
+        if order.steps not in self._order_proofs:
+            self._order_proofs[order.steps] = order_proof(self.stage, order.steps, self.way)
+        return self._order_proofs[order.steps]
+
+    @property
+    def is_settled_by_proof(self) -> bool:
+        """Whether a proof answers the questions about leaders and commits, for any faults."""
+        return (self.proved or bool(self.order_proofs)) and not self.stage.gossips
 
     @property
     def _alone(self) -> bool:
@@ -222,12 +246,11 @@ class StageAssessment:
             return QuestionAnswer(
                 SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED
             )
-        covered = question in (Question.ELECTION, Question.COMMITS) or (
-            given_disks and harmless(self.stage, self.disks)
-        )
-        proved = self.proved and not self.stage.gossips and covered
-        if proved:
-            return QuestionAnswer(SafetyVerdict.SAFE, Reason.PROVED, runs=tuple(runs))
+        is_safety = question in (Question.ELECTION, Question.COMMITS)
+        covered = is_safety or (self.proved and given_disks and harmless(self.stage, self.disks))
+        if covered and self.is_settled_by_proof:
+            reason = Reason.PROVED if self.proved else Reason.PROVED_IN_ORDER
+            return QuestionAnswer(SafetyVerdict.SAFE, reason, runs=tuple(runs))
         if worst is None:
             return QuestionAnswer(SafetyVerdict.OPEN, absent)
         missing = self._missing(question, faulty=faulty) if worst.outcome is SafetyVerdict.SAFE else None
@@ -267,7 +290,7 @@ class StageAssessment:
             return Reason.NO_FAULTS
         if any(result.outcome is SafetyVerdict.UNSAFE for result in self.runs):
             return Reason.UNSAFE_ALREADY
-        return Reason.NOT_DEMANDED if self.proved else Reason.NO_WORK_LEFT
+        return Reason.NOT_DEMANDED if self.is_settled_by_proof else Reason.NO_WORK_LEFT
 
     @property
     def outcome(self) -> SafetyVerdict:
@@ -288,11 +311,10 @@ class StageAssessment:
         cells = {(q, faulty): self.answer(q, faulty=faulty).outcome for q in questions for faulty in (False, True)}
         if SafetyVerdict.UNSAFE in cells.values():
             return SafetyVerdict.UNSAFE
-        safety_is_proved = self.proved and not self.stage.gossips
         for faulty in (False, True):
             is_open = cells[Question.HEALING, faulty] is SafetyVerdict.OPEN
-            beside_a_proof = safety_is_proved and not self.stage.readdressed and self._has_begun(Question.HEALING)
-            if is_open and (faulty or beside_a_proof):
+            beside_a_proof = self.is_settled_by_proof and not self.stage.readdressed
+            if is_open and (faulty or (beside_a_proof and self._has_begun(Question.HEALING))):
                 del cells[Question.HEALING, faulty]
         if not self.faults:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}

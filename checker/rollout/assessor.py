@@ -53,6 +53,7 @@ from spec.quorum import Sid
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
 MOST_SECONDS = 10.0  # for each run behind an opening
 BRIEFLY = 3.0  # seconds for a run that cannot change the verdict
+SHORTLY = 1.5  # seconds for a run about progress, where a proof answers the questions of safety
 SHARE_BESIDE_A_PROOF = 0.06  # of the budget, for a run whose answer is proved already
 
 
@@ -90,15 +91,23 @@ class Assessor:
             self._leaders[key] = [sid for sid in voters if leads_first(replace(spec, leader=sid))]
         return self._leaders[key]
 
-    def without_faults(self, assessment: StageAssessment, leader: Sid, steps: Steps, share: int) -> Order:
-        """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits."""
+    def without_faults(
+        self, assessment: StageAssessment, leader: Sid, steps: Steps, share: int, *, beside_a_proof: bool = False
+    ) -> Order:
+        """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits.
+
+        Beside a proof about leaders, the runs answer only whether all servers settle. They are short, and a run that is
+        not finished is followed by one of the election alone.
+        """
         vain: list[RunResult] = []
         while True:
+            always = _leaders(assessment.stage)
             spec = RunSpec(
-                assessment.stage, steps, leader, Question.ELECTION, always=_leaders(assessment.stage), recoverable=True,
-                down=self._down,
-            )  # fmt: skip
-            result = self.explore(spec, share)
+                assessment.stage, steps, leader, Question.ELECTION, always=always, recoverable=True, down=self._down
+            )
+            result = self._within(spec, SHORTLY) if beside_a_proof else self.explore(spec, share)
+            if beside_a_proof and result.outcome is SafetyVerdict.OPEN:
+                result = self._within(replace(spec, zab=False, always=always[1:]), SHORTLY)
             if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or self._way.is_of_controller:
                 break
             vain.append(result)
@@ -145,7 +154,7 @@ class Assessor:
             assessment.stage, order.steps, order.leader, Question.COMMITS, faults or {}, writes=1, elections=2,
             always=(*SAFE_DATA, ALONE_COMPLETE) if assessment.stage.standalone else SAFE_DATA, down=self._down,
         )  # fmt: skip
-        result = self.explore(spec, share, beside_a_proof=assessment.proved)
+        result = self.explore(spec, share, beside_a_proof=assessment.is_settled_by_proof)
         assessment.runs.append(result)
         if result.outcome is not SafetyVerdict.UNSAFE and counts_an_observer(spec.stage, spec.steps, spec.down):
             assessment.runs += self._losses(spec)
@@ -195,7 +204,7 @@ class Assessor:
                 assessment.stage, order.steps, order.leader, Question.ELECTION, faults, zab=False,
                 always=_leaders(assessment.stage)[1:], down=self._down,
             )  # fmt: skip
-            assessment.runs.append(self.explore(spec, share, beside_a_proof=assessment.proved))
+            assessment.runs.append(self.explore(spec, share, beside_a_proof=assessment.is_settled_by_proof))
             if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
                 return True
         return False
@@ -204,7 +213,7 @@ class Assessor:
         """The same of commits, until a violation is found."""
         ways = list(splits(self._faults, (PARTITIONS, DISCONNECTS, CRASHES)))
         for number, faults in enumerate(ways):
-            if assessment.proved and not self._budget.left:
+            if assessment.is_settled_by_proof and not self._budget.left:
                 return
             if self.commits(assessment, order, share - number, faults).outcome is SafetyVerdict.UNSAFE:
                 return

@@ -7,6 +7,8 @@ before are undone in reverse order.
 Rules of this module: it explores nothing, and it claims nothing that was not computed.
 
 - A proof about quorums holds for every mixture of old and new files and for any faults. So it covers both directions.
+- The proof of an order covers the way on. It covers the way back until the order begins another stage of the theorem:
+  until then every server may have either file.
 - Runs with a crash cover the way on: the server crashes at any time and starts again with its old or its new file. Such
   runs do not cover the way back.
 - Where addresses change neither direction is SAFE: two machines may have a disk with one id.
@@ -19,7 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
+from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
+from checker.rollout.order_proof import OrderProof
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
@@ -32,6 +35,7 @@ class Basis(Enum):
     """The basis of an answer about a failed step. `checker.rollout.output.sentences` has the sentence for each."""
 
     PROVED = "proved"  # by z3, for every mixture of files
+    PROVED_IN_ORDER = "proved in order"  # for this order, if the operator keeps its conditions
     PLAN = "plan"  # the answer about the whole plan
     CRASH_EXPLORED = "crash explored"  # of any server at any time
     NO_CRASH_EXPLORED = "no crash explored"
@@ -68,14 +72,14 @@ class Failure:
 
 def failures(assessment: StageAssessment, order: Order, down: frozenset[Sid] = frozenset()) -> tuple[Failure, ...]:
     """The state after each step of an order, if that step fails."""
-    stage, going_on, going_back = assessment.stage, _going_on(assessment, order), _going_back(assessment)
+    stage, going_on = assessment.stage, _going_on(assessment, order)
     found = []
     for number, step in enumerate(order.steps):
         done = order.steps[:number]
         new = (stage.renewed | {each.sid for each in done if each.action != STOP}) - {step.sid} - down
         old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
-        undo = _undone((*done, step))
+        undo, going_back = _undone((*done, step)), _going_back(assessment, order, number + 1)
         found.append(
             Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
         )
@@ -95,6 +99,14 @@ def _proved(assessment: StageAssessment) -> bool:
     return assessment.proved and safe and not stage.gossips and not stage.readdressed
 
 
+def _proof(assessment: StageAssessment, order: Order) -> OrderProof | None:
+    """The proof of an order, where proofs answer both safety questions."""
+    answers = {answer.reason for question, _, answer in assessment.answers if question in SAFETY}
+    if answers != {Reason.PROVED_IN_ORDER} or assessment.stage.readdressed:
+        return None
+    return assessment.order_proof(order)
+
+
 def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
     """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
     asked = [(q, answer) for q, faulty, answer in assessment.answers if assessment.faults or not faulty]
@@ -109,6 +121,8 @@ def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
 def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
     if _proved(assessment):
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
+    if _proof(assessment, order) is not None:
+        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER)
     if (direction := _not_safe(assessment)) is not None:
         return direction
     if assessment.stage.readdressed:
@@ -125,8 +139,12 @@ def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
     return DirectionAnswer(SafetyVerdict.OPEN, Basis.NO_CRASH_EXPLORED)
 
 
-def _going_back(assessment: StageAssessment) -> DirectionAnswer:
+def _going_back(assessment: StageAssessment, order: Order, number: int) -> DirectionAnswer:
+    """The way back after a step, by its number."""
     if _proved(assessment):
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
+    proof = _proof(assessment, order)
+    if proof is not None and not any(1 < condition.step <= number for condition in proof.conditions):
+        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER)
     basis = Basis.TWO_DISKS if assessment.stage.readdressed else Basis.BACK_NOT_EXPLORED
     return DirectionAnswer(SafetyVerdict.OPEN, basis)

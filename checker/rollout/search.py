@@ -7,6 +7,7 @@ Rules of this module:
 - Where quorums of the direct change may be disjoint, stages come first: a proof covers each of them. If they are safe,
   one order of the direct change is searched for a violation, which is the reason for the stages. Where a server runs
   standalone there is little to explore, so an order that cannot split the servers which run comes before the stages.
+- An order that has a proof (`order_proof`) comes before the stages: it answers for any faults, without runs.
 - Without safe stages, an order that cannot split the servers which run comes next, if there is one. If that order is
   unsafe or waits in vain, others are tried, so that the answer shows a counterexample.
 - Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
@@ -88,7 +89,11 @@ class PlanSearch:
         if too_large(stage):
             made.direct.orders = [Order(sid, steps, explored=False) for sid in self.leaders(stage)]
             return made
-        orders = [self._assessor.without_faults(made.direct, sid, steps, 8) for sid in self.leaders(stage)]
+        leaders = self.leaders(stage)
+        is_proved = made.direct.order_proof(Order(leaders[0], steps)) is not None
+        orders = [
+            self._assessor.without_faults(made.direct, sid, steps, 8, beside_a_proof=is_proved) for sid in leaders
+        ]
         for order_of in orders if self._is_explored(made.direct) else ():
             self._assessor.commits(made.direct, order_of, 4)
         self._under_faults([made.direct])
@@ -132,7 +137,7 @@ class PlanSearch:
             if made.direct.outcome_with_disks is not SafetyVerdict.STALLS:
                 return made
             made.tried = min(ORDERS_OF_A_STAGE, made.orders)
-        elif not (stage.standalone and self._try_unsplit(made)):
+        elif not self._try_proved(made) and not (stage.standalone and self._try_unsplit(made)):
             if self._stages_are_safe(made):
                 self._show_danger(made)
                 return made
@@ -271,6 +276,30 @@ class PlanSearch:
         assessment.orders += best.orders
         assessment.runs += best.runs
 
+    def _try_proved(self, made: Plan) -> bool:
+        """An order with a proof for every leader; whether all of them serve in the end without a wait in vain."""
+        if too_large(made.direct.stage):
+            return False
+        trial, leaders = made.direct.blank, self.leaders(made.direct.stage)
+        for leader in leaders:
+            orders = (Order(leader, steps) for steps in self._unsplit(trial.stage, leader))
+            order = next((each for each in orders if trial.order_proof(each) is not None), None)
+            if order is None:
+                return False
+            trial.orders.append(order)
+        trial.orders, proved = [], trial.orders
+        for order in proved:
+            if self._assessor.without_faults(
+                trial, order.leader, order.steps, 2 * len(proved), beside_a_proof=True
+            ).vain:
+                return False
+        made.tried += len(proved)
+        made.direct = trial
+        self._commits([trial])
+        self._under_faults([trial])
+        self._empty_disks([trial])
+        return True
+
     def _try_unsplit(self, made: Plan) -> bool:
         """An order that cannot split the servers which run, for every leader; whether it is one to follow.
 
@@ -349,7 +378,7 @@ class PlanSearch:
     def _commits(self, parts: Sequence[StageAssessment]) -> None:
         parts = [part for part in parts if self._is_explored(part)]
         for number, part in enumerate(parts):
-            if part.proved and not self.budget.left:
+            if part.is_settled_by_proof and not self.budget.left:
                 return
             for order in part.orders_to_explore:
                 self._assessor.commits(part, order, 3 * (len(parts) - number))
@@ -359,7 +388,7 @@ class PlanSearch:
 
         No proof covers servers with other addresses, which may look for a leader for ever.
         """
-        needed = not part.proved or bool(part.stage.readdressed)
+        needed = not part.is_settled_by_proof or bool(part.stage.readdressed)
         return not too_large(part.stage) and (self._request.explored or needed)
 
     def _under_faults(self, parts: Sequence[StageAssessment]) -> None:
@@ -367,16 +396,18 @@ class PlanSearch:
         explored = [part for part in parts if self._request.faults and self._is_explored(part)]
         for part in explored:
             for order in part.orders_to_explore:
-                if part.proved and not self.budget.left:
+                if part.is_settled_by_proof and not self.budget.left:
                     break
                 if part.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.UNSAFE:
                     break  # and so they are under faults
                 if self._assessor.leaders_under_faults(part, order, 4 * len(parts)):
                     break
         for part in explored:
-            if self.budget.left or not part.proved:
+            if self.budget.left or not part.is_settled_by_proof:
                 self._assessor.heals(part, part.orders[0])
         for number, part in enumerate(explored):
-            if part.outcome_with_disks is not SafetyVerdict.UNSAFE and (self.budget.left or not part.proved):
+            if part.outcome_with_disks is not SafetyVerdict.UNSAFE and (
+                self.budget.left or not part.is_settled_by_proof
+            ):
                 for order in part.orders_to_explore:
                     self._assessor.commits_under_faults(part, order, 3 * (len(explored) - number))

@@ -8,7 +8,7 @@ that disks keep what was written to them. So an answer of None is not yet a proo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
@@ -45,17 +45,39 @@ def failed_premise(stages: Sequence[RunningView]) -> FailedPremise | None:
     Raises ValueError if a server stops running, since the theorem's servers are started once, and
     checker.symbolic.disjoint.UndecidedError if z3 gives up.
     """
+    changed = _changed_role(stages)
+    disjoint = disjoint_stages(stages)
+    failed = [each for each in (disjoint, changed) if each is not None]
+    return min(failed, key=lambda each: (each.earlier, each.later), default=None)
+
+
+def disjoint_stages(stages: Sequence[RunningView]) -> FailedPremise | None:
+    """The first pair of equal or neighbouring stages with disjoint quorums of running servers; None if all meet.
+
+    Raises ValueError and UndecidedError like `failed_premise`.
+    """
+    for i, j, running in _pairs(stages):
+        disjoint = disjoint_quorums(stages[i].view, stages[j].view, running)
+        if disjoint is not None:
+            return FailedPremise(i, j, disjoint=disjoint)
+    return None
+
+
+def _changed_role(stages: Sequence[RunningView]) -> FailedPremise | None:
+    for i, j, running in _pairs(stages):
+        a, b = stages[i].view, stages[j].view
+        changed = (a.observers & b.voters | a.voters & b.observers) & running
+        if changed:
+            return FailedPremise(i, j, observer=min(changed))
+    return None
+
+
+def _pairs(stages: Sequence[RunningView]) -> Iterator[tuple[int, int, frozenset[Sid]]]:
+    """Every two equal or neighbouring stages, with the servers that run in the stage after the earlier one."""
     for i, stage in enumerate(stages):
         following = stages[min(i + 1, len(stages) - 1)]
         stopped = stage.running - following.running
         if stopped:
             raise ValueError(f"servers {sorted(stopped)} run in stage {i} and not in stage {i + 1}")
         for j in range(i, min(i + 2, len(stages))):
-            a, b = stage.view, stages[j].view
-            disjoint = disjoint_quorums(a, b, following.running)
-            if disjoint is not None:
-                return FailedPremise(i, j, disjoint=disjoint)
-            changed = (a.observers & b.voters | a.voters & b.observers) & following.running
-            if changed:
-                return FailedPremise(i, j, observer=min(changed))
-    return None
+            yield i, j, following.running

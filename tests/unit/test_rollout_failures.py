@@ -87,8 +87,21 @@ def test_a_proof_covers_both_directions_from_every_state() -> None:
         assert {answer.basis for answer in (row.going_on, row.going_back)} == {Basis.PROVED}
 
 
+def test_the_proof_of_an_order_covers_the_way_on_and_the_way_back_until_the_last_stage_begins() -> None:
+    """Server 5 is started when all others have the new file. From then on no server may have the old one."""
+    found = rows(assessment("three", "five", (4, 1, 3, 2, 5)))
+    assert {row.going_on.basis for row in found} == {Basis.PROVED_IN_ORDER}
+    assert [row.going_back.outcome for row in found] == [SafetyVerdict.SAFE] * 4 + [SafetyVerdict.OPEN]
+
+
+def test_the_proof_of_an_order_says_nothing_about_another_one() -> None:
+    made = assessment("three", "five", (4, 1, 3, 2, 5))
+    elsewhere = replace(made.orders[0], steps=steps_of(made.stage, (4, 5, 1, 3, 2)))
+    assert {row.going_on.outcome for row in failures(made, elsewhere)} == {SafetyVerdict.OPEN}
+
+
 def test_without_a_proof_going_on_rests_on_runs_with_a_crash_and_going_back_on_nothing() -> None:
-    covered = assessment("three", "five", (4, 1, 3, 2, 5), *ALL)
+    covered = assessment("three", "five", (4, 5, 1, 3, 2), *ALL)
     assert {row.going_on.outcome for row in rows(covered)} == {SafetyVerdict.SAFE}
     assert {row.going_on.basis for row in rows(covered)} == {Basis.CRASH_EXPLORED}
     assert {row.going_back.outcome for row in rows(covered)} == {SafetyVerdict.OPEN}
@@ -100,21 +113,21 @@ def test_a_run_that_is_not_finished_leaves_going_on_undecided(missing: int) -> N
     outcomes = [
         (question, kind, SafetyVerdict.OPEN if n == missing else each) for n, (question, kind, each) in enumerate(ALL)
     ]
-    assert {row.going_on.outcome for row in rows(assessment("three", "five", (4, 1, 3, 2, 5), *outcomes))} == {
+    assert {row.going_on.outcome for row in rows(assessment("three", "five", (4, 5, 1, 3, 2), *outcomes))} == {
         SafetyVerdict.OPEN
     }
 
 
 def test_runs_of_another_order_or_leader_say_nothing() -> None:
-    made = assessment("three", "five", (4, 1, 3, 2, 5), *ALL)
+    made = assessment("three", "five", (4, 5, 1, 3, 2), *ALL)
     other = Order(3, made.orders[0].steps)
     assert {row.going_on.outcome for row in failures(made, other)} == {SafetyVerdict.OPEN}
-    elsewhere = replace(made.orders[0], steps=steps_of(made.stage, (4, 3, 1, 2, 5)))
+    elsewhere = replace(made.orders[0], steps=steps_of(made.stage, (4, 5, 3, 1, 2)))
     assert {row.going_on.outcome for row in failures(made, elsewhere)} == {SafetyVerdict.OPEN}
 
 
 def test_without_faults_nothing_is_known_of_a_failure_but_by_proof() -> None:
-    made = assessment("three", "five", (4, 1, 3, 2, 5), *(each for each in ALL if not each[1]))
+    made = assessment("three", "five", (4, 5, 1, 3, 2), *(each for each in ALL if not each[1]))
     made.faults = 0
     assert {row.going_on.outcome for row in rows(made)} == {SafetyVerdict.OPEN}
 

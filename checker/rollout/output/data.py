@@ -8,11 +8,15 @@ working of a platform, as in a StatefulSet, and `leader` the server that leads a
 input does not state it. `verdict` is the verdict on `stages` if there are any, else on `direct`; `direct.verdict` is
 always the verdict on the change in one go, and exit_code is 22 where only the stages are safe. After an interruption
 `now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
-stage that leads to the old files; else both are null. A stage has title, verdict, proved, pairs, answers (question,
-faults, verdict, reason, because), orders (leader, steps with action, server, wait; failures), files (name to text,
-passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence, states, depth, seconds
-of work, bounds). A failure is the state if a step fails: step (its number), server, new and old (the servers that run
-with such a file), service (whether they are a quorum), going_on and going_back (verdict, basis, because, steps).
+stage that leads to the old files; else both are null. A stage has title, verdict, proved (for every order), pairs,
+answers (question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures),
+files (name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
+states, depth, seconds of work, bounds). A proof has the premise of the theorem about roll-outs, its stages (voters of
+the file, and the running servers) and the conditions that the operator keeps (before a step: running servers that
+follow one leader; renewed, if all of them have their new files; stopped servers that stay stopped). It is null where
+the verdict rests on another proof or on runs. A failure is the state if a step fails: step (its number), server, new
+and old (the servers that run with such a file), service (whether they are a quorum), going_on and going_back (verdict,
+basis, because, steps).
 
 `ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
 without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
@@ -33,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from checker.rollout.answer import Plan, WayAnswer
-from checker.rollout.assessment import QuestionAnswer, StageAssessment
+from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption, masked
 from checker.rollout.failures import Failure, failures
 from checker.rollout.inputs.folders import Folder
@@ -43,6 +47,7 @@ from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import ServerStep, unwaited
 from checker.rollout.ways import WAY_WORDS
+from checker.symbolic.zab.premises import Premise
 from checker.traces.formats import FORMATS
 from checker.user_files import make_folder, slug, write
 from spec.quorum import Sid
@@ -161,12 +166,28 @@ def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
             {
                 "leader": order.leader,
                 "steps": [_step(step) for step in order.steps],
+                "proof": _proof(assessment, order),
                 "failures": [_failure(failure) for failure in failures(assessment, order, down)],
             }
             for order in assessment.orders
         ],
         "files": {name: masked(text) for name, text in assessment.stage.new.texts.items()},
         "runs": [_run(result) for result in assessment.runs],
+    }
+
+
+def _proof(assessment: StageAssessment, order: Order) -> dict[str, Any] | None:
+    """The proof that the verdict rests on; null if it rests on another one, or on runs."""
+    proof = assessment.order_proof(order) if assessment.order_proofs else None
+    if proof is None:
+        return None
+    return {
+        "premise": Premise.ONE_GO.name.lower(),
+        "stages": [{"voters": sorted(each.view.voters), "running": sorted(each.running)} for each in proof.stages],
+        "conditions": [
+            {"step": each.step, "running": list(each.running), "renewed": each.renewed, "stopped": list(each.stopped)}
+            for each in proof.conditions
+        ],
     }
 
 

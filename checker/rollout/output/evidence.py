@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import QuestionAnswer, Reason, StageAssessment
+from checker.rollout.order_proof import OrderProof
 from checker.rollout.output.sentences import (
     ENOUGH,
     WORDS,
@@ -81,3 +82,33 @@ def _cell(answer: QuestionAnswer) -> str:
         why = clause(answer.finding) if answer.reason is Reason.FOUND else answer_sentence(answer)
         return f"**{word}**: {why}"
     return f"{word}: {answer_sentence(answer)}"
+
+
+def order_proofs(plan: Plan) -> list[str]:
+    """The theorem about roll-outs with its premises instantiated, for each order that it proves; empty without one."""
+    lines: list[str] = []
+    for part in plan.judged:
+        for order, proof in zip(part.orders, part.order_proofs, strict=False):
+            lines += ["", f"**{order_words(order)}**, if server {order.leader} leads:", "", *_proof_table(proof)]
+    return ["## The proof of the order", "", THEOREM, *lines] if lines else []
+
+
+THEOREM = (
+    "The theorem about roll-outs (`python -m checker proofs`) says: there is one leader in an epoch, every leader "
+    "begins with every committed write, and servers agree on the order of writes, whatever crashes and whichever "
+    "messages are lost. Its premise: quorums of each stage, and of neighbouring stages, meet if all their servers run "
+    "in the later one; and all servers that run follow one leader before a stage begins. It is proved of abstract Zab, "
+    "for any number of servers. That the specification refines abstract Zab is checked, not proved."
+)
+
+
+def _proof_table(proof: OrderProof) -> list[str]:
+    """The stages, and the premise on quorums for each pair of them."""
+    lines = ["| stage | begins with | quorums | servers that run |", "| --- | --- | --- | --- |"]
+    for number, stage in enumerate(proof.stages):
+        begins = f"step {proof.conditions[number - 1].step}" if number else "the first state"
+        running = ", ".join(map(str, sorted(stage.running)))
+        lines.append(f"| {number} | {begins} | {view_text(stage.view)} | {running} |")
+    met = [f"{number} and {number + 1}" for number in range(len(proof.stages) - 1)]
+    each = f"Of one stage, and of the stages {', '.join(met)}: every two quorums of running servers meet (z3)."
+    return [*lines, "", each]

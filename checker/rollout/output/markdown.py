@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from checker.printable import folded
 from checker.rollout.answer import Plan
-from checker.rollout.output.evidence import states, verdicts
+from checker.rollout.output.evidence import order_proofs, states, verdicts
 from checker.rollout.output.operator_steps import steps
 from checker.rollout.output.recommendation import recommendation, summary
 from checker.rollout.output.release_section import release_section
@@ -78,6 +78,7 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
     behind = [
         [f"## {headline(plan)}", "", *verdicts(plan)],
         states(plan),
+        order_proofs(plan),
         differences(plan),
         what_was_checked(plan),
         ["## What is not covered", "", *limits],

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
-from checker.rollout.output.recommendation import changes
+from checker.rollout.order_proof import StageCondition
+from checker.rollout.output.recommendation import changes, servers
 from checker.rollout.output.sentences import verdict_of, who_looks
 from checker.rollout.output.waits import wait_command
 from checker.rollout.runs import SafetyVerdict
@@ -86,7 +87,16 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
     orders = part.orders
     if len(orders) > 1 and len({order.steps for order in orders}) > 1:
         lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
-    lines += [f"{n}. {_instruction(plan, part, orders[0], step)}" for n, step in enumerate(orders[0].steps, start=1)]
+    conditions = {each.step: each for proof in part.order_proofs[:1] for each in proof.conditions}
+    for n, step in enumerate(orders[0].steps, start=1):
+        if n in conditions:
+            lines += [
+                f"{n}. {condition_sentence(conditions[n])}",
+                "",
+                f"   {_instruction(plan, part, orders[0], step)}",
+            ]
+        else:
+            lines.append(f"{n}. {_instruction(plan, part, orders[0], step)}")
     if part.way is Way.STOP_ALL:
         lines += ["", "Then wait until every server serves:", "", "```", *_all_waits(part), "```"]
     others = [order for order in orders[1:] if order.steps != orders[0].steps]
@@ -97,6 +107,17 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
         unjudged = "" if order.explored or part.proved else " (not judged)"
         lines.append(f"| {order.leader} | {_with_waits(order, part.way)}{unjudged} |")
     return lines
+
+
+def condition_sentence(condition: StageCondition) -> str:
+    """The condition of a proof that the operator checks before a step."""
+    sids = servers(condition.running)
+    files = (
+        f" {sids[0].upper()}{sids[1:]} have their new files, also if one of them is down." if condition.renewed else ""
+    )
+    stopped = f" {servers(condition.stopped).capitalize()} stay stopped." if condition.stopped else ""
+    leader = f"`srvr` shows one `Mode: leader` among {sids}, and every other one of them follows it."
+    return f"**Check first**:{files}{stopped} {leader} If not, wait."
 
 
 def _members(stage: Stage) -> list[str]:

@@ -214,6 +214,10 @@ BASIS = (
     "order of steps and with any number of crashes and network failures. *Explored to the end*: a program has followed "
     "every possible run within the limits that the evidence lists. Neither covers lost disks, or defects of a release."
 )
+IN_ORDER = (
+    "*Proved in this order*: the same of the servers that run at each step, with any number of crashes and network "
+    "failures, if you keep the conditions that stand before the steps."
+)
 
 
 def summary(plan: Plan) -> list[str]:
@@ -229,8 +233,9 @@ def summary(plan: Plan) -> list[str]:
         lines.append(f"| {name} | {' | '.join(cells)} |")
     if plan.software is not None:
         lines.append(_with_defects(plan.software, questions))
-        return [*lines, "", BASIS]
-    return [*lines, "", f"{BASIS} `--release` asks about those."]
+    release = "" if plan.software is not None else " `--release` asks about those."
+    in_order = f"{IN_ORDER} " if any(part.order_proofs for _, part in rows) else ""
+    return [*lines, "", f"{in_order}{BASIS}{release}"]
 
 
 def _with_defects(software: SoftwareAnswer, questions: Sequence[Question]) -> str:
@@ -256,6 +261,8 @@ def _cell(part: StageAssessment, question: Question) -> str:
     faults = f"{part.faults} fault{'s' * (part.faults > 1)}"
     plain, faulty = (part.answer(question, faulty=each) for each in (False, True))
     same = (plain.outcome, plain.reason) == (faulty.outcome, faulty.reason)
+    if question is Question.HEALING and plain.outcome is SafetyVerdict.STALLS and part.outcome is SafetyVerdict.SAFE:
+        return "not after every step: see the steps"
     if not part.faults or same or plain.outcome is SafetyVerdict.UNSAFE:
         return verdict_words(plain)
     return f"{verdict_words(plain)}; with {faults}: {verdict_words(faulty)}"
@@ -273,6 +280,8 @@ def verdict_words(answer: QuestionAnswer) -> str:
     match answer.reason:
         case Reason.PROVED:
             return "yes, proved"
+        case Reason.PROVED_IN_ORDER:
+            return "yes, proved in this order"
         case Reason.UNCHANGED:
             return "yes, as before the change"
     return "yes, explored to the end"

@@ -20,6 +20,7 @@ from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
 PROVED = "proved by z3"
+PROVED_IN_ORDER = "proved for any faults, by the theorem about roll-outs, if the conditions of the steps are kept"
 NOT_MODELLED = (Effect.DISK, Effect.UNKNOWN)
 REASONS = {
     Reason.UNCHANGED: "as without the roll-out: no step changes a configuration as it is modelled",
@@ -43,6 +44,7 @@ REASONS = {
 
 BASES = {
     Basis.PROVED: PROVED,
+    Basis.PROVED_IN_ORDER: "proved, if the conditions before the steps are kept",
     Basis.CRASH_EXPLORED: "explored with a crash of any server at any time, which starts again with either file",
     Basis.NO_CRASH_EXPLORED: "no finished run has a server that fails",
     Basis.TWO_DISKS: "addresses change: a failed server may have two disks, on its old and on its new host",
@@ -76,8 +78,9 @@ def answer_sentence(answer: QuestionAnswer) -> str:
     match answer.reason:
         case Reason.FOUND if answer.finding is not None:
             return run_sentence(answer.finding)
-        case Reason.PROVED:
-            return f"{PROVED}; {seen}" if seen else PROVED
+        case Reason.PROVED | Reason.PROVED_IN_ORDER:
+            proved = PROVED if answer.reason is Reason.PROVED else PROVED_IN_ORDER
+            return f"{proved}; {seen}" if seen else proved
         case Reason.EXPLORED:
             return seen
         case Reason.STEPS_OPEN | Reason.OPEN_WITHOUT_FAULTS:

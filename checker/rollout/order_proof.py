@@ -1,0 +1,95 @@
+"""The proof that one order of restarts is safe for any faults, although quorums of the two files may be disjoint.
+
+It applies the theorem about roll-outs (`checker.symbolic.zab.rollout`) to the steps of a stage. The theorem has stages
+of files and of servers that run: quorums of equal and neighbouring stages must meet, as far as their servers run. Three
+servers that grow to five in the order 4, 1, 3, 2, 5 are such a roll-out:
+
+    stage  begins with  file    servers that run
+    0                   before  1, 2, 3
+    1      start 4      after   1, 2, 3, 4
+    2      start 5      after   1, 2, 3, 4, 5
+
+Rules of this module:
+
+- The starts at the end of an order each begin a stage, if every server that runs has the new file by then. All other
+  steps belong to stage 1. A server that is stopped counts as running: nothing keeps it from starting again.
+- The operator keeps a condition before each stage. It must be possible: the servers that run are a quorum by then. A
+  person keeps it, so only the way of one server after the other has a proof with more than two stages.
+- No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions, an
+  interrupted roll-out, and a server that is counted as a voter while it runs as an observer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+
+from checker.rollout.stages import Stage
+from checker.rollout.steps import START, STOP, Steps
+from checker.rollout.ways import Way, proof_covers
+from checker.symbolic.rollout_premise import RunningView, disjoint_stages
+from spec.quorum import Sid
+
+
+@dataclass(frozen=True)
+class StageCondition:
+    """What the operator checks before a step, by its number from 1: `running` follow one leader, which serves.
+
+    With `renewed`, each of them has its new file, and `stopped` servers stay stopped.
+    """
+
+    step: int
+    running: tuple[Sid, ...]
+    renewed: bool
+    stopped: tuple[Sid, ...] = ()
+
+
+@dataclass(frozen=True)
+class OrderProof:
+    """The stages of the theorem for one order, and the condition before each stage except the first."""
+
+    stages: tuple[RunningView, ...]
+    conditions: tuple[StageCondition, ...]
+
+
+def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
+    """The proof of an order; None if the theorem does not apply, or its premise does not hold.
+
+    Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    """
+    if not steps or stage.standalone or stage.gossips or stage.applied or not proof_covers(way, stage, steps):
+        return None
+    divisions = (_in_stages(stage, steps, late) for late in range(_most_late_starts(stage, steps, way), -1, -1))
+    return next((each for each in divisions if _may_be_kept(each) and disjoint_stages(each.stages) is None), None)
+
+
+def _in_stages(stage: Stage, steps: Steps, late: int) -> OrderProof:
+    """The stages of an order whose last starts, `late` of them, begin a stage each."""
+    first = len(steps) - late
+    running = stage.running | {step.sid for step in steps[:first] if step.action == START}
+    stages = [RunningView(stage.old.view, stage.running), RunningView(stage.new.view, running)]
+    conditions = [StageCondition(1, tuple(sorted(stage.running)), renewed=False)]
+    stopped = stage.running - stage.new.members
+    for number, step in enumerate(steps[first:], first + 1):
+        up = tuple(sorted(running - stopped))
+        conditions.append(StageCondition(number, up, renewed=True, stopped=tuple(sorted(stopped))))
+        running |= {step.sid}
+        stages.append(RunningView(stage.new.view, running))
+    return OrderProof(tuple(stages), tuple(conditions))
+
+
+def _most_late_starts(stage: Stage, steps: Steps, way: Way) -> int:
+    """The most starts at the end that may begin a stage each: all servers have the new file, and are waited for."""
+    late = list(takewhile(lambda step: step.action == START, reversed(steps)))
+    before = steps[: len(steps) - len(late)]
+    waits = all(step.wait or step.action == STOP for step in (*before[-1:], *late[1:]))
+    changed = {step.sid for step in before}
+    return len(late) if way is Way.ONE_BY_ONE and before and waits and changed >= stage.running else 0
+
+
+def _may_be_kept(proof: OrderProof) -> bool:
+    """Whether each condition is possible: the servers that run are a quorum by the file of the stage before."""
+    return all(
+        before.view.contains_quorum(frozenset(condition.running) & before.view.voters)
+        for before, condition in zip(proof.stages, proof.conditions, strict=False)
+    )

@@ -1,0 +1,214 @@
+"""The proof of one order of a roll-out whose quorums may be disjoint, against an independent reading of the theorem.
+
+The theorem (`checker.symbolic.zab.rollout`): quorums of one stage, and of neighbouring stages, meet if all their
+servers run in the later stage; before a stage begins, all servers that run have the file of the stage before, and
+follow one leader of it that serves.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations, permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checker.rollout import read_folder
+from checker.rollout.inputs.folders import Folder
+from checker.rollout.order_proof import StageCondition, order_proof
+from checker.rollout.stages import Stage, whole
+from checker.rollout.steps import START, STOP, Steps, steps_of, unsplit
+from checker.rollout.ways import Way
+from checker.scenario import bundled
+from tests.support.command_line import cli
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+Members = frozenset[int]
+
+
+def shipped(old: str, new: str) -> Stage:
+    return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+
+
+def stage_of(path: Path, old: Members, new: Members) -> Stage:
+    """The change between two sets of voters."""
+    return whole(folder_of(path / "old.cfg", old), folder_of(path / "new.cfg", new))
+
+
+def folder_of(file: Path, members: Members) -> Folder:
+    lines = [f"server.{sid}=zoo{sid}:2888:3888" for sid in sorted(members)]
+    file.write_text("tickTime=2000\ndataDir=/data\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n" + "\n".join(lines))
+    return read_folder(file)
+
+
+def is_proved(stage: Stage, steps: Steps, way: Way = Way.ONE_BY_ONE) -> bool:
+    return order_proof(stage, steps, way) is not None
+
+
+# -- an independent reading of the theorem -------------------------------------------------------------------
+
+
+def majorities(members: Members) -> list[Members]:
+    return [frozenset(each) for each in combinations(sorted(members), len(members) // 2 + 1)]
+
+
+def keeps_the_theorem(old: Members, new: Members, steps: Steps) -> bool:
+    """Whether the steps are stages of the theorem, where some of the starts at the end begin a stage each."""
+    names = [step.sid for step in steps]
+    places = [len(steps)]
+    while places[-1] and steps[places[-1] - 1].action == START:
+        places.append(places[-1] - 1)
+    if not old <= {*names[: places[-1]]}:
+        places = places[:1]  # a server still has its old file
+    return any(keeps_the_theorem_from(place, old, new, steps) for place in places if place)
+
+
+def keeps_the_theorem_from(place: int, old: Members, new: Members, steps: Steps) -> bool:
+    """The same if the starts from this place on begin a stage each.
+
+    A stage is a file and the servers that have run. A server that was stopped has a file of a stage that has ended. It
+    stays stopped, and follows nobody.
+    """
+    names = [step.sid for step in steps]
+    begun = frozenset(step.sid for step in steps[:place] if step.action == START)
+    stages = [(old, old), (new, old | begun)]
+    for name in names[place:]:
+        following = stages[-1][1] & new
+        if not any(quorum <= following for quorum in majorities(new)):
+            return False  # no leader of the stage can serve
+        stages.append((new, stages[-1][1] | {name}))
+    for at, (file, _) in enumerate(stages):
+        runs = stages[min(at + 1, len(stages) - 1)][1]
+        for other, _ in stages[at : at + 2]:
+            if any(a <= runs and b <= runs and not a & b for a in majorities(file) for b in majorities(other)):
+                return False
+    return True
+
+
+@pytest.mark.parametrize(("old", "new"), [("three", "five"), ("five", "three"), ("three", "four"), ("two", "four")])
+def test_an_order_is_proved_if_it_keeps_the_theorem(old: str, new: str) -> None:
+    stage = shipped(old, new)
+    for order in permutations(stage.remaining):
+        steps = steps_of(stage, order)
+        assert is_proved(stage, steps) == keeps_the_theorem(stage.old.members, stage.new.members, steps), order
+
+
+sets = st.frozensets(st.integers(1, 5), min_size=2, max_size=5)
+
+
+@settings(deadline=None, max_examples=300)
+@given(sets, sets, st.randoms(use_true_random=False))
+def test_an_order_of_any_change_is_proved_if_it_keeps_the_theorem(
+    tmp_path_factory: pytest.TempPathFactory, old: Members, new: Members, random: object
+) -> None:
+    stage = stage_of(tmp_path_factory.mktemp("files"), old, new)
+    order = list(stage.remaining)
+    random.shuffle(order)  # type: ignore[attr-defined]
+    steps = steps_of(stage, order)
+    assert is_proved(stage, steps) == keeps_the_theorem(old, new, steps)
+
+
+# -- what it says --------------------------------------------------------------------------------------------
+
+
+def test_three_servers_grow_to_five_in_48_of_120_orders() -> None:
+    """Those in which 4 or 5 starts when all others have the new file: five servers run too late to be two quorums."""
+    stage = shipped("three", "five")
+    proved = {order for order in permutations(stage.remaining) if is_proved(stage, steps_of(stage, order))}
+    assert proved == {order for order in permutations(stage.remaining) if order[-1] in (4, 5)}
+
+
+def test_the_operator_checks_before_the_first_step_and_before_the_last_server_starts() -> None:
+    stage = shipped("three", "five")
+    proof = order_proof(stage, steps_of(stage, (4, 1, 3, 2, 5)), Way.ONE_BY_ONE)
+    assert proof is not None
+    assert proof.conditions == (
+        StageCondition(1, (1, 2, 3), renewed=False),
+        StageCondition(5, (1, 2, 3, 4), renewed=True),
+    )
+    assert [sorted(each.running) for each in proof.stages] == [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
+
+
+def test_servers_that_are_stopped_must_stay_stopped(tmp_path: Path) -> None:
+    """Two of three are replaced: 2 and 3 are stopped for good, when 1 and 4 have the new file."""
+    stage = stage_of(tmp_path, frozenset({1, 2, 3}), frozenset({1, 4, 5}))
+    proof = order_proof(stage, steps_of(stage, (4, 1, 2, 3, 5)), Way.ONE_BY_ONE)
+    assert proof is None, "2 and 3 are a quorum of the old file, 1 and 4 one of the new file"
+    stage = stage_of(tmp_path, frozenset({1, 2, 3, 4}), frozenset({1, 2, 3, 5, 6}))
+    proof = order_proof(stage, steps_of(stage, (1, 2, 3, 4, 5, 6)), Way.ONE_BY_ONE)
+    assert proof is not None
+    assert [each.stopped for each in proof.conditions] == [(), (4,), (4,)]
+
+
+def test_no_order_is_proved_in_which_no_leader_could_serve_before_a_stage(tmp_path: Path) -> None:
+    """Servers 1 and 2 are stopped, then 3 and 4 start: they have no data, although no quorums ever run together."""
+    stage = stage_of(tmp_path, frozenset({1, 2}), frozenset({3, 4}))
+    steps = steps_of(stage, (1, 2, 3, 4))
+    assert [step.action for step in steps] == [STOP, STOP, START, START]
+    assert not is_proved(stage, steps)
+
+
+# -- what it does not speak of -------------------------------------------------------------------------------
+
+
+def test_only_a_person_keeps_the_condition_before_a_server_starts_last() -> None:
+    stage = shipped("three", "five")
+    steps = steps_of(stage, (4, 1, 3, 2, 5))
+    assert {way for way in Way if is_proved(stage, steps, way)} == {Way.ONE_BY_ONE}
+
+
+def test_a_wait_in_vain_before_the_last_start_leaves_no_proof() -> None:
+    stage = shipped("three", "five")
+    *first, last, start = steps_of(stage, (4, 1, 3, 2, 5))
+    assert not is_proved(stage, (*first, replace(last, wait=False), start))
+
+
+@pytest.mark.parametrize(("old", "new"), [("one", "three"), ("reconfig-three", "reconfig-five")])
+def test_the_theorem_says_nothing_of_standalone_servers_and_versions(old: str, new: str) -> None:
+    stage = shipped(old, new)
+    assert not any(is_proved(stage, steps_of(stage, order)) for order in permutations(stage.remaining))
+
+
+def test_it_says_nothing_of_an_interrupted_roll_out() -> None:
+    stage = replace(shipped("three", "five"), applied=frozenset({4}))
+    assert not is_proved(stage, steps_of(stage, (1, 3, 2, 5)))
+
+
+def test_an_observer_that_is_counted_leaves_no_proof() -> None:
+    """Server 4 becomes a voter, and must have its new file before a leader counts it."""
+    stage = shipped("observer", "voters")
+    assert is_proved(stage, steps_of(stage, (4, 1, 2, 3)))
+    assert not is_proved(stage, steps_of(stage, (1, 2, 3, 4)))
+
+
+# -- the command ---------------------------------------------------------------------------------------------
+
+
+def test_three_to_five_is_proved_without_any_option() -> None:
+    ended = cli("rollout", "--from", str(FOLDERS / "three"), "--to", str(FOLDERS / "five"), "--json")
+    answer = json.loads(ended.out)
+    assert (ended.code, answer["verdict"], answer["stages"]) == (0, "safe", [])
+    safety = [each for each in answer["direct"]["answers"] if each["question"] in ("election", "commits")]
+    assert {(each["verdict"], each["reason"]) for each in safety} == {("safe", "proved in order")}
+    for order in answer["direct"]["orders"]:
+        assert order["proof"]["premise"] == "one_go"
+        assert [each["running"] for each in order["proof"]["stages"]] == [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("leader", [1, 2, 3])
+def test_no_run_of_the_elections_contradicts_a_proved_order(leader: int) -> None:
+    """Two leaders at once would need two quorums that run; each kind of fault is explored to the end."""
+    stage = shipped("three", "five")
+    steps = next(unsplit(stage, leader))
+    assert is_proved(stage, steps)
+    order = ",".join(str(step.sid) for step in steps)
+    ended = cli(
+        "rollout", "--from", str(FOLDERS / "three"), "--to", str(FOLDERS / "five"), "--order", order, "--leader",
+        str(leader), "--explore", "--budget", "20s", "--json",
+    )  # fmt: skip
+    runs = [run for run in json.loads(ended.out)["direct"]["runs"] if run["question"] == "election" and run["faults"]]
+    assert {next(iter(run["faults"])) for run in runs} == {"partitions", "crashes"}
+    assert {run["outcome"] for run in runs} == {"safe"}
