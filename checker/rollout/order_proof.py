@@ -11,10 +11,12 @@ servers that grow to five in the order 4, 1, 3, 2, 5 are such a roll-out:
 
 Rules of this module:
 
-- The starts at the end of an order each begin a stage, if every server that runs has the new file by then. All other
-  steps belong to stage 1. A server that is stopped counts as running: nothing keeps it from starting again.
+- Starts at the end of an order are the last stage, if every server that runs has the new file by then. All other steps
+  are stage 1. A server that is stopped counts as running: nothing keeps it from starting again.
+- There is no fourth stage. It would need a leader that was elected in the third, and a leader leads on while servers
+  start.
 - The operator keeps a condition before each stage. It must be possible: the servers that run are a quorum by then. A
-  person keeps it, so only the way of one server after the other has a proof with more than two stages.
+  person keeps it, so only the way of one server after the other has a proof with three stages.
 - No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions, an
   interrupted roll-out, and a server that is counted as a voter while it runs as an observer.
 """
@@ -64,27 +66,30 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
 
 
 def _in_stages(stage: Stage, steps: Steps, late: int) -> OrderProof:
-    """The stages of an order whose last starts, `late` of them, begin a stage each."""
+    """The stages of an order, whose last starts are the last stage: `late` of them."""
     first = len(steps) - late
-    running = stage.running | {step.sid for step in steps[:first] if step.action == START}
+    running = stage.running | _started(steps[:first])
     stages = [RunningView(stage.old.view, stage.running), RunningView(stage.new.view, running)]
     conditions = [StageCondition(1, tuple(sorted(stage.running)), renewed=False)]
-    stopped = stage.running - stage.new.members
-    for number, step in enumerate(steps[first:], first + 1):
+    if late:
+        stopped = stage.running - stage.new.members
         up = tuple(sorted(running - stopped))
-        conditions.append(StageCondition(number, up, renewed=True, stopped=tuple(sorted(stopped))))
-        running |= {step.sid}
-        stages.append(RunningView(stage.new.view, running))
+        conditions.append(StageCondition(first + 1, up, renewed=True, stopped=tuple(sorted(stopped))))
+        stages.append(RunningView(stage.new.view, running | _started(steps)))
     return OrderProof(tuple(stages), tuple(conditions))
 
 
+def _started(steps: Steps) -> frozenset[Sid]:
+    return frozenset(step.sid for step in steps if step.action == START)
+
+
 def _most_late_starts(stage: Stage, steps: Steps, way: Way) -> int:
-    """The most starts at the end that may begin a stage each: all servers have the new file, and are waited for."""
-    late = list(takewhile(lambda step: step.action == START, reversed(steps)))
-    before = steps[: len(steps) - len(late)]
-    waits = all(step.wait or step.action == STOP for step in (*before[-1:], *late[1:]))
+    """The most starts at the end that may be a stage: all servers have the new file, and the last one is waited for."""
+    late = len(list(takewhile(lambda step: step.action == START, reversed(steps))))
+    before = steps[: len(steps) - late]
+    waits = all(step.wait or step.action == STOP for step in before[-1:])
     changed = {step.sid for step in before}
-    return len(late) if way is Way.ONE_BY_ONE and before and waits and changed >= stage.running else 0
+    return late if way is Way.ONE_BY_ONE and before and waits and changed >= stage.running else 0
 
 
 def _may_be_kept(proof: OrderProof) -> bool:

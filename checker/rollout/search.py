@@ -90,7 +90,7 @@ class PlanSearch:
             made.direct.orders = [Order(sid, steps, explored=False) for sid in self.leaders(stage)]
             return made
         leaders = self.leaders(stage)
-        is_proved = made.direct.order_proof(Order(leaders[0], steps)) is not None
+        is_proved = not made.direct.quorums_meet and made.direct.order_proof(Order(leaders[0], steps)) is not None
         orders = [
             self._assessor.without_faults(made.direct, sid, steps, 8, beside_a_proof=is_proved) for sid in leaders
         ]

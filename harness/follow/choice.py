@@ -7,6 +7,7 @@ modelled; then each server is restarted once, the leader last, as the preferred 
 from __future__ import annotations
 
 from checker.rollout.assessment import StageAssessment
+from checker.rollout.order_proof import StageCondition, order_proof
 from checker.rollout.stages import ConfigState
 from checker.rollout.steps import Steps, steps_of
 from spec.quorum import Sid
@@ -20,6 +21,14 @@ def steps_for(part: StageAssessment, leader: Sid) -> Steps:
     if part.orders and part.orders[0].steps:
         return part.orders[0].steps
     return steps_of(part.stage, sorted(part.stage.remaining, key=lambda sid: (sid == leader, sid)))
+
+
+def conditions_for(part: StageAssessment, steps: Steps) -> dict[int, StageCondition]:
+    """The conditions that a proof of these steps demands, by the number of the step from 1; empty without one."""
+    if not part.order_proofs:
+        return {}
+    proof = order_proof(part.stage, steps, part.way)
+    return {} if proof is None else {condition.step: condition for condition in proof.conditions}
 
 
 def modes(state: ConfigState, sid: Sid) -> frozenset[str]:

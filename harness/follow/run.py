@@ -3,6 +3,7 @@
 Rules of this module:
 
 - A step waits as the command in the answer does: until `srvr` has a `Mode:` of the new role.
+- Before a step with a condition of a proof, the run waits until the servers that run follow one leader.
 - A kill while another server restarts may make a wait vain. The run notes it and does the next step if the stage is
   proved safe for any order: that is more than the answer allows, which tells the operator to touch no other server.
 - The load is bounded: `clients` sessions, each with one request in flight and a pause after it.
@@ -21,9 +22,10 @@ from pathlib import Path
 
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import StageAssessment
+from checker.rollout.order_proof import StageCondition
 from checker.rollout.stages import ConfigState
 from checker.rollout.steps import START, STOP, ServerStep
-from harness.follow.choice import modes, steps_for
+from harness.follow.choice import conditions_for, modes, steps_for
 from harness.follow.kills import Killer
 from harness.follow.loopback import Loopback, MappingError, ids
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent
@@ -115,7 +117,11 @@ class PlanFollower:
         wait_until(lambda: len(self._servers.leaders()) == 1, SERVE_SECONDS, "one server leads")
         leader = self._servers.leaders()[0]
         self._say(f"{part.stage.title}; server {leader} leads")
-        for step in steps_for(part, leader):
+        steps = steps_for(part, leader)
+        conditions = conditions_for(part, steps)
+        for number, step in enumerate(steps, start=1):
+            if number in conditions:
+                self._wait_for_condition(part, conditions[number])
             self._killer.step_begins(self._done)
             self._done += 1
             self._follow(part, step)
@@ -147,6 +153,13 @@ class PlanFollower:
                 raise
             self._say(f"a wait in vain: {error.args[0].splitlines()[0]}; the next step follows, as any order is proved")
             self._result.vain += 1
+
+    def _wait_for_condition(self, part: StageAssessment, condition: StageCondition) -> None:
+        """Wait as the answer says before a step: servers that run follow one leader."""
+        state = part.stage.new if condition.renewed else part.stage.old
+        self._wait_serving(state, condition.running)
+        wait_until(lambda: len(self._servers.leaders()) == 1, SERVE_SECONDS, "one server leads")
+        self._say(f"servers {', '.join(map(str, condition.running))} follow one leader")
 
     def _wait_serving(self, state: ConfigState, sids: Iterable[Sid]) -> None:
         for sid in sids:

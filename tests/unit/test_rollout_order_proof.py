@@ -56,30 +56,25 @@ def majorities(members: Members) -> list[Members]:
 
 
 def keeps_the_theorem(old: Members, new: Members, steps: Steps) -> bool:
-    """Whether the steps are stages of the theorem, where some of the starts at the end begin a stage each."""
-    names = [step.sid for step in steps]
-    places = [len(steps)]
-    while places[-1] and steps[places[-1] - 1].action == START:
-        places.append(places[-1] - 1)
-    if not old <= {*names[: places[-1]]}:
-        places = places[:1]  # a server still has its old file
-    return any(keeps_the_theorem_from(place, old, new, steps) for place in places if place)
+    """Whether the steps are two stages of the theorem, or three, of which the last has only starts at the end."""
+    return any(is_divided_well(old, new, steps, place) for place in range(1, len(steps) + 1))
 
 
-def keeps_the_theorem_from(place: int, old: Members, new: Members, steps: Steps) -> bool:
-    """The same if the starts from this place on begin a stage each.
+def is_divided_well(old: Members, new: Members, steps: Steps, place: int) -> bool:
+    """The same if the third stage begins at this place; there is none at the end of the steps.
 
     A stage is a file and the servers that have run. A server that was stopped has a file of a stage that has ended. It
-    stays stopped, and follows nobody.
+    stays stopped, and follows nobody. The fourth stage of the theorem would need a leader elected in the third.
     """
-    names = [step.sid for step in steps]
+    names, late = [step.sid for step in steps], steps[place:]
     begun = frozenset(step.sid for step in steps[:place] if step.action == START)
     stages = [(old, old), (new, old | begun)]
-    for name in names[place:]:
-        following = stages[-1][1] & new
-        if not any(quorum <= following for quorum in majorities(new)):
-            return False  # no leader of the stage can serve
-        stages.append((new, stages[-1][1] | {name}))
+    if late:
+        following = (old | begun) & new
+        may_serve = any(quorum <= following for quorum in majorities(new))
+        if not may_serve or not old <= {*names[:place]} or any(step.action != START for step in late):
+            return False
+        stages.append((new, old | new))
     for at, (file, _) in enumerate(stages):
         runs = stages[min(at + 1, len(stages) - 1)][1]
         for other, _ in stages[at : at + 2]:
@@ -140,7 +135,7 @@ def test_servers_that_are_stopped_must_stay_stopped(tmp_path: Path) -> None:
     stage = stage_of(tmp_path, frozenset({1, 2, 3, 4}), frozenset({1, 2, 3, 5, 6}))
     proof = order_proof(stage, steps_of(stage, (1, 2, 3, 4, 5, 6)), Way.ONE_BY_ONE)
     assert proof is not None
-    assert [each.stopped for each in proof.conditions] == [(), (4,), (4,)]
+    assert [(each.step, each.stopped) for each in proof.conditions] == [(1, ()), (5, (4,))]
 
 
 def test_no_order_is_proved_in_which_no_leader_could_serve_before_a_stage(tmp_path: Path) -> None:
