@@ -4,8 +4,8 @@ Rules of this module:
 
 - A step waits as the command in the answer does: until `srvr` has a `Mode:` of the new role.
 - Before a step with a condition of a proof, the run waits until the servers that run follow one leader.
-- A kill while another server restarts may make a wait vain. The run notes it and does the next step if the stage is
-  proved safe for any order: that is more than the answer allows, which tells the operator to touch no other server.
+- A kill while another server restarts may make a wait vain. The run notes it and does the next step if a proof covers
+  that. Conditions before a step are kept.
 - The load is bounded: `clients` sessions, each with one request in flight and a pause after it.
 - At the end the clients stop. Each server of the new state is asked after a sync with its leader.
 
@@ -145,13 +145,13 @@ class PlanFollower:
         self._result.steps.append(FollowedStep(caption, now - began, pause, led))
 
     def _wait_for_step(self, part: StageAssessment, step: ServerStep) -> None:
-        """Wait as the plan does. After a kill a wait may be in vain; where quorums meet by proof, the plan goes on."""
+        """Wait as the plan does. After a kill a wait may be in vain; the plan goes on where a proof covers that."""
         try:
             self._wait_serving(part.stage.new, [step.sid])
         except StallError as error:
-            if not (part.proved and self._options.kills):
+            if not (part.is_settled_by_proof and self._options.kills):
                 raise
-            self._say(f"a wait in vain: {error.args[0].splitlines()[0]}; the next step follows, as any order is proved")
+            self._say(f"a wait in vain: {error.args[0].splitlines()[0]}; the next step follows, as a proof covers it")
             self._result.vain += 1
 
     def _wait_for_condition(self, part: StageAssessment, condition: StageCondition) -> None:

@@ -42,6 +42,10 @@ NEXT_STEP = (
     "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
     "the next step without waiting: that is safe too (proved), and the server joins when enough others have its file."
 )
+NEXT_STEP_IN_ORDER = (
+    "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
+    "the next step without waiting, unless it begins with *Check first*: that is safe too (proved)."
+)
 HEAD = ("step that fails", "service without it", "to go back, with the old files")
 HEAD_JUDGED = (*HEAD[:2], "is it safe to go on", "is it safe to go back", HEAD[2])
 
@@ -58,8 +62,9 @@ def if_a_step_fails(plan: Plan) -> list[str]:
     proved = all(each.going_on.basis is each.going_back.basis is Basis.PROVED for each in found)
     protocol = "" if plan.software is None else " That is without the defects of a release."
     lines = ["## If a step fails", "", f"{IF_A_STEP_FAILS} {BOTH_SAFE}{protocol}" if proved else IF_A_STEP_FAILS]
-    if proved and not any(part.stage.changed_roles for part in plan.advised):
-        lines += ["", NEXT_STEP]
+    in_order = all(each.going_on.basis is Basis.PROVED_IN_ORDER for each in found)
+    if (proved or in_order) and not any(part.stage.changed_roles for part in plan.advised):
+        lines += ["", NEXT_STEP if proved else NEXT_STEP_IN_ORDER]
     for part, order, rows in shown:
         example = ", as an example" if len(part.orders) > 1 else ""
         lines += ["", f"**{change_of(plan, part)}**, if server {order.leader} leads{example}:", ""]
