@@ -18,7 +18,8 @@ Rules of this module:
 - The operator keeps a condition before each stage. It must be possible: the servers that run are a quorum by then. A
   person keeps it, so only the way of one server after the other has a proof with three stages.
 - No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions, an
-  interrupted roll-out, and a server that is counted as a voter while it runs as an observer.
+  interrupted roll-out, and a server that is counted as a voter while it runs as an observer. Nor is one for an order
+  that leaves out a server, which may be down.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
 
     Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
     """
-    if not steps or stage.standalone or stage.gossips or stage.applied or not proof_covers(way, stage, steps):
+    changed = {step.sid for step in steps}
+    if not steps or stage.standalone or stage.gossips or stage.applied or not changed.issuperset(stage.restarted):
+        return None
+    if not proof_covers(way, stage, steps):
         return None
     divisions = (_in_stages(stage, steps, late) for late in range(_most_late_starts(stage, steps, way), -1, -1))
     return next((each for each in divisions if _may_be_kept(each) and disjoint_stages(each.stages) is None), None)

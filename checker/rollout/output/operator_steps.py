@@ -105,7 +105,7 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
         lines += ["", same, "", "| leads now | order |", "| --- | --- |"]
     for order in others:
         unjudged = "" if order.explored or part.proved else " (not judged)"
-        lines.append(f"| {order.leader} | {_with_waits(order, part.way)}{unjudged} |")
+        lines.append(f"| {order.leader} | {_with_waits(part, order)}{unjudged} |")
     return lines
 
 
@@ -176,12 +176,17 @@ def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) 
     return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
 
 
-def _with_waits(order: Order, way: Way) -> str:
+def _with_waits(part: StageAssessment, order: Order) -> str:
     """The steps in a row, each with its action, where servers are stopped for good too."""
     verbs = any(step.action == STOP for step in order.steps)
-    vain = set() if way is Way.STOP_ALL else set(unwaited(order.steps))
-    steps = ((step if verbs else step.sid, step.sid in vain) for step in order.steps)
-    return ", ".join(f"{step}{' (do not wait for it)' if in_vain else ''}" for step, in_vain in steps)
+    vain = set() if part.way is Way.STOP_ALL else set(unwaited(order.steps))
+    proof = part.order_proof(order) if part.order_proofs else None
+    checked = set() if proof is None else {condition.step for condition in proof.conditions}
+    shown = []
+    for number, step in enumerate(order.steps, start=1):
+        check = "*check first*, " if number in checked else ""
+        shown.append(f"{check}{step if verbs else step.sid}{' (do not wait for it)' if step.sid in vain else ''}")
+    return ", ".join(shown)
 
 
 def _instead(plan: Plan) -> list[str]:

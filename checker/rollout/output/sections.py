@@ -73,9 +73,9 @@ def if_a_step_fails(plan: Plan) -> list[str]:
 
 
 def _shown(part: StageAssessment) -> list[Order]:
-    """The orders with a table; one where a proof covers all orders."""
+    """The orders with a table; one where a proof covers all that are shown."""
     orders = [order for order in part.orders if order.steps]
-    return orders[:1] if part.proved else orders
+    return orders[:1] if part.is_settled_by_proof else orders
 
 
 def _failure(row: Failure, *, proved: bool) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ REASONS = {
 
 BASES = {
     Basis.PROVED: PROVED,
-    Basis.PROVED_IN_ORDER: "proved, if the conditions before the steps are kept",
+    Basis.PROVED_IN_ORDER: "proved in this order",
     Basis.CRASH_EXPLORED: "explored with a crash of any server at any time, which starts again with either file",
     Basis.NO_CRASH_EXPLORED: "no finished run has a server that fails",
     Basis.TWO_DISKS: "addresses change: a failed server may have two disks, on its old and on its new host",
