@@ -7,7 +7,7 @@ import pytest
 import z3
 
 from checker.symbolic.zab import premises
-from checker.symbolic.zab.conditions import CheckedCondition, ProofFinding, VerificationCondition, checked
+from checker.symbolic.zab.conditions import CheckedCondition, ProofFinding, VerificationCondition, checked, conditions
 from checker.symbolic.zab.hints import HINTS
 from checker.symbolic.zab.invariant import clauses
 from checker.symbolic.zab.mutants import MUTANTS, without
@@ -33,8 +33,17 @@ def test_every_condition_is_proved_under_every_premise(proofs: tuple[PremiseProo
 def test_every_premise_has_a_condition_for_each_action_and_clause(proofs: tuple[PremiseProof, ...]) -> None:
     for proof in proofs:
         actions, invariant = premises.actions(proof.premise), clauses(proof.premise)
-        # The first state and each action for each clause, each theorem, and the condition on elections.
-        assert len(proof.checked) == (1 + len(actions)) * len(invariant) + len(THEOREMS) + 1
+        # The first state and each action for each clause, each theorem, and three conditions on elections.
+        assert len(proof.checked) == (1 + len(actions)) * len(invariant) + len(THEOREMS) + 3
+
+
+@pytest.mark.parametrize("goal", ["any_leader", "may_promise", "may_establish"])
+def test_each_condition_on_elections_needs_its_last_hypothesis(goal: str) -> None:
+    """Without it, the epoch is not new, the server is ahead of the leader, or a quorum has not promised."""
+    (condition,) = (each for each in conditions(Premise.VIEWS) if each.goal == goal)
+    assert checked(condition).finding is ProofFinding.PROVED
+    weaker = condition._replace(hypotheses=condition.hypotheses[:-1])
+    assert checked(weaker).finding is ProofFinding.FAILED
 
 
 def test_no_condition_takes_ten_seconds(proofs: tuple[PremiseProof, ...]) -> None:

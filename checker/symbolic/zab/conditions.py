@@ -4,7 +4,8 @@
 - Each action, in a state of the invariant, leads to a state that satisfies each clause.
 - The invariant implies each theorem.
 - **Elections**: whatever server is chosen, it may begin a reign with any epoch that is new to it. So the theorems hold
-  for any choice of leaders.
+  for any choice of leaders. A leader whose quorum is not ahead of it may be established, which is all that progress
+  needs of the election.
 
 The state after an action is a function of the state before, so no condition has a frame. A condition is **proved** if
 z3 finds its negation unsatisfiable. A time-out or an "unknown" does not count as a proof, and is reported as `OPEN`.
@@ -75,6 +76,8 @@ def conditions(premise: Premise) -> Iterator[VerificationCondition]:
             hypotheses = (*axioms, *_hypotheses(action.name, clause.name, known), *done.conditions.values())
             yield _condition(action.name, clause, hypotheses, clause.formula(z, done.after))
     yield _any_leader(z, s)
+    yield _may_promise(z, s)
+    yield _may_establish(z, s)
     for theorem in THEOREMS:
         formula = theorem.formula(z, s)
         hypotheses = (*axioms, *_hypotheses(IMPLICATION, theorem.name, known))
@@ -89,6 +92,42 @@ def _any_leader(z: AbstractZab, s: ZabState) -> VerificationCondition:
     goal = z3.And(list(ACTIONS["begin"].step(z, s, r=r).conditions.values()))
     sentence = "Any server may begin a reign, with any epoch that is new to it."
     return VerificationCondition(ELECTION, "any_leader", sentence, (chosen,), goal)
+
+
+def _may_promise(z: AbstractZab, s: ZabState) -> VerificationCondition:
+    """The condition on elections for progress, in any state: before and after another server has promised."""
+    r, n, other = (z.universe.constant(*each) for each in (("led", "reign"), ("n", "node"), ("other", "node")))
+    begun = ACTIONS["begin"].step(z, s, r=r)
+    own, leaders = z.epoch(s.current(n)), z.epoch(s.current(z.server(r)))
+    not_ahead = z3.And(
+        n != z.server(r),
+        s.accepted(n) < z.epoch(r),
+        z3.Or(own < leaders, z3.And(own == leaders, s.last(n) <= s.last(z.server(r)))),
+    )
+    first = ACTIONS["promise"].step(z, begun.after, n=n, r=r)
+    earlier = ACTIONS["promise"].step(z, begun.after, n=other, r=r)
+    second = ACTIONS["promise"].step(z, earlier.after, n=n, r=r)
+    goal = z3.And(
+        *first.conditions.values(),
+        z3.Implies(z3.And(other != n, *earlier.conditions.values()), z3.And(list(second.conditions.values()))),
+    )
+    sentence = "A server that is not ahead of a new leader, and has accepted no such epoch, may promise."
+    return VerificationCondition(ELECTION, "may_promise", sentence, (*begun.conditions.values(), not_ahead), goal)
+
+
+def _may_establish(z: AbstractZab, s: ZabState) -> VerificationCondition:
+    """A reign that has the promises of a quorum may be established."""
+    r, q = z.universe.constant("led", "reign"), z.universe.constant("q", "quorum")
+    promised = z3.And(
+        r != z.zero,
+        s.begun(r),
+        z3.Not(s.established(r)),
+        z.establishes(r, q),
+        z.every_member(q, lambda n: s.promised(n, r)),
+    )
+    goal = z3.And(list(ACTIONS["establish"].step(z, s, r=r, q=q).conditions.values()))
+    sentence = "A leader with the promises of a quorum may be established."
+    return VerificationCondition(ELECTION, "may_establish", sentence, (promised,), goal)
 
 
 def taken(z: AbstractZab, s: ZabState, action: ZabAction, label: str = "") -> ZabStep:
