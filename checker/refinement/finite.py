@@ -102,7 +102,7 @@ class FiniteState:
         """The symbols of abstract Zab in this state; those that no action reads have one value."""
         reigns, disk, log = self.reigns, self.disk, frozenset(self.disk.txns)
         by_key = {reign.key: reign for reign in reigns.known}
-        unknown = Reign((-1, 0), None, begun=False)  # type: ignore[arg-type]
+        unknown = Reign((-1, 0), None, 0, (), 0)  # type: ignore[arg-type]
 
         def of(key: ReignKey) -> Reign:
             return by_key.get(key, unknown)
@@ -112,7 +112,7 @@ class FiniteState:
             current=lambda _: self.current,
             log=lambda _, t: t in log,
             last=lambda _: disk.last,
-            begun=lambda r: of(r).begun,
+            begun=lambda r: r in by_key,
             promised=lambda n, r: n in of(r).promised,
             established=lambda r: of(r).established,
             via=lambda _: frozenset(),
@@ -150,7 +150,6 @@ class FiniteState:
             known.append(
                 replace(
                     reign,
-                    begun=after.begun(key),
                     began_in=after.began_in(key)[0],
                     initial=tuple(txn for txn in txns if after.initial(key, txn)),
                     initial_last=after.initial_last(key),

@@ -30,11 +30,6 @@ class StepJudgement(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def judge(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
-    """Take the abstract actions of a step of a server, and remember the judgement: many paths have equal steps."""
-    return judged(reigns, steps)
-
-
-def judged(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
     """Take the abstract actions of a step of a server."""
     last = reigns.last_of(steps.server, steps.before.last)
     state = FiniteState(steps.server, replace(steps.before, last=last), reigns)
@@ -68,10 +63,7 @@ def _take(state: FiniteState, call: AbstractAction, after: Disk) -> None:
     reign = state.reigns.find(key)
     match call.name:
         case Name.BEGIN:
-            assert call.view is not None
-            if reign is None:
-                state.reigns = state.reigns.with_reign(Reign(key, call.view, begun=False))
-            state.act(name, key)
+            _begin(state, call, reign)
         case Name.PROMISE:
             if state.holds(name, own, key):
                 state.act(name, own, key)
@@ -110,6 +102,19 @@ def _take(state: FiniteState, call: AbstractAction, after: Disk) -> None:
             state.act(name, key, txn, call.quorum)
             if (now := state.reigns.find(key)) is not None:
                 state.reigns = state.reigns.with_reign(replace(now, committed=now.committed | {(txn, call.quorum)}))
+
+
+def _begin(state: FiniteState, call: AbstractAction, reign: Reign | None) -> None:
+    """Begin a reign, which the history does not have before, so that its first condition is judged here."""
+    if reign is not None:
+        state.broken.append((call.name.value, "the reign is a new one"))
+    assert call.view is not None
+    disk = state.disk
+    new = Reign(call.reign, call.view, disk.current, disk.txns, disk.last)
+    if disk.accepted >= call.reign[0]:
+        state.broken.append((call.name.value, "the epoch is higher than any that the server accepted"))
+    state.reigns = state.reigns.with_reign(replace(new, promised=frozenset({state.sid})))
+    state.disk = replace(disk, accepted=call.reign[0])
 
 
 def _newest(disk: Disk) -> int:

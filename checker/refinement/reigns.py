@@ -22,17 +22,15 @@ class Reign(msgspec.Struct, frozen=True):
     """One attempt of a server to lead, from the choice of its epoch on.
 
     - `began_in` is currentEpoch of its server then, `initial` and `initial_last` its log and last zxid.
-    - `begun` is False only until the action `begin` is taken.
     - `acked` has the acknowledged transactions of each server, `committed` the zxids with the quorum of each.
     - `learners` have its epoch from LEADERINFO and have not left; `over`: its server no longer leads.
     """
 
     key: ReignKey
     view: View
-    began_in: int = 0
-    initial: tuple[Txn, ...] = ()
-    initial_last: int = 0
-    begun: bool = True
+    began_in: int
+    initial: tuple[Txn, ...]
+    initial_last: int
     history: tuple[Txn, ...] = ()
     history_last: int = 0
     established: bool = False

@@ -6,7 +6,6 @@
   is read.
 - `global_history`: the logs and the history that follow from that order, without the settled part.
 - `invariants`: the invariants, evaluated on that history.
-- `refinement`: whether each step is a step of abstract Zab, if that is asked for.
 - `report`: the command, and its report.
 
 This module validates the journals of an ensemble in one call: each one alone, then all of them in one order.
@@ -35,9 +34,7 @@ from checker.validate.global_history import GlobalHistory
 from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
 from checker.validate.invariants import Count, Invariants
 from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
-from checker.validate.refinement import JournalRefinement
 from checker.validate.replay import DiskAhead, Mismatch, Replay
-from spec.effects import Effects
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import format_zxid
@@ -47,7 +44,6 @@ __all__ = ["JournalError", "Validation", "validate"]
 Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
-REFINEMENT = "RefinesAbstractZab"
 UNKNOWN_DISKS = "Durability"
 """The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
 
@@ -88,11 +84,8 @@ class Validation:
         return tuple(sorted({sid for view in self.views.values() for sid in view.members} - set(self.sids)))
 
 
-def validate(paths: Sequence[Path], progress: Progress = lambda *_: None, *, refines: bool = False) -> Validation:
-    """Validate the journals of one ensemble, a file for each server. Raises JournalError.
-
-    With `refines`, each step must also be a step of abstract Zab (`checker.validate.refinement`).
-    """
+def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Validation:
+    """Validate the journals of one ensemble, a file for each server. Raises JournalError."""
     began = time.monotonic()
     firsts = _firsts(paths)
     found = Validation(tuple(firsts.values()), tuple(firsts))
@@ -105,7 +98,7 @@ def validate(paths: Sequence[Path], progress: Progress = lambda *_: None, *, ref
     if isinstance(needed, Mismatch):
         found.mismatches.append(needed)
     elif not found.mismatches:
-        _together(tracks, needed, found, progress, refines=refines)
+        _together(tracks, needed, found, progress)
     found.mismatches.sort(key=lambda mismatch: mismatch.time)
     found.seconds = time.monotonic() - began
     return found
@@ -175,11 +168,9 @@ def _begun(begun: StartRecord, replay: Replay | None, found: Validation, path: P
 # All of them.
 
 
-def _together(
-    tracks: list[Track], needed: HappensBefore, found: Validation, progress: Progress, *, refines: bool
-) -> None:
+def _together(tracks: list[Track], needed: HappensBefore, found: Validation, progress: Progress) -> None:
     found.notes += dict.fromkeys(needed.tolerated)
-    ensemble = Ensemble(tracks, needed, refines=refines)
+    ensemble = Ensemble(tracks, needed)
     found.counts = ensemble.held.counts
     for place in merged(tracks, needed):
         mismatch = place if isinstance(place, Mismatch) else ensemble.take(place)
@@ -189,10 +180,6 @@ def _together(
         found.merged += 1
         if found.merged % OFTEN == 0:
             progress("all servers together", found.merged, found.steps)
-    if ensemble.refinement is not None:
-        found.counts = {**found.counts, REFINEMENT: ensemble.refinement.count}
-    if ensemble.unrefined:
-        found.notes.append(f"{REFINEMENT}: {ensemble.unrefined}")
     if ensemble.held.left_out:
         names = ", ".join(ensemble.held.left_out)
         found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
@@ -209,9 +196,7 @@ def _together(
 class Ensemble:
     """All servers in one order."""
 
-    def __init__(self, tracks: list[Track], needed: HappensBefore, *, refines: bool = False) -> None:
-        self.refinement = JournalRefinement() if refines else None
-        self.unrefined = ""  # the reason why the refinement was not judged, or not to the end
+    def __init__(self, tracks: list[Track], needed: HappensBefore) -> None:
         self._tracks, self._needed = tracks, needed
         self._records = [_records(track.path) for track in tracks]
         self._done = [0] * len(tracks)
@@ -225,11 +210,6 @@ class Ensemble:
         self.held = Invariants(self.past, servers, begun[0].zab)
         if any(replay.server.view.voters - servers.keys() for replay in self._replays):
             self.held.leave_out(UNKNOWN_DISKS)
-            self._leave_refinement("not judged, since a voter has no journal")
-
-    def _leave_refinement(self, reason: str) -> None:
-        if self.refinement is not None and not self.unrefined:
-            self.unrefined = reason
 
     def take(self, place: int) -> Mismatch | None:
         """Process the next record of a server; return a mismatch if an invariant does not hold after it."""
@@ -241,8 +221,6 @@ class Ensemble:
             if number:
                 replay.restart(record)
                 self.past.restarted(replay.server)
-                if self.refinement is not None:
-                    self.refinement.restarted(replay.server)
         else:
             before, need = replay.server, self._needed.of[track.sid][number]
             effects = replay.step(record)
@@ -252,12 +230,7 @@ class Ensemble:
             if beyond:
                 self.past.given_by(record.event)
                 self.held.leave_out(UNKNOWN_DISKS)
-                self._leave_refinement("not judged after a record that reads what is in no journal any more")
-            floor = self.past.floor
             self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
-            mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
-            if mismatch is not None:
-                return mismatch
         broken = self.held.evaluate()
         if broken is not None:
             prop, finding = broken
@@ -265,27 +238,10 @@ class Ensemble:
             where = (track.path, record.line, record.time, track.sid)
             return Mismatch(*where, event, finding.clause, finding.values, prop.name)
         if number in self._ends[place]:
-            running = replay.server
             replay.crash()
-            if self.refinement is not None and not self.unrefined:
-                self.refinement.stepped(running, None, replay.server, (), self.past.floor)
             self.past.crashed(track.sid)
         self.past.settle()
         return None
-
-    def _refines(
-        self, track: Track, record: StepRecord, before: Server, after: Server, effects: Effects, floor: int
-    ) -> Mismatch | None:
-        """The first condition of abstract Zab that a step breaks, if it is judged."""
-        if self.refinement is None or self.unrefined:
-            return None
-        broken = self.refinement.stepped(before, record.event, after, effects, floor)
-        if not broken:
-            return None
-        (action, condition), *others = broken
-        values = tuple((f"and at {name}", also) for name, also in others)
-        where = (track.path, record.line, record.time, track.sid)
-        return Mismatch(*where, text_of(record.event), f"{action}: {condition}", values, REFINEMENT)
 
 
 def _records(path: Path) -> Iterator[StartRecord | StepRecord]:
