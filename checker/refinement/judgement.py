@@ -30,6 +30,11 @@ class StepJudgement(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def judge(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
+    """Take the abstract actions of a step of a server, and remember the judgement, since a search meets it again."""
+    return judged_step(reigns, steps)
+
+
+def judged_step(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
     """Take the abstract actions of a step of a server."""
     last = reigns.last_of(steps.server, steps.before.last)
     state = FiniteState(steps.server, replace(steps.before, last=last), reigns)
