@@ -12,6 +12,7 @@ from checker.job import Verdict
 from checker.models.ensemble import Budgets
 from checker.properties.refinement import REFINEMENT
 from checker.refinement.abstract_steps import Disk
+from checker.refinement.reigns import ReignHistory
 from checker.validate import Validation, journals, validate
 from checker.validate.global_history import GlobalHistory
 from checker.validate.journals import StepRecord, read
@@ -101,3 +102,20 @@ def test_a_long_log_is_compared_in_its_last_transactions(tmp_path: Path, monkeyp
     assert found.verdict is Verdict.PASSED
     assert found.transactions > WINDOW
     assert longest == WINDOW
+
+
+@pytest.mark.parametrize("variant", [None, Variant.SYNC_WITHOUT_TAIL], ids=["correct", "sync-without-tail"])
+def test_what_the_history_variables_forget_changes_no_judgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant | None
+) -> None:
+    """`needed` removes what no later condition reads."""
+    zab = ZabRules(variants=frozenset({variant} if variant else ()))
+    monkeypatch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
+    for seed in range(4):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        paths = ran(folder, seed, zab=zab, budgets=FAULTY, most=600)
+        forgetting = of_the_refinement(validate(paths))
+        with monkeypatch.context() as whole:
+            whole.setattr(ReignHistory, "needed", lambda reigns: reigns)
+            assert of_the_refinement(validate(paths)) == forgetting
