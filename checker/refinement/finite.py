@@ -71,6 +71,7 @@ class FiniteState:
     def __init__(self, sid: Sid, disk: Disk, reigns: ReignHistory) -> None:
         self.sid, self.disk, self.reigns = sid, disk, reigns
         self.source: ReignKey = NO_REIGN
+        self.unbegun: ReignKey = NO_REIGN  # the reign that the next action begins
         self.current = reigns.entered_by(sid, disk.current)
         self.broken: list[Broken] = []
 
@@ -95,7 +96,8 @@ class FiniteState:
         acting = next((each for each in arguments if isinstance(each, tuple) and len(each) == 2), NO_REIGN)
         system = FiniteZab(self.reigns, txns, sids, acting)
         conditions, after = ACTIONS[name].step(system, self._symbols(), *arguments)
-        self._take(after, txns, sids)
+        quorums = frozenset(each for each in arguments if isinstance(each, frozenset))
+        self._take(after, txns, sids, quorums)
         return conditions
 
     def _symbols(self) -> ZabState:
@@ -112,7 +114,7 @@ class FiniteState:
             current=lambda _: self.current,
             log=lambda _, t: t in log,
             last=lambda _: disk.last,
-            begun=lambda r: r in by_key,
+            begun=lambda r: r in by_key and r != self.unbegun,
             promised=lambda n, r: n in of(r).promised,
             established=lambda r: of(r).established,
             via=lambda _: frozenset(),
@@ -137,8 +139,8 @@ class FiniteState:
             newest=lambda: NO_REIGN,
         )
 
-    def _take(self, after: ZabState, txns: tuple[Txn, ...], sids: frozenset[Sid]) -> None:
-        """Read the state after an action out of its symbols."""
+    def _take(self, after: ZabState, txns: tuple[Txn, ...], sids: frozenset[Sid], quorums: frozenset[Quorum]) -> None:
+        """Read the state after an action out of its symbols; a reign serves or commits with one of these quorums."""
         own = self.sid
         current = after.current(own)
         log = tuple(txn for txn in txns if after.log(own, txn))
@@ -159,10 +161,13 @@ class FiniteState:
                     promised=frozenset(sid for sid in sids if after.promised(sid, key)),
                     entered=frozenset(sid for sid in sids if after.entered(sid, key)),
                     acked=frozenset((sid, txn) for sid in sids for txn in txns if after.acked(sid, key, txn)),
+                    served=reign.served or any(after.served(key, q) for q in quorums),
+                    committed=reign.committed
+                    | {(txn, q) for q in quorums for txn in txns if after.committed(key, txn, q)},
                 )
             )
         self.disk, self.source, self.current = disk, source, current
-        self.reigns = replace(self.reigns, known=tuple(known))
+        self.reigns, self.unbegun = replace(self.reigns, known=tuple(known)), NO_REIGN
 
 
 def _servers(reign: Reign) -> frozenset[Sid]:

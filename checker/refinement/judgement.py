@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from checker.refinement.abstract_steps import AbstractAction, AbstractSteps, Disk, Name
+from checker.refinement.abstract_steps import NO_REIGN, AbstractAction, AbstractSteps, Disk, Name
 from checker.refinement.finite import Broken, FiniteState
 from checker.refinement.reigns import Reign, ReignHistory
 from spec.txn import Txn, counter_of, format_zxid
@@ -30,6 +30,11 @@ class StepJudgement(NamedTuple):
 
 @lru_cache(maxsize=REMEMBERED)
 def judge(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
+    """Take the abstract actions of a step of a server, and remember the judgement, since a search meets it again."""
+    return judged_step(reigns, steps)
+
+
+def judged_step(reigns: ReignHistory, steps: AbstractSteps) -> StepJudgement:
     """Take the abstract actions of a step of a server."""
     last = reigns.last_of(steps.server, steps.before.last)
     state = FiniteState(steps.server, replace(steps.before, last=last), reigns)
@@ -93,28 +98,16 @@ def _take(state: FiniteState, call: AbstractAction, after: Disk) -> None:
                 state.act(name, call.learner, key, call.zxid)
         case Name.SERVE:
             state.act(name, key, call.quorum)
-            if (now := state.reigns.find(key)) is not None:
-                initial = {(txn, call.quorum) for txn in now.initial}
-                served = replace(now, served=True, committed=now.committed | initial)
-                state.reigns = state.reigns.with_reign(served)
         case Name.COMMIT:
-            txn = _txn(reign, call.zxid)
-            state.act(name, key, txn, call.quorum)
-            if (now := state.reigns.find(key)) is not None:
-                state.reigns = state.reigns.with_reign(replace(now, committed=now.committed | {(txn, call.quorum)}))
+            state.act(name, key, _txn(reign, call.zxid), call.quorum)
 
 
 def _begin(state: FiniteState, call: AbstractAction, reign: Reign | None) -> None:
-    """Begin a reign, which the history does not have before, so that its first condition is judged here."""
-    if reign is not None:
-        state.broken.append((call.name.value, "the reign is a new one"))
+    """Begin a reign; its elements are empty before, and the action gives them their values."""
     assert call.view is not None
-    disk = state.disk
-    new = Reign(call.reign, call.view, disk.current, disk.txns, disk.last)
-    if disk.accepted >= call.reign[0]:
-        state.broken.append((call.name.value, "the epoch is higher than any that the server accepted"))
-    state.reigns = state.reigns.with_reign(replace(new, promised=frozenset({state.sid})))
-    state.disk = replace(disk, accepted=call.reign[0])
+    state.reigns = state.reigns.with_reign(Reign(call.reign, call.view, 0, (), 0))
+    state.unbegun = call.reign if reign is None else NO_REIGN
+    state.act(call.name.value, call.reign)
 
 
 def _newest(disk: Disk) -> int:

@@ -6,6 +6,8 @@
   is read.
 - `global_history`: the logs and the history that follow from that order, without the settled part.
 - `invariants`: the invariants, evaluated on that history.
+- `refinement`: the conditions of abstract Zab, evaluated on each step.
+- `ensemble`: all of this for all servers, record by record.
 - `report`: the command, and its report.
 
 This module validates the journals of an ensemble in one call: each one alone, then all of them in one order.
@@ -18,25 +20,25 @@ Rules this module keeps:
   and an invariant that does not hold are all violations: the running system differs from the specification.
 - If one server does not fit alone, the others are still replayed and the messages between them compared, but the
   invariants are not evaluated. The earliest mismatch, by the clocks, comes first.
+- If a journal that does not fit names variants, it is replayed once more with them. Only the refinement is judged
+  there: it names the condition of abstract Zab that the variant breaks.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from checker.job import Verdict
 from checker.report.verdict import ExitCode
-from checker.validate.codec import text_of
-from checker.validate.global_history import GlobalHistory
-from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
-from checker.validate.invariants import Count, Invariants
-from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
+from checker.validate.ensemble import Ensemble, Reader
+from checker.validate.happens_before import HappensBefore, Track, happens_before, merged
+from checker.validate.invariants import Count
+from checker.validate.journals import JournalError, StartRecord, TornRecord, read, read_with_variants
 from checker.validate.replay import DiskAhead, Mismatch, Replay
 from spec.quorum import Sid, View
-from spec.server import Server
 from spec.txn import format_zxid
 
 __all__ = ["JournalError", "Validation", "validate"]
@@ -44,8 +46,6 @@ __all__ = ["JournalError", "Validation", "validate"]
 Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
-UNKNOWN_DISKS = "Durability"
-"""The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
 
 
 @dataclass
@@ -99,6 +99,8 @@ def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Val
         found.mismatches.append(needed)
     elif not found.mismatches:
         _together(tracks, needed, found, progress)
+    else:
+        found.mismatches += _broken_by_variants(firsts, progress)
     found.mismatches.sort(key=lambda mismatch: mismatch.time)
     found.seconds = time.monotonic() - began
     return found
@@ -121,10 +123,12 @@ def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:
 # One server alone.
 
 
-def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress) -> Track:
+def _alone(
+    sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress, reader: Reader = read
+) -> Track:
     """Replay one journal to its end, or to the first record that does not fit."""
     track, replay = Track(path, sid, journaled), None
-    for record in read(path):
+    for record in reader(path):
         if isinstance(record, TornRecord):
             track.torn()
             found.notes.append(f"{path}:{record.line}: a torn line, where the process of server {sid} ended")
@@ -180,9 +184,8 @@ def _together(tracks: list[Track], needed: HappensBefore, found: Validation, pro
         found.merged += 1
         if found.merged % OFTEN == 0:
             progress("all servers together", found.merged, found.steps)
-    if ensemble.held.left_out:
-        names = ", ".join(ensemble.held.left_out)
-        found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
+    for name in ensemble.held.left_out:
+        found.notes.append(f"{name}: not evaluated where a voter has no journal, nor after a record that reads what "
                            "is in no journal any more")  # fmt: skip
     past = ensemble.past
     found.facts, found.transactions = past.facts, len(past.committed)
@@ -193,56 +196,19 @@ def _together(tracks: list[Track], needed: HappensBefore, found: Validation, pro
         found.notes.append(f"{snapshot}, which has no journal: it is taken as given")
 
 
-class Ensemble:
-    """All servers in one order."""
-
-    def __init__(self, tracks: list[Track], needed: HappensBefore) -> None:
-        self._tracks, self._needed = tracks, needed
-        self._records = [_records(track.path) for track in tracks]
-        self._done = [0] * len(tracks)
-        starts = [next(records) for records in self._records]
-        begun = [each for each in starts if isinstance(each, StartRecord)]
-        self._replays = [Replay(t.path, each, checks=False) for t, each in zip(tracks, begun, strict=True)]
-        self._ends = [{life.last for life in track.lives} for track in tracks]
-        servers: dict[Sid, Server] = {replay.server.sid: replay.server for replay in self._replays}
-        self._first: list[StartRecord | StepRecord | None] = [*begun]
-        self.past = GlobalHistory(servers)
-        self.held = Invariants(self.past, servers, begun[0].zab)
-        if any(replay.server.view.voters - servers.keys() for replay in self._replays):
-            self.held.leave_out(UNKNOWN_DISKS)
-
-    def take(self, place: int) -> Mismatch | None:
-        """Process the next record of a server; return a mismatch if an invariant does not hold after it."""
-        track, replay, number = self._tracks[place], self._replays[place], self._done[place]
-        record = self._first[place] or next(self._records[place])
-        self._first[place] = None
-        self._done[place] += 1
-        if isinstance(record, StartRecord):
-            if number:
-                replay.restart(record)
-                self.past.restarted(replay.server)
-        else:
-            before, need = replay.server, self._needed.of[track.sid][number]
-            effects = replay.step(record)
-            assert not isinstance(effects, Mismatch)  # the first pass has checked that it fits
-            beyond = number in self._needed.beyond[track.sid]
-            sent = NONE if need == NONE or beyond else sender_of(need)[1]
-            if beyond:
-                self.past.given_by(record.event)
-                self.held.leave_out(UNKNOWN_DISKS)
-            self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
-        broken = self.held.evaluate()
-        if broken is not None:
-            prop, finding = broken
-            event = "start" if isinstance(record, StartRecord) else text_of(record.event)
-            where = (track.path, record.line, record.time, track.sid)
-            return Mismatch(*where, event, finding.clause, finding.values, prop.name)
-        if number in self._ends[place]:
-            replay.crash()
-            self.past.crashed(track.sid)
-        self.past.settle()
-        return None
-
-
-def _records(path: Path) -> Iterator[StartRecord | StepRecord]:
-    return (record for record in read(path) if not isinstance(record, TornRecord))
+def _broken_by_variants(firsts: Mapping[Sid, Path], progress: Progress) -> list[Mismatch]:
+    """The first condition of abstract Zab that servers break with the variants that their journals name, if any."""
+    starts = [record for path in firsts.values() for record in read(path) if isinstance(record, StartRecord)]
+    if not any(start.variants for start in starts):
+        return []
+    aside = Validation(tuple(firsts.values()), tuple(firsts))
+    tracks = [_alone(sid, path, frozenset(firsts), aside, progress, read_with_variants) for sid, path in firsts.items()]
+    needed = happens_before(tracks)
+    if aside.mismatches or isinstance(needed, Mismatch):
+        return []
+    ensemble = Ensemble(tracks, needed, read_with_variants)
+    for place in merged(tracks, needed):
+        mismatch = place if isinstance(place, Mismatch) else ensemble.take(place, invariants=False)
+        if mismatch is not None:
+            return [mismatch] if mismatch.invariant else []
+    return []
