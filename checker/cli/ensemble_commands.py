@@ -256,12 +256,15 @@ def _validate_options(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", type=Path, metavar="FILE", help="the journal of a server, one for each, or a recording"
     )
     parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument(
+        "--refinement", action="store_true", help="journals: each step must also be a step of abstract Zab"
+    )
 
 
 def _validate(options: argparse.Namespace) -> int:
     from checker.validate.report import validate_command  # noqa: PLC0415
 
-    return validate_command(options.files, as_json=options.json)
+    return validate_command(options.files, as_json=options.json, refines=options.refinement)
 
 
 VALIDATE = Command(

@@ -39,21 +39,14 @@ def _judged(values: tuple[Any, ...], fact: Any, outcome: Outcome) -> Answer:
     del outcome
     if not isinstance(fact, AbstractSteps):
         return TRIVIAL
-    from checker.refinement.judgement import judge  # noqa: PLC0415 (it loads z3)
+    from checker.refinement.judgement import judge, shown  # noqa: PLC0415 (it loads z3)
 
     history: History = values[0]
     broken = judge(history.reigns, fact).broken
     if not broken:
         return None
-    return broken_condition(fact, broken)
-
-
-def broken_condition(steps: AbstractSteps, broken: tuple[tuple[str, str], ...]) -> Finding:
-    """The finding for a step that breaks these conditions, each with its action; the first one names it."""
-    from checker.refinement.judgement import shown  # noqa: PLC0415 (it loads z3)
-
     action, condition = broken[0]
     others = tuple((f"and at {name}", also) for name, also in broken[1:])
     return Finding(
-        f"{action}: {condition}", (("server", steps.server), ("abstract actions", shown(steps.calls)), *others)
+        f"{action}: {condition}", (("server", fact.server), ("abstract actions", shown(fact.calls)), *others)
     )

@@ -6,8 +6,7 @@
   is read.
 - `global_history`: the logs and the history that follow from that order, without the settled part.
 - `invariants`: the invariants, evaluated on that history.
-- `refinement`: the conditions of abstract Zab, evaluated on each step.
-- `ensemble`: all of this for all servers, record by record.
+- `refinement`: whether each step is a step of abstract Zab, if that is asked for.
 - `report`: the command, and its report.
 
 This module validates the journals of an ensemble in one call: each one alone, then all of them in one order.
@@ -20,25 +19,27 @@ Rules this module keeps:
   and an invariant that does not hold are all violations: the running system differs from the specification.
 - If one server does not fit alone, the others are still replayed and the messages between them compared, but the
   invariants are not evaluated. The earliest mismatch, by the clocks, comes first.
-- If a journal that does not fit names variants, it is replayed once more with them. Only the refinement is judged
-  there: it names the condition of abstract Zab that the variant breaks.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from checker.job import Verdict
 from checker.report.verdict import ExitCode
-from checker.validate.ensemble import Ensemble, Reader
-from checker.validate.happens_before import HappensBefore, Track, happens_before, merged
-from checker.validate.invariants import Count
-from checker.validate.journals import JournalError, StartRecord, TornRecord, read, read_with_variants
+from checker.validate.codec import text_of
+from checker.validate.global_history import GlobalHistory
+from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
+from checker.validate.invariants import Count, Invariants
+from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
+from checker.validate.refinement import JournalRefinement
 from checker.validate.replay import DiskAhead, Mismatch, Replay
+from spec.effects import Effects
 from spec.quorum import Sid, View
+from spec.server import Server
 from spec.txn import format_zxid
 
 __all__ = ["JournalError", "Validation", "validate"]
@@ -46,6 +47,9 @@ __all__ = ["JournalError", "Validation", "validate"]
 Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
+REFINEMENT = "RefinesAbstractZab"
+UNKNOWN_DISKS = "Durability"
+"""The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
 
 
 @dataclass
@@ -84,8 +88,11 @@ class Validation:
         return tuple(sorted({sid for view in self.views.values() for sid in view.members} - set(self.sids)))
 
 
-def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Validation:
-    """Validate the journals of one ensemble, a file for each server. Raises JournalError."""
+def validate(paths: Sequence[Path], progress: Progress = lambda *_: None, *, refines: bool = False) -> Validation:
+    """Validate the journals of one ensemble, a file for each server. Raises JournalError.
+
+    With `refines`, each step must also be a step of abstract Zab (`checker.validate.refinement`).
+    """
     began = time.monotonic()
     firsts = _firsts(paths)
     found = Validation(tuple(firsts.values()), tuple(firsts))
@@ -98,9 +105,7 @@ def validate(paths: Sequence[Path], progress: Progress = lambda *_: None) -> Val
     if isinstance(needed, Mismatch):
         found.mismatches.append(needed)
     elif not found.mismatches:
-        _together(tracks, needed, found, progress)
-    else:
-        found.mismatches += _broken_by_variants(firsts, progress)
+        _together(tracks, needed, found, progress, refines=refines)
     found.mismatches.sort(key=lambda mismatch: mismatch.time)
     found.seconds = time.monotonic() - began
     return found
@@ -123,12 +128,10 @@ def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:
 # One server alone.
 
 
-def _alone(
-    sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress, reader: Reader = read
-) -> Track:
+def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress) -> Track:
     """Replay one journal to its end, or to the first record that does not fit."""
     track, replay = Track(path, sid, journaled), None
-    for record in reader(path):
+    for record in read(path):
         if isinstance(record, TornRecord):
             track.torn()
             found.notes.append(f"{path}:{record.line}: a torn line, where the process of server {sid} ended")
@@ -172,9 +175,11 @@ def _begun(begun: StartRecord, replay: Replay | None, found: Validation, path: P
 # All of them.
 
 
-def _together(tracks: list[Track], needed: HappensBefore, found: Validation, progress: Progress) -> None:
+def _together(
+    tracks: list[Track], needed: HappensBefore, found: Validation, progress: Progress, *, refines: bool
+) -> None:
     found.notes += dict.fromkeys(needed.tolerated)
-    ensemble = Ensemble(tracks, needed)
+    ensemble = Ensemble(tracks, needed, refines=refines)
     found.counts = ensemble.held.counts
     for place in merged(tracks, needed):
         mismatch = place if isinstance(place, Mismatch) else ensemble.take(place)
@@ -184,8 +189,13 @@ def _together(tracks: list[Track], needed: HappensBefore, found: Validation, pro
         found.merged += 1
         if found.merged % OFTEN == 0:
             progress("all servers together", found.merged, found.steps)
-    for name in ensemble.held.left_out:
-        found.notes.append(f"{name}: not evaluated where a voter has no journal, nor after a record that reads what "
+    if ensemble.refinement is not None:
+        found.counts = {**found.counts, REFINEMENT: ensemble.refinement.count}
+    if ensemble.unrefined:
+        found.notes.append(f"{REFINEMENT}: {ensemble.unrefined}")
+    if ensemble.held.left_out:
+        names = ", ".join(ensemble.held.left_out)
+        found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
                            "is in no journal any more")  # fmt: skip
     past = ensemble.past
     found.facts, found.transactions = past.facts, len(past.committed)
@@ -196,19 +206,96 @@ def _together(tracks: list[Track], needed: HappensBefore, found: Validation, pro
         found.notes.append(f"{snapshot}, which has no journal: it is taken as given")
 
 
-def _broken_by_variants(firsts: Mapping[Sid, Path], progress: Progress) -> list[Mismatch]:
-    """The first condition of abstract Zab that servers break with the variants that their journals name, if any."""
-    starts = [record for path in firsts.values() for record in read(path) if isinstance(record, StartRecord)]
-    if not any(start.variants for start in starts):
-        return []
-    aside = Validation(tuple(firsts.values()), tuple(firsts))
-    tracks = [_alone(sid, path, frozenset(firsts), aside, progress, read_with_variants) for sid, path in firsts.items()]
-    needed = happens_before(tracks)
-    if aside.mismatches or isinstance(needed, Mismatch):
-        return []
-    ensemble = Ensemble(tracks, needed, read_with_variants)
-    for place in merged(tracks, needed):
-        mismatch = place if isinstance(place, Mismatch) else ensemble.take(place, invariants=False)
-        if mismatch is not None:
-            return [mismatch] if mismatch.invariant else []
-    return []
+class Ensemble:
+    """All servers in one order."""
+
+    def __init__(self, tracks: list[Track], needed: HappensBefore, *, refines: bool = False) -> None:
+        self.refinement = JournalRefinement() if refines else None
+        self.unrefined = ""  # the reason why the refinement was not judged, or not to the end
+        self._tracks, self._needed = tracks, needed
+        self._records = [_records(track.path) for track in tracks]
+        self._done = [0] * len(tracks)
+        starts = [next(records) for records in self._records]
+        begun = [each for each in starts if isinstance(each, StartRecord)]
+        self._replays = [Replay(t.path, each, checks=False) for t, each in zip(tracks, begun, strict=True)]
+        self._ends = [{life.last for life in track.lives} for track in tracks]
+        servers: dict[Sid, Server] = {replay.server.sid: replay.server for replay in self._replays}
+        self._first: list[StartRecord | StepRecord | None] = [*begun]
+        self.past = GlobalHistory(servers)
+        self.held = Invariants(self.past, servers, begun[0].zab)
+        if any(replay.server.view.voters - servers.keys() for replay in self._replays):
+            self.held.leave_out(UNKNOWN_DISKS)
+        for replay in self._replays:
+            self._look_at(replay.server)
+
+    def _look_at(self, server: Server) -> None:
+        """Leave out the refinement where a voter of a view has no journal, or a server runs standalone."""
+        if server.view.voters - self.past.images.keys():
+            self._leave_refinement("not judged where a voter has no journal")
+        elif server.view.standalone:
+            self._leave_refinement("not judged where a server runs standalone")
+
+    def _leave_refinement(self, reason: str) -> None:
+        if self.refinement is not None and not self.unrefined:
+            self.unrefined = reason
+
+    def take(self, place: int) -> Mismatch | None:
+        """Process the next record of a server; return a mismatch if an invariant does not hold after it."""
+        track, replay, number = self._tracks[place], self._replays[place], self._done[place]
+        record = self._first[place] or next(self._records[place])
+        self._first[place] = None
+        self._done[place] += 1
+        if isinstance(record, StartRecord):
+            if number:
+                replay.restart(record)
+                self.past.restarted(replay.server)
+                self._look_at(replay.server)
+                if self.refinement is not None:
+                    self.refinement.restarted(replay.server)
+        else:
+            before, need = replay.server, self._needed.of[track.sid][number]
+            effects = replay.step(record)
+            assert not isinstance(effects, Mismatch)  # the first pass has checked that it fits
+            beyond = number in self._needed.beyond[track.sid]
+            sent = NONE if need == NONE or beyond else sender_of(need)[1]
+            if beyond:
+                self.past.given_by(record.event)
+                self.held.leave_out(UNKNOWN_DISKS)
+                self._leave_refinement("not judged after a record that reads what is in no journal any more")
+            floor = self.past.floor
+            self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
+            mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
+            if mismatch is not None:
+                return mismatch
+        broken = self.held.evaluate()
+        if broken is not None:
+            prop, finding = broken
+            event = "start" if isinstance(record, StartRecord) else text_of(record.event)
+            where = (track.path, record.line, record.time, track.sid)
+            return Mismatch(*where, event, finding.clause, finding.values, prop.name)
+        if number in self._ends[place]:
+            running = replay.server
+            replay.crash()
+            if self.refinement is not None and not self.unrefined:
+                self.refinement.stepped(running, None, replay.server, (), self.past.floor)
+            self.past.crashed(track.sid)
+        self.past.settle()
+        return None
+
+    def _refines(
+        self, track: Track, record: StepRecord, before: Server, after: Server, effects: Effects, floor: int
+    ) -> Mismatch | None:
+        """The first condition of abstract Zab that a step breaks, if it is judged."""
+        if self.refinement is None or self.unrefined:
+            return None
+        broken = self.refinement.stepped(before, record.event, after, effects, floor)
+        if not broken:
+            return None
+        (action, condition), *others = broken
+        values = tuple((f"and at {name}", also) for name, also in others)
+        where = (track.path, record.line, record.time, track.sid)
+        return Mismatch(*where, text_of(record.event), f"{action}: {condition}", values, REFINEMENT)
+
+
+def _records(path: Path) -> Iterator[StartRecord | StepRecord]:
+    return (record for record in read(path) if not isinstance(record, TornRecord))

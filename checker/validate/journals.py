@@ -10,14 +10,12 @@ Rules:
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
-from msgspec.structs import replace
 
 from checker.user_files import JOURNAL, LINE, TooLargeError, check_size
 from checker.validate.codec import CodecError, durable_of, event_of, rules_of, view_of, zab_rules_of
@@ -25,7 +23,6 @@ from spec.durable import Durable
 from spec.election.state import ElectionRules
 from spec.quorum import Sid, View
 from spec.server import Event
-from spec.variants import Variant
 from spec.zab.state import ZabRules
 
 FORMAT = 1
@@ -113,18 +110,6 @@ def read(path: Path) -> Iterator[Record]:
         raise JournalError(path, 0, f"{error}; validate the journal of a shorter run") from None
     except OSError as error:
         raise JournalError(path, 0, f"it cannot be read ({error.strerror}); name the journal of a server") from None
-
-
-def read_with_variants(path: Path) -> Iterator[Record]:
-    """Read the records of a file; the rules of each start have the variants that it names. Raises JournalError."""
-    known = {variant.value: variant for variant in Variant}
-    for record in read(path):
-        if isinstance(record, StartRecord):
-            named = frozenset(known[name] for name in record.variants if name in known)
-            zab = None if record.zab is None else replace(record.zab, variants=named)
-            yield dataclasses.replace(record, rules=replace(record.rules, variants=named), zab=zab)
-        else:
-            yield record
 
 
 def _lines(path: Path, stream: BinaryIO) -> Iterator[bytes]:

@@ -36,15 +36,15 @@ from checker.validate.recording.summary import recording_data, recording_lines
 from checker.validate.replay import Mismatch
 
 
-def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
-    """Validate journals and print the report; return the exit code."""
+def validate_command(paths: Sequence[Path], *, as_json: bool = False, refines: bool = False) -> int:
+    """Validate journals and print the report; return the exit code. `refines` is that of `validate`."""
     progress = _Progress()
     try:
         if any(map(is_recording, paths)):
-            recorded = validate_recording(_one_recording(paths), progress)
+            recorded = validate_recording(_one_recording(paths, refines=refines), progress)
             report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
         else:
-            found = validate(paths, progress)
+            found = validate(paths, progress, refines=refines)
             report, code = (data if as_json else lines)(found), found.exit_code
     except JournalError as error:
         progress.close()
@@ -56,8 +56,10 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False) -> int:
     return int(code)
 
 
-def _one_recording(paths: Sequence[Path]) -> Path:
-    """The only file; a recording is about a whole ensemble. Raises JournalError if there are more."""
+def _one_recording(paths: Sequence[Path], *, refines: bool) -> Path:
+    """The only file, since a recording is about a whole ensemble. Raises JournalError for more, or with `refines`."""
+    if refines:
+        raise JournalError(paths[0], 0, "it is a recording, and --refinement is for journals; leave the option out")
     if len(paths) > 1:
         first = next(path for path in paths if is_recording(path))
         raise JournalError(first, 0, f"it is a recording, and {len(paths)} files were named; validate it alone")

@@ -22,7 +22,6 @@ from checker.report.verdict import ExitCode
 from checker.validate import JournalError, Validation, journals, validate
 from checker.validate.codec import digest_of
 from checker.validate.global_history import GlobalHistory
-from checker.validate.refinement import JournalRefinement
 from refimpl.journal import Journal
 from spec import server as spec_server
 from spec.durable import Durable
@@ -377,10 +376,9 @@ def test_servers_with_a_defect_do_not_fit_the_specification_without_it(tmp_path:
 def test_what_is_settled_is_left_out_and_the_same_invariant_is_found_at_the_same_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant, invariants: set[str]
 ) -> None:
-    """The replay has the same variant and the refinement is off, so only invariants can detect it."""
+    """The replay has the same variant, so only invariants can detect it."""
     zab = ZabRules(variants=frozenset({variant}))
     monkeypatch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
-    monkeypatch.setattr(JournalRefinement, "stepped", lambda *_: False)
     seen = set()
     for seed in range(6):
         folder = tmp_path / str(seed)
@@ -413,3 +411,48 @@ def test_a_long_run_whose_writes_come_one_by_one_is_looked_at_in_short(
 
     assert (found.verdict, found.transactions) == (Verdict.PASSED, 60)
     assert longest < 20
+
+
+# -- The refinement of abstract Zab ------------------------------------------------------------------------------
+
+BROKEN = {
+    Variant.COMMIT_BEFORE_QUORUM: "commit: the set is a quorum",
+    Variant.ACK_BEFORE_LOG: "ack: the transaction is on disk",
+    Variant.SYNC_WITHOUT_TAIL: "enter: all initial transactions are on disk",
+    Variant.LOG_OUT_OF_ORDER: "the disk: the log is that of the abstract state",
+    Variant.QUEUE_SURVIVES_SHUTDOWN: "synchronise: the reign is established",
+}
+"""The condition of abstract Zab that each variant breaks; the last one breaks no invariant in these schedules."""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_step_of_any_schedule_is_a_step_of_abstract_zab(tmp_path: Path, seed: int) -> None:
+    view = OBSERVED if seed % 4 == 3 else THREE
+    found = validate(ran(tmp_path, seed, view, Budgets(crashes=3, restarts=3, disconnects=2, writes=20), most=700),
+                     refines=True)  # fmt: skip
+    assert (found.verdict, found.notes) == (Verdict.PASSED, [])
+    assert found.counts["RefinesAbstractZab"].premise > 20
+
+
+@pytest.mark.parametrize("variant", BROKEN, ids=lambda variant: variant.value)
+def test_a_defect_breaks_a_condition_of_abstract_zab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant
+) -> None:
+    """The replay has the same variant, so each step fits."""
+    zab = ZabRules(variants=frozenset({variant}))
+    monkeypatch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
+    clauses = set()
+    for seed in range(6):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        budgets = Budgets(crashes=2, restarts=2, disconnects=1, writes=10)
+        found = validate(ran(folder, seed, zab=zab, budgets=budgets), refines=True)
+        clauses |= {each.clause for each in found.mismatches if each.invariant == "RefinesAbstractZab"}
+
+    assert BROKEN[variant] in clauses
+
+
+def test_without_the_journal_of_a_voter_the_refinement_is_not_judged(calm: list[Path]) -> None:
+    found = validate(calm[:2], refines=True)
+    assert found.counts["RefinesAbstractZab"].evaluated == 0
+    assert "RefinesAbstractZab: not judged where a voter has no journal" in found.notes

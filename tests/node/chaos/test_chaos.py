@@ -30,7 +30,7 @@ def run(kinds: list[str], directory: Path, cycles: int, seed: int, only: Collect
         report = chaos(ensemble, cycles, seed, only=only)
     journals = [ensemble.journal(sid) for sid in ensemble.sids if ensemble.kind(sid) == "node"]
     if journals:
-        validation = validate(journals)
+        validation = validate(journals, refines=True)
         assert validation.exit_code == 0, "\n".join(lines(validation))
     return report
 
