@@ -4,7 +4,8 @@
     differences  the keys that differ between two files of a server; the files during an interrupted roll-out
     stages       one change, or several of one voter each, with the files between
     steps        orders of starts, stops and restarts
-    ways         ways of working: the order and the waits of a person or a platform
+    ways         ways of working: the order and the waits of a person or a platform, and the verdict for each
+    order_proof  the proof that one order is safe for any faults, by the theorem about roll-outs
     disks        disks that are not what they were
     scenarios    each question about a stage as a scenario
     runs         the exploration of a scenario, its outcome, and the budget
@@ -13,7 +14,6 @@
     assessment   the answers, from the runs and from a proof about quorums
     failures     the state after a failed step, and the verdicts on it
     answer       the request and the result
-    way_search   the verdict for each way of working
     planner      the whole plan
     output       the document, the data and the files
 

@@ -20,7 +20,7 @@ from checker.rollout.search import PlanSearch
 from checker.rollout.software.search import check_releases, judge_software
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import OrderError, may_lead
-from checker.rollout.way_search import judged_ways
+from checker.rollout.ways.search import judged_ways
 from spec.quorum import Sid
 
 
