@@ -52,12 +52,12 @@ def text(folder: str) -> str:
 
 
 def test_dropped_files_are_judged_and_the_danger_is_a_picture(operator: Page) -> None:
-    for part, folder in (("before", "three"), ("after", "five")):
+    for part, folder in (("before", "five"), ("after", "three")):
         operator.evaluate(DROP, [part, "zoo.cfg", text(folder)])
         operator.locator(f"#{part} li code", has_text="zoo.cfg").wait_for()
     operator.click("#judge")
     operator.locator("#plan h1").wait_for()
-    assert operator.inner_text("#plan h1") == "Do it in two stages: add server 4, then add server 5"
+    assert operator.inner_text("#plan h1") == "Do it in two stages: remove server 4, then remove server 5"
     picture = operator.locator("#plan figure.picture svg").first
     assert "OneLeader" in picture.inner_html() and picture.bounding_box() is not None
     assert not operator.locator("#plan", has_text="sequenceDiagram").count()
