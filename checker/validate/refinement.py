@@ -11,11 +11,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from checker.refinement.abstract_steps import AbstractAction, AbstractSteps, Disk, Name
-from checker.refinement.finite import Broken
-from checker.refinement.judgement import judged_step
 from checker.refinement.mapping import abstract_steps
 from checker.refinement.reigns import Reign, ReignHistory
 from checker.validate.invariants import Count
@@ -23,6 +23,9 @@ from checker.validate.replay import known_from
 from spec.effects import Effects
 from spec.server import Event, Server
 from spec.txn import Txn
+
+if TYPE_CHECKING:
+    from checker.refinement.finite import Broken
 
 OF_A_TRANSACTION = (Name.ACK, Name.COMMIT, Name.PROPOSE)
 
@@ -43,6 +46,8 @@ class JournalRefinement:
         steps = abstract_steps(before, event, after, effects)
         if steps is None:
             return ()
+        from checker.refinement.judgement import judged_step  # noqa: PLC0415 (it loads z3)
+
         self.count.premise += 1
         self._raise_floor(max(settled, known_from(before.durable) - 1, known_from(after.durable) - 1))
         result = judged_step(self._reigns, self._above(steps))
