@@ -218,8 +218,8 @@ def test_three_leave_in_any_order(at: World, pool: ThreadPoolExecutor) -> None:
 
 def test_the_end_of_a_session_lets_the_others_leave(at: World, pool: ThreadPoolExecutor) -> None:
     dies, lives = at.client(1), at.client(2)
-    (dead, _), (live, entered) = entering(pool, dies, lives)
-    assert entered.result(WAIT)
+    (dead, first), (live, second) = entering(pool, dies, lives)
+    assert first.result(WAIT) and second.result(WAIT), "both know that they are inside"
     leaving = pool.submit(live.leave, WAIT)
     at.expire(dies)
     assert leaving.result(WAIT)
