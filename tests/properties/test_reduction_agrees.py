@@ -22,7 +22,12 @@ from checker.engine.search import RefutedError, Search, explore
 from checker.engine.semantics import by_rule, successors
 from checker.engine.tables import Tables
 from checker.models import rounds
-from tests.support.random_processes import cleared_by_another, cleared_by_its_receiver, random_system
+from tests.support.random_processes import (
+    cleared_by_another,
+    cleared_by_its_receiver,
+    cleared_by_its_sender,
+    random_system,
+)
 
 SYSTEMS = 2000
 CHUNK = 100
@@ -74,7 +79,7 @@ def reduced(model: Model) -> tuple[Space | None, int]:
     return enumerated(model, drained), found.states
 
 
-WRITTEN_BY_HAND = [cleared_by_its_receiver(), cleared_by_another()]
+WRITTEN_BY_HAND = [cleared_by_its_receiver(), cleared_by_its_sender(), cleared_by_another()]
 
 
 def differences(systems: Iterable[Model]) -> Iterator[str]:

@@ -131,6 +131,12 @@ def cleared_by_its_receiver() -> Model:
     return _cleared("0", 1, "1>0", arrivals)
 
 
+def cleared_by_its_sender() -> Model:
+    """Process 0 sends a message to 1, which answers, unless 0 clears the channel first."""
+    arrivals: Arrivals = {("1", 0, "0", 0): (0, (("0", 0),)), ("0", 1, "1", 0): (3, ()), ("0", 2, "1", 0): (4, ())}
+    return _cleared("0", 1, "0>1", arrivals)
+
+
 def cleared_by_another() -> Model:
     """Process 0 sends a message to 1, which answers, unless process 2 clears the channel first."""
     arrivals: Arrivals = {("1", 0, "0", 0): (0, (("0", 0),)), ("0", 1, "1", 0): (2, ())}

@@ -107,12 +107,9 @@ class Drains(Answers):
                 self._revise_future(cell, Future(number))
 
     def _revise_future(self, cell: int, question: Future) -> None:
-        """Answer a `Future` again; a removal under the old answer must commute under the new one.
-
-        The answer that all operations append remains, since it drains least: `Removal` compares them again.
-        """
+        """Answer a `Future` again; a removal under the old answer must commute under the new one."""
         old, new = self._asked_before(cell, question), self._answer(cell, question)
-        if old == new or self._tables.operation(old).operations is None:
+        if old == new:
             return
         self._tables.revise(cell, self._tables.question(question), new)
         before, after = (self._tables.operation(each).operations for each in (old, new))
