@@ -61,7 +61,7 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
     Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
     """
     changed = {step.sid for step in steps}
-    if not steps or stage.standalone or stage.gossips or stage.applied or not changed.issuperset(stage.restarted):
+    if not steps or stage.standalone or stage.gossips or stage.applied or not changed.issuperset(stage.remaining):
         return None
     if not proof_covers(way, stage, steps):
         return None
