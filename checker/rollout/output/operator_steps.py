@@ -113,7 +113,9 @@ def condition_sentence(condition: StageCondition) -> str:
     """The condition of a proof that the operator checks before a step."""
     sids = servers(condition.running)
     files = (
-        f" {sids[0].upper()}{sids[1:]} have been restarted with their new files, and none can start with another." if condition.renewed else ""
+        f" {sids[0].upper()}{sids[1:]} have been restarted with their new files, and none can start with another."
+        if condition.renewed
+        else ""
     )
     stopped = f" {servers(condition.stopped).capitalize()} stay stopped." if condition.stopped else ""
     leader = f"`srvr` shows one `Mode: leader` among {sids}, and every other one of them follows it."
