@@ -41,8 +41,16 @@ def _forward(plan: Plan) -> list[str]:
     for number, part in enumerate(plan.advised, start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {changes(part.stage)}"]
+        if number > 1:
+            lines += ["", check_between(plan.advised[number - 2].stage, part.stage)]
         lines += ["", *_of_stage(plan, part)]
     return lines
+
+
+def check_between(done: Stage, stage: Stage) -> str:
+    """The rule of the theorem about stages, before a stage other than the first; a verdict on one stage assumes it."""
+    condition = StageCondition(1, tuple(sorted(stage.running)), renewed=True, stopped=done.removed)
+    return f"{condition_sentence(condition)} The verdict on this stage rests on it, in every way of working."
 
 
 BEFORE = (

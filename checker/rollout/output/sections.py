@@ -40,7 +40,8 @@ IF_A_STEP_FAILS = (
 BOTH_SAFE = "Both are safe at every step (proved): there are never two leaders, and no acknowledged write is lost."
 NEXT_STEP = (
     "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
-    "the next step without waiting: that is safe too (proved), and the server joins when enough others have its file."
+    "the next step without waiting: that is safe too (proved), and the server joins when enough others have its file. "
+    "Do not begin the next stage so: check first."
 )
 NEXT_STEP_IN_ORDER = (
     "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "

@@ -16,7 +16,7 @@ from checker.rollout.runs import SafetyVerdict
 from checker.rollout.ways import WAY_WORDS
 
 BY_THE_PROTOCOL = "That is by the protocol: the defects of the release were looked at for the steps above alone."
-SAME = "Each stage is safe in each of these ways (proved)."
+SAME = "Each stage is safe in each of these ways (proved), with the check before each stage after the first."
 
 
 def ways(plan: Plan) -> list[str]:
