@@ -125,7 +125,7 @@ def condition_sentence(condition: StageCondition) -> str:
         if condition.renewed
         else ""
     )
-    stopped = f" {servers(condition.stopped).capitalize()} stay stopped." if condition.stopped else ""
+    stopped = f" {servers(condition.stopped).capitalize()} must stay stopped." if condition.stopped else ""
     leader = f"`srvr` shows one `Mode: leader` among {sids}, and every other one of them follows it."
     return f"**Check first**:{files}{stopped} {leader} If not, wait."
 
