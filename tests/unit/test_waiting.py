@@ -116,9 +116,11 @@ def test_a_level_that_is_finished_leaves_no_bytes_in_the_file():
     blocks.close()
 
 
-def test_a_search_ends_before_the_visited_set_exceeds_the_memory():
-    limit = 120 << 20
+def test_a_search_ends_before_the_visited_set_exceeds_the_memory(monkeypatch):
+    # Only the visited set is counted: what else a process holds, such as its kernels, differs from machine to machine.
+    limit = 40 << 20
+    monkeypatch.setattr(search.Search, "_resident_growth", lambda self: self._state.visited.nbytes)
     result = search.explore(rounds.election(4).with_properties([]), Limits(memory=limit))
     assert result.stop is Stop.MEMORY
-    assert 0 < result.peak_bytes <= limit
+    assert limit // 3 < result.peak_bytes <= limit
     assert limit < waiting.IN_MEMORY

@@ -69,12 +69,17 @@ class Visited:
         """Whether a slot has five bytes."""
         return self._packed is not None
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the set, without its stash."""
+        return self._size(self._bits)
+
     def growth(self, more: int) -> int:
         """The bytes that `reserve` will add for this number of further fingerprints; UNLIMITED if it will fail."""
         bits = self._bits_for(more)
         if bits > self._greatest():
             return UNLIMITED
-        return self._size(bits) - self._size(self._bits) if bits > self._bits else 0
+        return self._size(bits) - self.nbytes if bits > self._bits else 0
 
     def reserve(self, more: int) -> None:
         """Make room for this number of further fingerprints. Raises ModelError beyond the address space."""
@@ -196,6 +201,11 @@ class Shards:
 
     def __init__(self, count: int, *, numbered: bool = False) -> None:
         self.parts = [Visited(numbered=numbered, shards=count) for _ in range(count)]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all parts, without their stashes."""
+        return sum(part.nbytes for part in self.parts)
 
     def growth(self, more: int) -> int:
         """The bytes that all parts will grow by for this number of further fingerprints, divided evenly."""
