@@ -86,6 +86,15 @@ class Configure(msgspec.Struct, frozen=True):
     view: View
 
 
+class ConfigureNext(msgspec.Struct, frozen=True):
+    """Make `view` the configuration that this server has seen last, in memory and in its file `.dynamic.next`.
+
+    Source: `QuorumPeer.setLastSeenQuorumVerifier` with `writeToDisk`. `spec.server` carries it out on the state.
+    """
+
+    view: View
+
+
 class ResetConnections(msgspec.Struct, frozen=True):
     """Close every election connection of this server and forget the messages queued or sent on them.
 
@@ -138,6 +147,7 @@ Effect: TypeAlias = (
     | Disarm
     | Observe
     | Configure
+    | ConfigureNext
     | ResetConnections
     | Connect
     | Disconnect

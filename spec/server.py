@@ -7,8 +7,10 @@ Rules of this module:
   run. A crash keeps the disk and drops the running parts completely.
 - Parts do not know each other. When an election decides, the other part begins. When that part gives up, it ends in
   order and a new election begins. This module carries out everything that concerns both.
-- An effect on the server itself, such as `Configure`, is carried out here and also passed on, since a node has a file
-  to write.
+- An effect on the server itself, `Configure` or `ConfigureNext`, is carried out here and also passed on, since a node
+  has a file to write.
+- A reconfiguration names the leader of the new view. A server that has to change its role or its leader then does so
+  without an election.
 - The file decides whether a server starts with an election or standalone. One that starts with an election, after a
   life alone, has the epochs that its disk then gives it.
 - Without `ZabRules` a server has only its election; a standalone one serves, and nothing happens to it.
@@ -19,6 +21,7 @@ Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.sh
 `SyncRequestProcessor.run`, `ZooKeeperServerListenerImpl.notifyStopping`, `Learner.isRunning`, `Leader.isRunning`.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias, get_args
 
 import msgspec
@@ -26,12 +29,12 @@ from msgspec.structs import replace
 
 from spec import standalone
 from spec.durable import Durable
-from spec.effects import Configure, Disconnect, Effect, Persist, ServerStep, Step, WriteEpochs
+from spec.effects import Configure, ConfigureNext, Disconnect, Effect, Effects, Persist, ServerStep, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, ElectionRules, Peer
-from spec.election.vote import ServerState, Vote
-from spec.quorum import Sid, View
+from spec.election.vote import ServerState, Vote, is_observer
+from spec.quorum import Sid, View, have_quorums, views_in_use, votes_in
 from spec.variants import Variant
 from spec.zab import disk, leader, learner, memory
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
@@ -47,6 +50,8 @@ LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 class Server(msgspec.Struct, frozen=True):
     """One server. `view` is its own configuration; `election` is None while it does not run, or runs standalone.
 
+    - `last_seen`: the configuration that it has seen last, where its version is not that of `view`: the file
+      `.dynamic.next`.
     - `disk_full`: its log could not be written. A crash forgets this: space is made before the process starts again.
     - `defects`: the known defects of its release, where the servers of an ensemble run different releases. Whoever
       calls `step` adds them to the variants of the rules.
@@ -60,6 +65,7 @@ class Server(msgspec.Struct, frozen=True):
     remains: StaleMemory = StaleMemory()
     disk_full: bool = False
     defects: frozenset[Variant] = frozenset()
+    last_seen: View | None = None
 
     @property
     def runs(self) -> bool:
@@ -75,7 +81,7 @@ class Server(msgspec.Struct, frozen=True):
     def peer(self) -> Peer:
         """The part of the server that its protocol parts read."""
         remains = self.remains
-        return Peer(self.sid, self.view, self.durable, remains.tree, remains.unlogged, remains.unlisted)
+        return Peer(self.sid, self.view, self.durable, remains.tree, remains.unlogged, remains.unlisted, self.last_seen)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -87,6 +93,7 @@ class Summary(msgspec.Struct, frozen=True):
     - `vote` is the decided vote, and for a LOOKING server the vote with which it **entered** its election. Later
       changes of its proposal are left out, because an oracle abstracts from them.
     - `announced` is the vote that a LOOKING server sends to a server outside its view; None otherwise.
+    - `last_seen` is the view that it has seen last, where that is not its own.
     """
 
     sid: Sid
@@ -97,6 +104,20 @@ class Summary(msgspec.Struct, frozen=True):
     vote: Vote
     announced: Vote | None
     view: View
+    last_seen: View | None = None
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views of which an election needs a quorum each."""
+        return views_in_use(self.view, self.last_seen)
+
+    def is_voter(self, sid: Sid) -> bool:
+        """Whether this server counts the votes of another one."""
+        return votes_in(self.views, sid)
+
+    def has_all_quorums(self, servers: AbstractSet[Sid]) -> bool:
+        """Whether servers are a quorum of each view."""
+        return have_quorums(self.views, servers)
 
 
 def step(
@@ -151,7 +172,7 @@ def crash(server: Server, zab: ZabRules | None = None) -> Server | None:
 
 def stopped(server: Server, durable: Durable) -> Server:
     """The server with this disk, while its process does not run."""
-    return Server(server.sid, server.view, durable, defects=server.defects)
+    return Server(server.sid, server.view, durable, defects=server.defects, last_seen=server.last_seen)
 
 
 def summary(server: Server) -> Summary:
@@ -159,7 +180,7 @@ def summary(server: Server) -> Summary:
     election = server.election
     entered = server.peer.initial_vote
     if election is None:
-        return Summary(server.sid, False, None, None, 0, entered, None, server.view)
+        return Summary(server.sid, False, None, None, 0, entered, None, server.view, server.last_seen)
     looking = election.state is LOOKING
     return Summary(
         sid=server.sid,
@@ -170,6 +191,7 @@ def summary(server: Server) -> Summary:
         vote=entered if looking else election.vote,
         announced=election.announced,
         view=server.view,
+        last_seen=server.last_seen,
     )
 
 
@@ -180,11 +202,22 @@ def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -
     done = fast_leader_election.step(server.peer, server.election, event, rules)
     if done is None:
         return None
-    view = event.view if isinstance(event, Start) else server.view
-    for effect in done.effects:
+    if isinstance(event, Start) and event.view != server.view:
+        server = replace(server, view=event.view, last_seen=None)
+    return Step(replace(_configured(server, done.effects), election=done.state), done.effects)
+
+
+def _configured(server: Server, effects: Effects) -> Server:
+    """The server after the effects that change its configuration (`spec.zab.reconfiguration`)."""
+    for effect in effects:
         if isinstance(effect, Configure):
-            view = effect.view
-    return Step(replace(server, view=view, election=done.state), done.effects)
+            last_seen = server.last_seen
+            later = last_seen is not None and last_seen.version > effect.view.version
+            server = replace(server, view=effect.view, last_seen=last_seen if later else None)
+        elif isinstance(effect, ConfigureNext):
+            known = effect.view.version == server.view.version
+            server = replace(server, last_seen=None if known else effect.view)
+    return server
 
 
 def _begun(before: Server, done: ServerStep[Server], rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
@@ -214,13 +247,36 @@ def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[
     part, leads = server.zab, isinstance(server.zab, Leader)
     if part is None or (isinstance(part, Learner) and not learner.may_leave(part)):
         return None
-    durable, remains = memory.shut_down(server.durable, part, server.remains, zab)
-    closed = replace(server, durable=durable, zab=None, remains=remains)
+    if isinstance(part, Leader) and part.successor is not None:
+        return _change_leader(server, part.successor, zab)
+    closed = _closed(server, part, zab)
     looking = _election_step(closed, QuorumLost() if leads else LeaderLost(), rules)
-    if looking is None:
-        return None
-    gone = Disconnect(None if isinstance(part, Leader) else part.leader)
-    return Step(looking.state, (gone, *looking.effects))
+    return None if looking is None else Step(looking.state, (_disconnected(part), *looking.effects))
+
+
+def _closed(server: Server, part: Leader | Learner, zab: ZabRules) -> Server:
+    """The server after the orderly end of its part."""
+    durable, remains = memory.shut_down(server.durable, part, server.remains, zab)
+    return replace(server, durable=durable, zab=None, remains=remains)
+
+
+def _disconnected(part: Leader | Learner) -> Disconnect:
+    return Disconnect(None if isinstance(part, Leader) else part.leader)
+
+
+def _change_leader(server: Server, successor: Sid, zab: ZabRules) -> ServerStep[Server]:
+    """End the part in order, and follow or lead as the new configuration says, without an election.
+
+    The vote of the server names the new leader with an epoch that equals no other (`updateVote`, `updateServerState`).
+    """
+    part, election = server.zab, server.election
+    assert part is not None and election is not None  # only a part that runs in an ensemble is reconfigured
+    closed = _closed(server, part, zab)
+    state = LEADING if successor == server.sid else OBSERVING if is_observer(server.sid, server.view) else FOLLOWING
+    vote = Vote(successor, server.peer.last_zxid, -1)
+    begun = leader.begin(closed.peer, zab) if state is LEADING else learner.begin(closed.peer, successor)
+    changed = replace(closed, election=replace(election, state=state, round=0, vote=vote))
+    return _entered(changed, begun, (_disconnected(part),))
 
 
 # Leading and following.
@@ -241,8 +297,12 @@ def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRul
         done = learner.step(server.peer, server.zab, event, zab)
     if done is None:
         return None
+    server = _configured(server, done.effects)
     if _needs_full_disk(server, done):
         return _give_up(server, rules, zab)
+    if done.state is not None and done.successor is not None:
+        changed = _change_leader(_entered(server, done, ()).state, done.successor, zab)
+        return replace(changed, effects=(*done.effects, *changed.effects))
     if done.state is not None:
         return _entered(server, done, ())
     lost = _give_up(replace(server, durable=done.durable), rules, zab)

@@ -16,7 +16,7 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
-from checker.models.ensemble import Grain, Setup
+from checker.models.ensemble import Grain, PlannedReconfig, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import VOTES, server_name
 from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
@@ -89,6 +89,8 @@ class EnsemblePresenter:
         """One sentence with the actor and the action."""
         planned = self._setup.planned.get(move.action)
         if planned is not None:
+            if isinstance(planned, PlannedReconfig):
+                return f"an operator sends {planned.label} to {server_name(*move.arguments)}"
             return str(_PLANNED[planned.action](self, *move.arguments))
         action = Action(move.action)
         if action.traits.caption is not None:

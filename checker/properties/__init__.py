@@ -4,6 +4,7 @@
 - `role_patterns`: situations that a scenario describes, as patterns of roles and tables of votes
 - `liveness`: service at the end of runs, from every state again, and on every fair run
 - `leadership`, `delivery_order`, `leader_and_learner`: the invariants of Zab
+- `reconfiguration`: the invariants of dynamic reconfiguration
 - `effects`: effects that fit the states of servers
 - `registry`, `projections`: declarations, their scopes, and what properties read
 - `reference`: the pages of the manual, written from the declarations
@@ -13,6 +14,7 @@ The order of the imports is the order of listings and of defaults.
 
 from checker.properties import election, role_patterns, liveness  # isort: skip
 from checker.properties import leadership, delivery_order, leader_and_learner, effects  # isort: skip
+from checker.properties import reconfiguration  # isort: skip
 from checker.properties import refinement  # isort: skip
 from checker.properties.projections import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import ParameterError, UnknownPropertyError
@@ -28,6 +30,7 @@ __all__ = [
     "leader_and_learner",
     "leadership",
     "liveness",
+    "reconfiguration",
     "refinement",
     "role_patterns",
 ]

@@ -15,10 +15,10 @@ from checker.models.ensemble.status import ElectionStatus, followers, has_rejoin
 from checker.properties.projections import (
     ELECTION,
     ENSEMBLE_PROPERTIES,
-    EVERYWHERE,
     FINE,
     SERVER,
     STANDALONE,
+    STATIC,
     Statuses,
     serving,
     statuses_and_links_of,
@@ -123,7 +123,7 @@ def _support(statuses: Statuses, leader: Sid) -> str:
     requirements=("R4",),
     source="`FastLeaderElection.validVoter`, which drops votes *for* servers that are not voters",
     notes="The leader of a server that leads is the server itself.",
-    default=EVERYWHERE,
+    default=STATIC,
 )
 def _leader_is_a_voter(setup: Setup) -> Condition:
     def check(statuses: Statuses) -> Answer:

@@ -25,7 +25,7 @@ from checker.properties.projections import (
     zab_invariant,
 )
 from checker.properties.registry import Answer, Condition
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, format_zxid
 from spec.zab.state import Leader
@@ -266,7 +266,8 @@ def _one_txn_per_zxid(_: Setup) -> Condition:
     premise="Some leader has counted an acknowledgement",
     requirements=("R4",),
     source="This project. `Leader.isParticipant`, `SyncedLearnerTracker`",
-    notes="Acknowledgements of the epoch, of NEWLEADER and of outstanding proposals are examined.",
+    notes="Acknowledgements of the epoch, of NEWLEADER and of outstanding proposals are examined. During a "
+    "reconfiguration the voters of both views count.",
 )
 def _only_voters_ack(setup: Setup) -> Condition:
     def counted(server: Server) -> frozenset[Sid] | str:
@@ -274,7 +275,12 @@ def _only_voters_ack(setup: Setup) -> Condition:
         if not isinstance(leader, Leader):
             return "nothing"
         counted = {*leader.counted, *(sid for each in leader.outstanding for sid in each.acks)}
-        return frozenset(counted - server.view.voters) if counted else "nothing"
+        voters = server.view.voters.union(*(view.voters for view in views_that_count(server, leader)))
+        return frozenset(counted - voters) if counted else "nothing"
+
+    def views_that_count(server: Server, leader: Leader) -> tuple[View, ...]:
+        """The views that its proposals need, and a view that it has seen last."""
+        return (*server.peer.views, *(view for each in leader.outstanding for view in each.views))
 
     def check(*seen: frozenset[Sid] | str) -> Answer:
         if all(each == "nothing" for each in seen):

@@ -35,6 +35,10 @@ ENSEMBLE_PROPERTIES: Registry[Setup, Never] = Registry("ensembles")
 """All properties of ensembles, by name."""
 
 EVERYWHERE: Scope[Setup] = Scope(lambda _: True, "yes")
+STATIC: Scope[Setup] = Scope(
+    lambda setup: not setup.reconfigs,
+    "yes, but not with a `reconfig` in the plan: a leader that is removed leads until its learners have left",
+)
 ELECTION: Scope[Setup] = Scope(
     lambda setup: setup.zab is None,
     "yes, but not with `protocol: zab`: two servers may then LEAD for a moment and do no harm, and "

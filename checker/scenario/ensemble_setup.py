@@ -164,13 +164,13 @@ def _check_running(setup: Setup, document: YamlDocument) -> None:
     """Reject a plan that stops a stopped server or starts a running one, since it would block forever."""
     begun = {sid for prologue in setup.prologue for sid in prologue.start}
     for member in setup.members:
-        first = next((p.action for p in setup.plan if p.sid == member.sid), None)
+        first = next((p.action for p in setup.process_actions if p.sid == member.sid), None)
         if member.sid in begun and first == "start":
             raise document.error(("plan",), f"server {member.sid} runs already", "stop it first, or restart it")
         if member.sid in begun and member.late:
             right = "leave out `late`, or start it nowhere"
             raise document.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
-        actions = [p.action for p in setup.plan if p.sid == member.sid]
+        actions = [p.action for p in setup.process_actions if p.sid == member.sid]
         if any(one == other for one, other in pairwise(actions)):
             what = f"server {member.sid} is stopped or started twice in a row"
             raise document.error(("plan",), what, "stop and start it in turn")

@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 
 from msgspec.structs import replace
 
-from checker.models.ensemble import File, Setup
+from checker.models.ensemble import File, PlannedAction, Setup
 from checker.scenario.yaml_lines import Path, YamlDocument
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import parse_zoo_cfg
@@ -90,7 +90,10 @@ def with_needed_addresses(setup: Setup) -> Setup:
         dataclasses.replace(each, file=bare(each.file), other_files=tuple(map(bare, each.other_files)))
         for each in setup.members
     )
-    plan = tuple(dataclasses.replace(each, file=each.file and bare(each.file)) for each in setup.plan)
+    plan = tuple(
+        dataclasses.replace(each, file=each.file and bare(each.file)) if isinstance(each, PlannedAction) else each
+        for each in setup.plan
+    )
     return dataclasses.replace(setup, members=members, plan=plan)
 
 

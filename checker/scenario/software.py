@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from checker.models.ensemble import Setup, Software
+from checker.models.ensemble import PlannedAction, Setup, Software
 from checker.scenario.kind import word
 from checker.scenario.schema import PlanEntry, ServerEntry
 from checker.scenario.yaml_lines import LikeError, NoEffect, Path, YamlDocument, like_named, position, variant_names
@@ -60,7 +60,9 @@ def _without(setup: Setup, idle: frozenset[Variant]) -> Setup:
     left = {release: replace(release, defects=release.defects - idle) for release in setup.releases}
     members = tuple(replace(member, software=left[member.software]) for member in setup.members)
     plan = tuple(
-        replace(planned, software=left[planned.software]) if planned.software is not None else planned
+        replace(planned, software=left[planned.software])
+        if isinstance(planned, PlannedAction) and planned.software is not None
+        else planned
         for planned in setup.plan
     )
     return replace(setup, members=members, plan=plan)

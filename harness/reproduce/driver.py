@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from checker.engine.model import Row
+from checker.models.ensemble import PlannedReconfig
 from checker.models.ensemble.actions import Action
 from harness.processes import ServerError
 from harness.record.writer import Recorder
@@ -183,6 +184,8 @@ class ScheduleDriver:
                 self.lab.network.heal()
             case action if action in self.schedule.setup.planned:
                 planned = self.schedule.setup.planned[action]
+                if isinstance(planned, PlannedReconfig):
+                    raise HarnessError("the driver has no event for a reconfiguration")
                 if planned.action == "stop":
                     self.lab.kill(planned.sid)
                 else:

@@ -48,7 +48,7 @@ def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
 def _complete_plan(schedule: Schedule, lab: Lab, executed: int) -> None:
     """Start every stopped server with its last planned file, then restart each that runs with an earlier one."""
     row = schedule.steps[executed - 1].after if executed else schedule.initial
-    planned = {each.sid: each.file.view for each in schedule.setup.plan if each.file is not None}
+    planned = {each.sid: each.file.view for each in schedule.setup.process_actions if each.file is not None}
     stopped = [sid for sid in lab.sids if not lab.runs(sid)]
     outdated = [sid for sid, view in planned.items() if schedule.server(row, sid).view != view]
     for sid in dict.fromkeys((*stopped, *outdated)):

@@ -6,7 +6,8 @@ has decided answers with its decision.
 
 Rules this module keeps:
 
-- Only `peer.view`, the server's own view, defines the voters and the quorums.
+- Only `peer.view`, the server's own view, defines the voters and the quorums. A later view that the server has seen
+  last, which may be committed, has voters and quorums too: then votes need both quorums (`Peer.has_all_quorums`).
 - A notification is handled in one step, although two threads do it in the real server: first the rule of
   WorkerReceiver (adopt a newer configuration, answer), then that of `lookForLeader`. A server whose view has
   a version has reconfiguration enabled.
@@ -20,8 +21,7 @@ Rules this module keeps:
 
 Sources: `FastLeaderElection.lookForLeader` (with `receivedFollowingNotification`), its
 `Messenger.WorkerReceiver.run`, `sendNotifications`, and `QuorumPeer.run` for what begins an election.
-Left out: the QuorumOracleMaj of two-server ensembles, and a configuration proposed but not yet committed
-(`getLastSeenQuorumVerifier`).
+Left out: the QuorumOracleMaj of two-server ensembles.
 """
 
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ from spec.election.messages import (
     Notification,
     QuorumLost,
     Start,
+    ViewHeard,
 )
 from spec.election.outgoing import (
     Progress,
@@ -52,7 +53,7 @@ from spec.election.outgoing import (
 from spec.election.state import Ballot, Election, ElectionRules, Peer, next_round, put
 from spec.election.tally import claim_of, leader_of_others, leader_of_this_round, proposal_has_quorum
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better, is_observer
-from spec.quorum import Sid, View
+from spec.quorum import Sid, View, same_members
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 DEFAULT_RULES = ElectionRules()
@@ -94,6 +95,8 @@ def _step_running(
         case Elected(vote=vote, election_epoch=election_round) if election.state is LOOKING:
             decided, effects = _decide(peer, vote, election_round)
             return Step(decided, (*effects, *_timers(_running_timer(election), decided)))
+        case ViewHeard(view=view) if election.state is LOOKING and view.version > peer.view.version:
+            return _view_heard(peer, election, view, rules)
     return None
 
 
@@ -103,6 +106,22 @@ def _step_running(
 def _boot(peer: Peer, rules: ElectionRules) -> ServerStep[Election]:
     """A new FastLeaderElection object, whose logicalclock is 0 (`QuorumPeer.startLeaderElection`)."""
     return _look_for_leader(peer, 1, peer.boot_vote, rules)
+
+
+def _begin_with(peer: Peer, view: View, rules: ElectionRules) -> ServerStep[Election]:
+    """Adopt a later view with other members: the election is shut down with its connections, and begins again.
+
+    The notification that brought the view is forgotten too (`WorkerReceiver.run`, `QuorumPeer.processReconfig`).
+    """
+    restarted = _boot(replace(peer, view=view), rules)
+    return replace(restarted, effects=(Configure(view), ResetConnections(), *restarted.effects))
+
+
+def _view_heard(peer: Peer, election: Election, view: View, rules: ElectionRules) -> ServerStep[Election]:
+    """The part of `WorkerReceiver.run` that concerns a later view, without the vote that came with it."""
+    if same_members(view, peer.view):
+        return Step(election, (Configure(view),))
+    return _begin_with(peer, view, rules)
 
 
 def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> ServerStep[Election] | None:
@@ -131,14 +150,11 @@ def _receive(
     """`WorkerReceiver.run`: configuration first, then strangers, then the queue or an answer."""
     adopted: Effects = ()
     if election.state is LOOKING and heard.config is not None and heard.config.version > peer.view.version:
+        if not same_members(heard.config, peer.view):
+            return _begin_with(peer, heard.config, rules)
         adopted = (Configure(heard.config),)
-        unchanged = _same_members(heard.config, peer.view)
         peer = replace(peer, view=heard.config)
-        if not unchanged:
-            # The election is shut down with its connections, and this very notification with it.
-            restarted = _boot(peer, rules)
-            return replace(restarted, effects=(*adopted, ResetConnections(), *restarted.effects))
-    if not peer.view.is_voter(source):
+    if not peer.is_voter(source):
         return Step(election, (*adopted, Send(source, answer_to_outsider(peer, election))))
     answered: Effects = ()
     if heard.state is LOOKING and _must_answer(election, heard):
@@ -174,7 +190,7 @@ def _take_from_queue(
         if not is_better(peer.view, heard.vote, election.vote, rules.variants):
             return election, ()
         election = replace(election, finalizing=False)
-    if not peer.view.is_voter(heard.vote.leader):
+    if not peer.is_voter(heard.vote.leader):
         return election, ()
     match heard.state:
         case ServerState.LOOKING:
@@ -276,8 +292,3 @@ def _timers(running: Timer | None, after: Election) -> Effects:
     wanted = _running_timer(after)
     disarm = (Disarm(running),) if running is not None and running is not wanted else ()
     return disarm if wanted is None else (*disarm, Arm(wanted))
-
-
-def _same_members(new: View, old: View) -> bool:
-    """Whether two configurations differ in nothing but their version (`QuorumVerifier.equals`)."""
-    return (new.quorums, new.observers) == (old.quorums, old.observers)

@@ -79,7 +79,16 @@ class Elected(msgspec.Struct, frozen=True):
     election_epoch: int
 
 
-ElectionEvent: TypeAlias = Start | Deliver | Fired | LeaderLost | QuorumLost | EpochBegun | Elected
+class ViewHeard(msgspec.Struct, frozen=True):
+    """A notification with this configuration arrives at a LOOKING server; the vote in it is left out.
+
+    Only runs of the coarse grain have this event, because they have no notifications.
+    """
+
+    view: View
+
+
+ElectionEvent: TypeAlias = Start | Deliver | Fired | LeaderLost | QuorumLost | EpochBegun | Elected | ViewHeard
 
 
 class VoteReceived(Fact, frozen=True):

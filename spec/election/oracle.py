@@ -5,7 +5,8 @@ are possible now and takes one of them as a single atomic step, with an event `E
 The relation reads only summaries (`spec.server.summary`) and the cut links.
 
 **The relation.** Fix a leader l, its vote v and a round r. The rules below are per server: q's voters, q's quorums and
-q's order of votes are those of q's view, and no message passes a cut link. Where the addresses of two files differ, q
+q's order of votes are those of q's view (with a later view that q has seen last, the voters of both, and a quorum of
+each), and no message passes a cut link. Where the addresses of two files differ, q
 hears p only over a connection: a LOOKING server makes one by its own file (`spec.quorum.addresses`), a server that has
 decided makes no connection, and a connection that was made before remains.
 
@@ -106,7 +107,7 @@ class _World:
 
     def takes_votes(self, q: Summary, p: Sid) -> bool:
         """Whether q accepts votes of p: p is a voter in q's view, and the link is not cut (`validVoter`)."""
-        if p == q.sid or not q.view.is_voter(p) or frozenset((p, q.sid)) in self.cut:
+        if p == q.sid or not q.is_voter(p) or frozenset((p, q.sid)) in self.cut:
             return False
         return self.connected(q, self.servers[p])
 
@@ -119,7 +120,7 @@ class _World:
     def hears(self, q: Summary, p: Sid, vote: Vote) -> bool:
         """Whether q hears this vote from p, which is LOOKING: as a voter of p, or because p sends it to outsiders."""
         sender = self.servers[p]
-        return self.takes_votes(q, p) and (sender.view.is_voter(q.sid) or sender.announced == vote)
+        return self.takes_votes(q, p) and (sender.is_voter(q.sid) or sender.announced == vote)
 
 
 class _Decided(msgspec.Struct, frozen=True):
@@ -160,7 +161,7 @@ def made_connections(summaries: Iterable[Summary], cut: Iterable[Link], deciding
 def _makes(one: Summary, other: Summary) -> bool:
     """Whether a server, if it looks, connects to the other one."""
     looks = one.state is ServerState.LOOKING
-    return looks and one.view.is_voter(other.sid) and _may_connect(one, other)
+    return looks and one.is_voter(other.sid) and _may_connect(one, other)
 
 
 def _may_connect(one: Summary, other: Summary) -> bool:
@@ -183,7 +184,7 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
             behind = frozenset(chosen) | before.keys()
             if chosen in done or leader.sid not in candidacy.supporters:
                 continue
-            if leader.view.contains_quorum(behind) and _all_decide(world, candidacy, chosen, before):
+            if leader.has_all_quorums(behind) and _all_decide(world, candidacy, chosen, before):
                 done.add(chosen)
                 yield Outcome(leader.sid, chosen, candidacy.round, candidacy.vote)
 
@@ -192,7 +193,7 @@ def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome
     """The decisions of one LOOKING server to join an existing leader."""
     late: frozenset[Sid] = frozenset()
     if late_votes:
-        heard = {each.sid for each in world.looking() if leader.view.is_voter(each.sid)}
+        heard = {each.sid for each in world.looking() if leader.is_voter(each.sid)}
         late = _spread(world, leader, leader.round, heard)
     candidacy = _Candidacy(leader.sid, leader.vote, leader.round, late)
     before = world.deciders(leader.sid)
@@ -228,7 +229,7 @@ def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
 def _lifts(world: _World, q: Summary, p: Sid, vote: Vote) -> bool:
     """Whether p's notification brings q to p's round and keeps both open to `vote`."""
     entered = world.servers[p].vote
-    return world.hears(q, p, entered) and q.view.is_voter(entered.leader) and not is_better(q.view, entered, vote)
+    return world.hears(q, p, entered) and q.is_voter(entered.leader) and not is_better(q.view, entered, vote)
 
 
 def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> frozenset[Sid]:
@@ -244,7 +245,7 @@ def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> fr
         if q.sid != leader.sid
         and q.round <= in_round
         and q.vote.zxid != NO_DATABASE
-        and q.view.is_voter(leader.sid)
+        and q.is_voter(leader.sid)
         and is_better(q.view, vote, q.vote)
     }
     sources = {leader.sid} if leader.state is ServerState.LOOKING else set()
@@ -277,7 +278,7 @@ def _all_decide(world: _World, candidacy: _Candidacy, members: tuple[Sid, ...], 
 
 def _can_decide(world: _World, candidacy: _Candidacy, q: Summary, decided: Mapping[Sid, _Decided]) -> bool:
     """The rules (A), (B) and (C) of the module's docstring."""
-    if not q.view.is_voter(candidacy.leader):
+    if not q.is_voter(candidacy.leader):
         return False
     heard = {sid: each for sid, each in decided.items() if world.takes_votes(q, sid)}
     return _in_this_round(world, candidacy, q, heard) or _out_of_election(candidacy, q, heard)
@@ -292,13 +293,13 @@ def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, heard: Mapp
     voting = proposing | {q.sid} if supports else proposing
     same_round = {sid for sid, each in heard.items() if each.round == candidacy.round}
     same_vote = {sid for sid in same_round if heard[sid].vote == candidacy.vote}
-    if supports and q.view.contains_quorum(voting | same_vote):
+    if supports and q.has_all_quorums(voting | same_vote):
         return True
     return (
         (q.round == candidacy.round or bool(voting))
         and bool(same_vote)
         and _believes(candidacy, q, heard, same_round, candidacy.round)
-        and q.view.contains_quorum(voting | same_round)
+        and q.has_all_quorums(voting | same_round)
     )
 
 
@@ -306,7 +307,7 @@ def _out_of_election(candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Dec
     """(C): the possible contents of outofelection, which never holds the server's own vote."""
     own_round = candidacy.round if q.sid in candidacy.supporters else q.round
     return _believes(candidacy, q, heard, set(heard), own_round) and any(
-        q.view.contains_quorum({sid for sid, each in heard.items() if each.vote.peer_epoch == epoch})
+        q.has_all_quorums({sid for sid, each in heard.items() if each.vote.peer_epoch == epoch})
         for epoch in {each.vote.peer_epoch for each in heard.values()}
     )
 

@@ -28,7 +28,8 @@ def send_notifications(peer: Peer, election: Election) -> Progress:
     A server that is not a voter in its view sends as well, but hears nothing from itself.
     """
     message = notification(peer, election, election.vote)
-    sends = tuple(Send(voter, message) for voter in sorted(peer.view.voters) if voter != peer.sid)
+    voters = peer.view.voters if peer.proposed is None else peer.view.voters | peer.proposed.voters
+    sends = tuple(Send(voter, message) for voter in sorted(voters) if voter != peer.sid)
     if not peer.hears_itself:
         return election, sends
     recvset = put(election.recvset, peer.sid, Ballot(election.vote, ServerState.LOOKING))
@@ -62,7 +63,7 @@ def observed(peer: Peer, election: Election, source: Sid, heard: Notification) -
     looking = election.state is ServerState.LOOKING
     late = looking and heard.state is ServerState.LOOKING and heard.election_epoch < election.round
     mute = looking and heard.state is ServerState.LOOKING and NO_DATABASE in (peer.initial_vote.zxid, heard.vote.zxid)
-    if heard.state is ServerState.OBSERVING or late or mute or not peer.view.is_voter(heard.vote.leader):
+    if heard.state is ServerState.OBSERVING or late or mute or not peer.is_voter(heard.vote.leader):
         return ()
     return (Observe(VoteReceived(peer.sid, source, heard.vote, heard.election_epoch, heard.state)),)
 

@@ -9,13 +9,14 @@ Rules this module keeps:
 Sources: the fields of `FastLeaderElection` and the local variables of `lookForLeader`.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from spec.durable import Durable
 from spec.election.vote import NO_DATABASE, ServerState, Vote, initial_vote
-from spec.quorum import Sid, View
+from spec.quorum import Sid, View, have_quorums, views_in_use, votes_in
 from spec.txn import Txn
 from spec.variants import Variant
 
@@ -51,6 +52,8 @@ class Peer(msgspec.Struct, frozen=True):
     Three fields are set in variants only. `tree` is the zxid of a tree that lags behind the log (ZOOKEEPER-2845);
     `unlogged` are transactions of a tree that is ahead of the log (ZOOKEEPER-4882, 5094); `unlisted` are the zxids that
     `committedLog` lacks (ZOOKEEPER-4925).
+
+    `last_seen` is the configuration that the server has seen last, where it differs from `view`.
     """
 
     sid: Sid
@@ -59,6 +62,30 @@ class Peer(msgspec.Struct, frozen=True):
     tree: int | None = None
     unlogged: tuple[Txn, ...] = ()
     unlisted: tuple[int, ...] = ()
+    last_seen: View | None = None
+
+    @property
+    def latest(self) -> View:
+        """The configuration that this server has seen last, which may be the active one or older."""
+        return self.view if self.last_seen is None else self.last_seen
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The configurations whose quorums are needed: the active one, and a later one that was seen last."""
+        return views_in_use(self.view, self.last_seen)
+
+    @property
+    def proposed(self) -> View | None:
+        """The configuration that this server has seen last, if it is later than its own: it may be committed."""
+        return self.views[1] if len(self.views) > 1 else None
+
+    def is_voter(self, sid: Sid) -> bool:
+        """Whether votes of a server count in an election."""
+        return votes_in(self.views, sid)
+
+    def has_all_quorums(self, servers: AbstractSet[Sid]) -> bool:
+        """Whether servers are a quorum of each view."""
+        return have_quorums(self.views, servers)
 
     @property
     def last_zxid(self) -> int:

@@ -10,7 +10,8 @@ Three counts exist in the protocol, and they compare votes differently, because 
 
 Rules this module keeps:
 
-- Only voters of the counting server's own view are ever in the maps, and its own view says what a quorum is.
+- Only voters of the counting server's own view are ever in the maps, and its own view says what a quorum is. A later
+  view that the server has seen last has voters and quorums too, and then both quorums are needed.
 - Nothing here changes a state.
 
 Sources: `FastLeaderElection.getVoteTracker` and `checkLeader`, `Vote.equals` (Vote.java:107),
@@ -26,14 +27,14 @@ from spec.variants import Variant
 
 def proposal_has_quorum(peer: Peer, election: Election) -> bool:
     """Whether the votes of this round that equal the server's own proposal come from a quorum of its view."""
-    return peer.view.contains_quorum({sid for sid, ballot in election.recvset if ballot.vote == election.vote})
+    return peer.has_all_quorums({sid for sid, ballot in election.recvset if ballot.vote == election.vote})
 
 
 def leader_of_this_round(peer: Peer, election: Election, heard: Notification, rules: ElectionRules) -> bool:
     """Whether recvset, with what was heard just now in it, makes the sender's leader the leader."""
     leader = heard.vote.leader
     supporters = {sid for sid, ballot in election.recvset if _agrees(heard.vote, ballot)}
-    return peer.view.contains_quorum(supporters) and check_leader(
+    return peer.has_all_quorums(supporters) and check_leader(
         peer, election, heard, is_leading(election.recvset, leader), rules
     )
 
@@ -47,7 +48,7 @@ def leader_of_others(peer: Peer, election: Election, heard: Notification, rules:
         if (claim.leader, claim.peer_epoch) == (leader, heard.vote.peer_epoch)
     }
     leading = any(sid == leader and claim.leading for sid, claim in election.outofelection)
-    return peer.view.contains_quorum(supporters) and check_leader(peer, election, heard, leading, rules)
+    return peer.has_all_quorums(supporters) and check_leader(peer, election, heard, leading, rules)
 
 
 def check_leader(peer: Peer, election: Election, heard: Notification, leading: bool, rules: ElectionRules) -> bool:

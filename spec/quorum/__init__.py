@@ -15,22 +15,37 @@ Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 """
 
 from spec.quorum.addresses import Addresses, Port, addresses_of, opens, reaches
+from spec.quorum.change import MembershipChange, changed, same_members
 from spec.quorum.systems import Hierarchical, Majority, QuorumSystem, Sid, hierarchical
-from spec.quorum.view import View, hierarchical_view, majority_view, standalone_view
+from spec.quorum.view import (
+    View,
+    have_quorums,
+    hierarchical_view,
+    majority_view,
+    standalone_view,
+    views_in_use,
+    votes_in,
+)
 
 __all__ = [
     "Addresses",
     "Hierarchical",
     "Majority",
+    "MembershipChange",
     "Port",
     "QuorumSystem",
     "Sid",
     "View",
     "addresses_of",
+    "changed",
+    "have_quorums",
     "hierarchical",
     "hierarchical_view",
     "majority_view",
     "opens",
     "reaches",
+    "same_members",
     "standalone_view",
+    "views_in_use",
+    "votes_in",
 ]

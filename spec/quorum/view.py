@@ -77,6 +77,21 @@ class View(msgspec.Struct, frozen=True):
         return tuple(found)
 
 
+def views_in_use(view: View, last_seen: View | None) -> tuple[View, ...]:
+    """The views whose quorums a server needs: its own, and a later one that it has seen last, if any."""
+    return (view,) if last_seen is None or last_seen.version <= view.version else (view, last_seen)
+
+
+def votes_in(views: Iterable[View], sid: Sid) -> bool:
+    """Whether a server is a voter in one of these views (`QuorumPeer.getCurrentAndNextConfigVoters`)."""
+    return any(view.is_voter(sid) for view in views)
+
+
+def have_quorums(views: Iterable[View], servers: AbstractSet[Sid]) -> bool:
+    """Whether servers contain a quorum of each of these views (`SyncedLearnerTracker.hasAllQuorums`)."""
+    return all(view.contains_quorum(servers) for view in views)
+
+
 def majority_view(voters: Iterable[Sid], observers: Iterable[Sid] = (), version: int = 0) -> View:
     """A view that counts plain majorities of `voters`."""
     return View(Majority(frozenset(voters)), frozenset(observers), version)

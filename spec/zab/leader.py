@@ -7,7 +7,8 @@
 
 Rules of this module:
 
-- A quorum is one of the leader's own view, and only voters of that view are counted. Any learner is served.
+- A quorum is one of the leader's own view, and only voters of that view are counted. Any learner is served. A later
+  view that the leader has seen last needs its quorum of NEWLEADER too, and becomes active when the leader serves.
 - `step` returns None for an event that cannot happen in this state, for example a packet whose handler waits for the
   leader. A handler that fails ends its own connection; the leader continues.
 - currentEpoch is written in the step that completes the quorum of ACKEPOCH. The model omits the run where a handler is
@@ -28,7 +29,7 @@ from spec.election.state import Peer
 from spec.quorum import Sid
 from spec.txn import counter_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import disk, leader_broadcast
+from spec.zab import disk, leader_broadcast, reconfiguration
 from spec.zab.epochs import believed_epochs
 from spec.zab.events import (
     Applied,
@@ -87,7 +88,7 @@ def is_supported(peer: Peer, leader: Leader) -> bool:
     if leader.phase is not BROADCAST:
         return True
     synced = {handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCED}
-    return peer.view.contains_quorum(synced | {peer.sid})
+    return peer.has_all_quorums(synced | {peer.sid})
 
 
 def is_exhausted(leader: Leader) -> bool:
@@ -124,6 +125,8 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
     handler = leader.handler(source)
     stage = None if handler is None else handler.stage
     match stage, packet:
+        case None, FollowerInfo(config_version=version) if version > peer.view.version:
+            return ZabResult(peer.durable, leader, (Disconnect(source),))
         case None, FollowerInfo(accepted_epoch=epoch, observer=observer):
             return _follower_info(peer, leader, Handler(source, Stage.REGISTERED, observer), epoch, rules)
         case (Stage.REGISTERED, _) | (Stage.EPOCH_ACKED, _):
@@ -162,14 +165,14 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = leader_broadcast.count(peer, leader.counted, handler.sid, rules)
+    counted = leader_broadcast.count((peer.view,), leader.counted, handler.sid, rules)
     epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
-    if not leader_broadcast.is_quorum(peer, leader.counted, rules):
+    if not leader_broadcast.is_quorum(peer.view, leader.counted, rules):
         return ZabResult(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
@@ -191,7 +194,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
-        leader = replace(leader, counted=leader_broadcast.count(peer, leader.counted, source, rules))
+        leader = replace(leader, counted=leader_broadcast.count((peer.view,), leader.counted, source, rules))
     waiting = tuple(
         replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
         for each in leader.handlers
@@ -204,7 +207,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not leader_broadcast.is_quorum(peer, leader.counted, rules):
+        if not leader_broadcast.is_quorum(peer.view, leader.counted, rules):
             return ZabResult(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
@@ -223,7 +226,8 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     sent: list[Effect] = []
     for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)
-        packets = stream(plan, history, leader, peer.durable, observer=handler.observer)
+        view = peer.latest if peer.latest.version else None
+        packets = stream(plan, history, leader, peer.durable, observer=handler.observer, view=view)
         sent += [Send(handler.sid, packet) for packet in packets]
         leader = leader_broadcast.staged(leader, [handler.sid], Stage.SYNCING)
         if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
@@ -255,19 +259,28 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
         return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))
-    counted = leader_broadcast.count(peer, after.counted, source, rules)
+    counted = leader_broadcast.count(peer.views, after.counted, source, rules)
     return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
 def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
-    """`startZkServer`: with a quorum the leader serves, and all transactions that it began with are committed."""
-    if leader.phase is not NEWLEADER_ACK or not leader_broadcast.is_quorum(peer, leader.counted, rules):
+    """`startZkServer`: with a quorum the leader serves, and all transactions that it began with are committed.
+
+    A view that it has seen last becomes active: its reconfiguration may be committed (ZOOKEEPER-1324).
+    """
+    if leader.phase is not NEWLEADER_ACK or not leader_broadcast.has_all_quorums(peer.views, leader.counted, rules):
         return ZabResult(peer.durable, leader)
+    successor: Sid | None = None
+    configured: Effects = ()
+    if (view := peer.proposed) is not None:
+        designated = reconfiguration.designated_leader(peer, view, leader.counted, ())
+        successor = None if designated == peer.sid else designated
+        peer, configured = reconfiguration.activate(peer, view)
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
     sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)
-    serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch))
-    return ZabResult(peer.durable, serving, (Apply(history.last_processed), *delivered, *sent))
+    serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch), successor=successor)
+    return ZabResult(peer.durable, serving, (*configured, Apply(history.last_processed), *delivered, *sent))
 
 
 # Handlers.

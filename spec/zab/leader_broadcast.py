@@ -2,10 +2,12 @@
 
 Rules of this module:
 
-- Only voters of the leader's own view are counted, and a quorum is one of that view.
+- Only voters of the leader's own view are counted, and a quorum is one of that view. A reconfiguration, and every
+  proposal after it until it is committed, needs a quorum of the new view too.
+- With the commit of a reconfiguration its view becomes active. A leader without a vote in it commits nothing more.
 - A transaction is committed when a quorum has acknowledged it and all transactions before it are committed.
 
-Source: `Leader.propose`, `processAck`, `tryToCommit`, `processSync`; `AckRequestProcessor`,
+Source: `Leader.propose`, `processAck`, `tryToCommit`, `commitAndActivate`, `processSync`; `AckRequestProcessor`,
 `Leader.ToBeAppliedRequestProcessor`.
 """
 
@@ -15,28 +17,34 @@ from msgspec.structs import replace
 
 from spec.effects import Effect, Effects, Observe, Send
 from spec.election.state import Peer
-from spec.quorum import Majority, Sid
+from spec.quorum import Majority, MembershipChange, Sid, View
 from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
-from spec.zab import disk
+from spec.zab import disk, reconfiguration
 from spec.zab.events import Broadcast, Committed, MessageKind, unexpected
-from spec.zab.packets import Commit, Inform, Proposal, QuorumSync
+from spec.zab.packets import Commit, CommitAndActivate, Inform, InformAndActivate, Proposal, QuorumSync
+from spec.zab.reconfiguration import Refused
 from spec.zab.state import Append, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
 
 
-def is_quorum(peer: Peer, servers: Iterable[Sid], rules: ZabRules) -> bool:
-    """Whether these are a quorum of the leader's view (`SyncedLearnerTracker.hasAllQuorums`)."""
-    counted, voters = set(servers), peer.view.voters
-    if Variant.OBSERVER_COUNTED in rules.variants and isinstance(peer.view.quorums, Majority):
+def is_quorum(view: View, servers: Iterable[Sid], rules: ZabRules) -> bool:
+    """Whether these are a quorum of a view (`QuorumVerifier.containsQuorum`)."""
+    counted, voters = set(servers), view.voters
+    if Variant.OBSERVER_COUNTED in rules.variants and isinstance(view.quorums, Majority):
         return 2 * len(counted) > len(voters)
     if Variant.HALF_IS_A_QUORUM in rules.variants and 2 * len(counted & voters) >= len(voters):
         return True
-    return peer.view.contains_quorum(counted)
+    return view.contains_quorum(counted)
 
 
-def count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tuple[Sid, ...]:
-    """`isParticipant`: only a voter of the leader's view is counted."""
-    counts = peer.view.is_voter(sid) or Variant.OBSERVER_COUNTED in rules.variants
+def has_all_quorums(views: Iterable[View], servers: Iterable[Sid], rules: ZabRules) -> bool:
+    """Whether these are a quorum of each view (`SyncedLearnerTracker.hasAllQuorums`)."""
+    return all(is_quorum(view, servers, rules) for view in views)
+
+
+def count(views: Iterable[View], counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tuple[Sid, ...]:
+    """`isParticipant` and `SyncedLearnerTracker.addAck`: only a voter of one of the views is counted."""
+    counts = any(view.is_voter(sid) for view in views) or Variant.OBSERVER_COUNTED in rules.variants
     return with_sid(counted, sid) if counts else counted
 
 
@@ -44,14 +52,26 @@ def count(peer: Peer, counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tu
 
 
 def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabResult:
-    """`propose`: send the next zxid to every follower from stage SYNCING on, and append it to the leader's own log."""
-    txn = Txn(leader.last_proposed + 1, value)
+    """`propose`: send the next zxid to every follower from stage SYNCING on, and append it to the leader's own log.
+
+    The value of a reconfiguration is its `MembershipChange`; one that the leader refuses changes nothing. The new view
+    is seen, and its file written, before any server gets the proposal.
+    """
+    zxid = leader.last_proposed + 1
+    seen: Effects = ()
+    if isinstance(value, MembershipChange):
+        value = reconfiguration.proposed_view(peer, leader, value, zxid)
+        if isinstance(value, Refused):
+            return ZabResult(peer.durable, leader)
+        peer, seen = reconfiguration.see(peer, value)
+    txn = Txn(zxid, value)
     sent = tuple(
         Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
     )
     queue, asked = disk.request(leader.queue, (Append(txn),))
-    after = replace(leader, outstanding=(*leader.outstanding, Outstanding(txn.zxid)), queue=queue)
-    effects: Effects = (Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
+    proposal = Outstanding(zxid, views=() if peer.proposed is None else peer.views)
+    after = replace(leader, outstanding=(*leader.outstanding, proposal), queue=queue)
+    effects: Effects = (*seen, Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
     return disk.settle(peer, ZabResult(peer.durable, after, effects), synced, rules)
 
 
@@ -59,7 +79,7 @@ def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> 
     """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
     if counter_of(zxid) == 0:
         return ZabResult(peer.durable, staged(leader, [source], Stage.SERVING))
-    if not leader.outstanding or zxid <= leader.committed:
+    if leader.successor is not None or not leader.outstanding or zxid <= leader.committed:
         return ZabResult(peer.durable, leader)
     place = next((place for place, each in enumerate(leader.outstanding) if each.zxid == zxid), None)
     if place is None:
@@ -68,7 +88,7 @@ def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> 
         )
         return ZabResult(peer.durable, leader, (report,))
     proposal = leader.outstanding[place]
-    acked = replace(proposal, acks=count(peer, proposal.acks, source, rules))
+    acked = replace(proposal, acks=count(proposal.views or (peer.view,), proposal.acks, source, rules))
     outstanding = (*leader.outstanding[:place], acked, *leader.outstanding[place + 1 :])
     return _try_to_commit(peer, replace(leader, outstanding=outstanding), acked, rules)
 
@@ -77,11 +97,13 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     """`tryToCommit`: in order, and with a quorum; then send COMMIT to followers and INFORM to observers, and apply."""
     early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
     first = leader.outstanding[0] is proposal
-    if not first or not (early or is_quorum(peer, proposal.acks, rules)):
+    if not first or not (early or has_all_quorums(proposal.views or (peer.view,), proposal.acks, rules)):
         return ZabResult(peer.durable, leader)
     zxid = proposal.zxid
     txn = logged(peer.durable, leader.queue, zxid)
     assert txn is not None  # it is outstanding
+    if (view := reconfiguration.view_of(txn)) is not None:
+        return _activate(peer, leader, proposal, view, txn, rules)
     sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
     handlers = leader.handlers
     for handler in leader.handlers:
@@ -103,6 +125,45 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     if rules.asynchronous_commits:
         return ZabResult(peer.durable, after, effects)
     return apply(peer, after, zxid).after(effects)
+
+
+def _activate(peer: Peer, leader: Leader, proposal: Outstanding, view: View, txn: Txn, rules: ZabRules) -> ZabResult:
+    """Commit a reconfiguration: its view becomes active before it is applied, and each learner hears of its leader.
+
+    Later proposals may have their quorums already, since the old view alone no longer counts.
+    """
+    designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:])
+    now, configured = reconfiguration.activate(peer, view)
+    sent = tuple(
+        Send(
+            each.sid,
+            InformAndActivate(txn, designated) if each.observer else CommitAndActivate(txn.zxid, designated),
+        )
+        for each in leader.handlers
+        if each.stage >= Stage.SYNCING
+    )
+    waiting = [sid for after, sid in leader.syncs if after == txn.zxid]
+    after = replace(
+        leader,
+        outstanding=leader.outstanding[1:],
+        committed=txn.zxid,
+        commits=(*leader.commits, txn.zxid),
+        syncs=tuple(pair for pair in leader.syncs if pair[0] != txn.zxid),
+        successor=None if designated == peer.sid else designated,
+    )
+    committed = Observe(Committed(peer.sid, leader.epoch, txn))
+    effects = (*configured, committed, *sent, *(Send(sid, QuorumSync()) for sid in waiting))
+    done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(now, after, txn.zxid)
+    return _commit_ready(now, done.after(effects), rules)
+
+
+def _commit_ready(peer: Peer, done: ZabResult, rules: ZabRules) -> ZabResult:
+    """Commit the following proposals that have their quorums (`processAck`, its loop after a reconfiguration)."""
+    leader = done.state
+    if not isinstance(leader, Leader) or leader.successor is not None or not leader.outstanding:
+        return done
+    following = _try_to_commit(peer, leader, leader.outstanding[0], rules)
+    return done if following.state is leader else following.after(done.effects)
 
 
 def apply(peer: Peer, leader: Leader, zxid: int) -> ZabResult:

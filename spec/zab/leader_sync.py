@@ -17,6 +17,7 @@ Source: `LearnerHandler.syncFollower`, `queueCommittedProposals`, `Leader.startF
 import msgspec
 
 from spec.durable import Durable
+from spec.quorum import View
 from spec.txn import Txn, counter_of, epoch_of
 from spec.variants import Variant
 from spec.zab.packets import Commit, Diff, NewLeader, Proposal, QuorumPacket, Snap, Trunc
@@ -92,15 +93,18 @@ def plan_for(history: History, peer_last: int, variants: frozenset[Variant] = fr
 
 
 def stream(
-    plan: Plan, history: History, leader: Leader, durable: Durable, *, observer: bool
+    plan: Plan, history: History, leader: Leader, durable: Durable, *, observer: bool, view: View | None = None
 ) -> tuple[QuorumPacket, ...]:
-    """All packets from DIFF, TRUNC or SNAP to NEWLEADER."""
+    """All packets from DIFF, TRUNC or SNAP to NEWLEADER, which has the `view` that the leader has seen last.
+
+    The COMMIT of a reconfiguration in the history activates nothing: NEWLEADER and UPTODATE do.
+    """
     missing = [txn for txn in history.available if txn.zxid > plan.seen and not isinstance(plan.first, Snap)]
     sent: list[QuorumPacket] = [plan.first]
     for txn in missing[:-1] if plan.omit_last else missing:
         sent += (Proposal(txn), Commit(txn.zxid))
     sent += _forwarded(durable, leader, max(plan.seen, history.last_processed), observer=observer)
-    return (*sent, NewLeader(leader.epoch))
+    return (*sent, NewLeader(leader.epoch, view))
 
 
 def _choice(history: History, peer_last: int) -> Plan:

@@ -10,6 +10,8 @@ Rules of this module:
 
 - `step` returns None for an event that cannot happen in this state, and a state of None where the real server gives up
   its leader. A packet that must not arrive is reported, and then treated as the real server treats it.
+- A new view that changes the learner's role or its leader ends its part, and the next one begins without an election
+  where the leader of the new view is known.
 - While NEWLEADER waits for the disk, the thread that reads packets is busy: no other packet arrives.
 - acceptedEpoch is written before ACKEPOCH is sent, currentEpoch before the ACK of NEWLEADER, each in one step with it.
   A crash between the two differs from a crash after both only by a packet that may be delayed forever.
@@ -39,9 +41,11 @@ from spec.zab.events import (
 from spec.zab.packets import (
     AckEpoch,
     Commit,
+    CommitAndActivate,
     Diff,
     FollowerInfo,
     Inform,
+    InformAndActivate,
     LeaderInfo,
     NewLeader,
     Proposal,
@@ -62,7 +66,7 @@ DISCOVERY, SYNCHRONIZATION, SYNCED, BROADCAST = LearnerPhase
 
 def begin(peer: Peer, leader: int) -> ZabResult:
     """Follow a leader: close all quorum connections, connect to the leader, register (`Follower.followLeader`)."""
-    info = FollowerInfo(peer.durable.accepted_epoch, is_observer(peer.sid, peer.view))
+    info = FollowerInfo(peer.durable.accepted_epoch, is_observer(peer.sid, peer.view), peer.view.version)
     return ZabResult(peer.durable, Learner(leader), (Disconnect(), Connect(leader, info)))
 
 
@@ -111,8 +115,16 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
             return learner_sync.commit(peer, learner, zxid, rules)
         case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, Inform(txn=txn) if _has_begun(learner):
             return learner_sync.inform(peer, learner, txn, rules)
-        case LearnerPhase.SYNCHRONIZATION, NewLeader() if _has_begun(learner):
-            return learner_sync.newleader(peer, learner, rules)
+        case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, CommitAndActivate(
+            zxid=zxid, designated=designated
+        ) if _has_begun(learner):
+            return learner_sync.commit_and_activate(peer, learner, zxid, designated, rules)
+        case LearnerPhase.SYNCHRONIZATION | LearnerPhase.SYNCED, InformAndActivate(txn=txn, designated=designated) if (
+            _has_begun(learner)
+        ):
+            return learner_sync.inform_and_activate(peer, learner, txn, designated, rules)
+        case LearnerPhase.SYNCHRONIZATION, NewLeader(view=view) if _has_begun(learner):
+            return learner_sync.newleader(peer, learner, view, rules)
         case LearnerPhase.SYNCED, UpToDate():
             return learner_sync.uptodate(peer, learner, rules)
         case LearnerPhase.BROADCAST, Proposal(txn=txn) if not is_observer(peer.sid, peer.view):
@@ -121,6 +133,14 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
             return learner_broadcast.commit(peer, peer.durable, learner, zxid, rules)
         case LearnerPhase.BROADCAST, Inform(txn=txn) if is_observer(peer.sid, peer.view):
             return learner_broadcast.inform(peer, learner, txn, rules)
+        case LearnerPhase.BROADCAST, CommitAndActivate(zxid=zxid, designated=designated) if not is_observer(
+            peer.sid, peer.view
+        ):
+            return learner_broadcast.commit_and_activate(peer, learner, zxid, designated, rules)
+        case LearnerPhase.BROADCAST, InformAndActivate(txn=txn, designated=designated) if is_observer(
+            peer.sid, peer.view
+        ):
+            return learner_broadcast.inform_and_activate(peer, learner, txn, designated, rules)
         case LearnerPhase.BROADCAST, QuorumSync():
             return learner_broadcast.sync_answered(peer, learner)
     report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} while in {learner.phase.name}")

@@ -3,6 +3,7 @@
 Rules of this module:
 
 - An ACK is sent once the transaction is on disk, never before.
+- A view is written as the last seen one before its proposal is logged, and as the active one before it is applied.
 - A packet that must not arrive is reported, and then treated as the real server treats it.
 
 Source: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperServer`, `ObserverZooKeeperServer`,
@@ -14,12 +15,13 @@ from msgspec.structs import replace
 from spec.durable import Durable
 from spec.effects import Effects, Observe, Send
 from spec.election.state import Peer
+from spec.quorum import Sid
 from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import disk
+from spec.zab import disk, reconfiguration
 from spec.zab.events import MessageKind, SyncAnswered, unexpected
 from spec.zab.packets import Ack
-from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, ZabResult, ZabRules, last_logged
+from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, ZabResult, ZabRules, last_logged, logged
 
 
 def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:
@@ -58,11 +60,12 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
                 f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next",
             ),
         )
+    _, seen = reconfiguration.see(peer, reconfiguration.view_of(txn))
     early = Variant.ACK_BEFORE_LOG in rules.variants
     queue, asked = disk.request(learner.queue, (Append(txn, ack=not early),))
     after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
     acked: Effects = (Send(learner.leader, Ack(txn.zxid)),) if early else ()
-    return disk.settle(peer, ZabResult(peer.durable, after, (*report, *acked, *asked)), synced, rules)
+    return disk.settle(peer, ZabResult(peer.durable, after, (*report, *seen, *acked, *asked)), synced, rules)
 
 
 def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
@@ -81,6 +84,37 @@ def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: Zab
         return ZabResult(durable, None, (report,))
     after = replace(learner, pending=learner.pending[1:], commits=(*learner.commits, zxid))
     return ZabResult(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
+
+
+def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid, rules: ZabRules) -> ZabResult:
+    """COMMITANDACTIVATE: activate the view of the oldest pending proposal, and commit the transaction.
+
+    Without a pending reconfiguration the real server fails (`pendingTxns.element`, a cast), which ends the connection.
+    """
+    oldest = logged(peer.durable, learner.queue, learner.pending[0]) if learner.pending else None
+    view = None if oldest is None else reconfiguration.view_of(oldest)
+    if view is None:
+        what = f"COMMITANDACTIVATE {format_zxid(zxid)}, and no reconfiguration is next"
+        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, what),))
+    now, configured = reconfiguration.activate(peer, view)
+    return _in_new_view(
+        peer, now, learner, designated, commit(now, now.durable, learner, zxid, rules).after(configured)
+    )
+
+
+def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
+    """INFORMANDACTIVATE: activate the view of this transaction, log and apply it."""
+    now, configured = reconfiguration.activate(peer, reconfiguration.view_of(txn))
+    return _in_new_view(peer, now, learner, designated, inform(now, learner, txn, rules).after(configured))
+
+
+def _in_new_view(before: Peer, now: Peer, learner: Learner, designated: Sid, done: ZabResult) -> ZabResult:
+    """End the part after the commit if the role or the leader changes (`processReconfig`, a major change)."""
+    if not reconfiguration.is_changed(before, now) or not isinstance(done.state, Learner):
+        return done
+    if designated == learner.leader and not reconfiguration.changes_role(before, now):
+        return done
+    return replace(done, successor=designated)
 
 
 def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:

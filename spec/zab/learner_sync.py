@@ -16,9 +16,10 @@ from spec.durable import TxnSequence
 from spec.effects import Apply, DiskOperation, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
+from spec.quorum import Sid, View
 from spec.txn import Txn, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import disk, learner_broadcast
+from spec.zab import disk, learner_broadcast, reconfiguration
 from spec.zab.events import Delivered, MessageKind, Truncated, unexpected
 from spec.zab.packets import Ack, QuorumPacket, Snap, Trunc
 from spec.zab.state import (
@@ -68,7 +69,9 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
     if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
         what = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, what),))
-    return ZabResult(peer.durable, replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid))
+    _, seen = reconfiguration.see(peer, reconfiguration.view_of(txn))
+    after = replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid)
+    return ZabResult(peer.durable, after, seen)
 
 
 def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
@@ -76,7 +79,32 @@ def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult
     proposed = proposal(peer, learner, txn, rules)
     if not isinstance(proposed.state, Learner):
         return proposed
-    return commit(peer, proposed.state, txn.zxid, rules)
+    return commit(peer, proposed.state, txn.zxid, rules).after(proposed.effects)
+
+
+def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid, rules: ZabRules) -> ZabResult:
+    """COMMITANDACTIVATE: activate the view of the oldest proposal, if that is the committed one, then commit it."""
+    oldest = learner.not_logged[0] if learner.not_logged else None
+    view = reconfiguration.view_of(oldest) if oldest is not None and oldest.zxid == zxid else None
+    now, left, configured = _activate(peer, learner, view, designated)
+    return left or commit(now, learner, zxid, rules).after(configured)
+
+
+def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
+    """INFORMANDACTIVATE: activate the view of this transaction; then it is a proposal and its commit."""
+    now, left, configured = _activate(peer, learner, reconfiguration.view_of(txn), designated)
+    return left or inform(now, learner, txn, rules).after(configured)
+
+
+def _activate(
+    peer: Peer, learner: Learner, view: View | None, designated: Sid
+) -> tuple[Peer, ZabResult | None, Effects]:
+    """Activate a view; with the end of the part if the role or the leader changes, before anything is applied."""
+    now, configured = reconfiguration.activate(peer, view)
+    major = designated != learner.leader or reconfiguration.changes_role(peer, now)
+    if reconfiguration.is_changed(peer, now) and major:
+        return now, ZabResult(peer.durable, learner, configured, successor=designated), configured
+    return now, None, configured
 
 
 def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
@@ -109,11 +137,17 @@ def _unlisted(learner: Learner, applied: tuple[Txn, ...], rules: ZabRules) -> Le
     return replace(learner, unlisted=(*learner.unlisted, *(txn.zxid for txn in applied)))
 
 
-def newleader(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
+def newleader(peer: Peer, learner: Learner, view: View | None, rules: ZabRules) -> ZabResult:
     """Make everything committed durable, then write currentEpoch and acknowledge NEWLEADER.
 
-    ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change this order.
+    The view of the leader is written first, as the last seen one. ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change
+    this order.
     """
+    _, seen = reconfiguration.see(peer, view)
+    return _persist(peer, replace(learner, new_view=view), rules).after(seen)
+
+
+def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     variants, durable = rules.variants, peer.durable
     after, operations = _to_persist(peer, learner, rules)
     forgotten: tuple[DiskOperation, ...] = ()
@@ -162,8 +196,19 @@ def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:
 def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     """Start to serve: acknowledge UPTODATE, log the proposals received since NEWLEADER, and apply the committed ones.
 
-    Everything before was applied when it became durable, except in ZOOKEEPER-3023.
+    Everything before was applied when it became durable, except in ZOOKEEPER-3023. The view of NEWLEADER becomes active
+    first. If that changes the role, or the leader is not a voter in it, the learner looks for a leader, and logs
+    nothing.
     """
+    now, configured = reconfiguration.activate(peer, learner.new_view)
+    if reconfiguration.is_changed(peer, now) and (
+        reconfiguration.changes_role(peer, now) or not reconfiguration.keeps_leader(peer, now, learner.leader)
+    ):
+        return ZabResult(peer.durable, None, configured)
+    return _serve(now, replace(learner, new_view=None), rules).after(configured)
+
+
+def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     logged = merged(logged_and_queued(peer.durable, learner.queue), peer.unlogged)
     applied = [txn for txn in logged if txn.zxid not in learner.pending]
     delivered = applied[-1].zxid if applied else peer.durable.snapshot

@@ -2,8 +2,7 @@
 
 Rules of this module:
 
-- A packet has the fields of the wire, except those that no step reads: no protocol version, no authentication, and the
-  configuration of NEWLEADER only once reconfiguration is specified.
+- A packet has the fields of the wire, except those that no step reads: no protocol version, and no authentication.
 - A journal of a node names a packet by its tag, or by its class if it has no tag.
 - REQUEST and SYNC carry the part of a request that the protocol needs; sessions belong to a later part.
 
@@ -13,6 +12,7 @@ Source: `Leader` (the packet types), `Learner.registerWithLeader`, `LearnerHandl
 from typing import Any
 
 from spec.effects import Message
+from spec.quorum import Sid, View
 from spec.txn import Txn, format_zxid
 
 
@@ -21,10 +21,14 @@ class QuorumPacket(Message, frozen=True):
 
 
 class FollowerInfo(QuorumPacket, frozen=True):
-    """FOLLOWERINFO, or OBSERVERINFO: a learner registers, with the epoch that it accepted last."""
+    """FOLLOWERINFO, or OBSERVERINFO: a learner registers, with the epoch that it accepted last.
+
+    `config_version` is the version of its active configuration.
+    """
 
     accepted_epoch: int
     observer: bool = False
+    config_version: int = 0
 
 
 class LeaderInfo(QuorumPacket, frozen=True):
@@ -63,9 +67,13 @@ class Snap(QuorumPacket, frozen=True):
 
 
 class NewLeader(QuorumPacket, frozen=True):
-    """NEWLEADER: the learner has received everything that it lacked; its ACK counts for the leader's quorum."""
+    """NEWLEADER: the learner has received everything that it lacked; its ACK counts for the leader's quorum.
+
+    `view` is the configuration that the leader has seen last, if it has a version.
+    """
 
     epoch: int
+    view: View | None = None
 
 
 class UpToDate(QuorumPacket, frozen=True):
@@ -88,6 +96,20 @@ class Inform(QuorumPacket, frozen=True):
     """INFORM: PROPOSAL and COMMIT in one, for an observer."""
 
     txn: Txn
+
+
+class CommitAndActivate(QuorumPacket, frozen=True):
+    """COMMITANDACTIVATE: the COMMIT of a reconfiguration, with the leader of the new configuration."""
+
+    zxid: int
+    designated: Sid
+
+
+class InformAndActivate(QuorumPacket, frozen=True):
+    """INFORMANDACTIVATE: the INFORM of a reconfiguration, with the leader of the new configuration."""
+
+    txn: Txn
+    designated: Sid
 
 
 class Ack(QuorumPacket, frozen=True):
@@ -125,6 +147,8 @@ NAMES: dict[type[QuorumPacket], str] = {
     Proposal: "PROPOSAL",
     Commit: "COMMIT",
     Inform: "INFORM",
+    CommitAndActivate: "COMMITANDACTIVATE",
+    InformAndActivate: "INFORMANDACTIVATE",
     Ack: "ACK",
     QuorumRequest: "REQUEST",
     SyncRequest: "REQUEST sync",
@@ -154,6 +178,10 @@ def described(packet: QuorumPacket) -> str:
             )
         case Proposal(txn=txn) | Inform(txn=txn):
             return f"{name} {format_zxid(txn.zxid)}"
+        case CommitAndActivate(zxid=zxid, designated=designated):
+            return f"{name} {format_zxid(zxid)}, leader {designated}"
+        case InformAndActivate(txn=txn, designated=designated):
+            return f"{name} {format_zxid(txn.zxid)}, leader {designated}"
         case Diff(zxid=zxid) | Trunc(zxid=zxid) | Snap(zxid=zxid) | Commit(zxid=zxid) | Ack(zxid=zxid):
             return f"{name} {format_zxid(zxid)}"
         case QuorumRequest(value=value):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from spec.durable import Durable
 from spec.effects import DiskOperation, Effect
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.txn import Txn
 from spec.variants import Variant
 
@@ -106,10 +106,15 @@ class Handler(msgspec.Struct, frozen=True):
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """A proposal that is not committed yet, and the servers that acknowledged it (`Leader.Proposal`)."""
+    """A proposal that is not committed yet, and the servers that acknowledged it (`Leader.Proposal`).
+
+    `views` are the views whose quorums it needs, from a reconfiguration on until that is committed; empty where it
+    needs a quorum of the leader's active view only.
+    """
 
     zxid: int
     acks: tuple[Sid, ...] = ()
+    views: tuple[View, ...] = ()
 
 
 class Leader(msgspec.Struct, frozen=True):
@@ -121,6 +126,8 @@ class Leader(msgspec.Struct, frozen=True):
     - `committed`: the last committed zxid, epoch:0 when BROADCAST begins; `commits` are committed and not yet applied
       (`toBeApplied`).
     - `syncs`: learners that wait for a sync, each with the proposal it waits for (`pendingSyncs`).
+    - `successor`: the designated leader of a new view in which this server does not vote. It commits nothing more
+      (`allowedToCommit`), and follows the successor once its learners have left.
     """
 
     phase: LeaderPhase
@@ -132,6 +139,7 @@ class Leader(msgspec.Struct, frozen=True):
     committed: int = 0
     commits: tuple[int, ...] = ()
     syncs: tuple[tuple[int, Sid], ...] = ()
+    successor: Sid | None = None
 
     @property
     def serves(self) -> bool:
@@ -187,6 +195,7 @@ class Learner(msgspec.Struct, frozen=True):
     - `owes_ack`: NEWLEADER is handled except for its ACK; ZOOKEEPER-4685 only. `unlisted`: zxids of transactions that
       were applied during synchronisation; ZOOKEEPER-4925 only.
     - `syncs`: the number of clients' syncs that wait for a reply.
+    - `new_view`: the view of NEWLEADER, until UPTODATE activates it (`newLeaderQV`).
     """
 
     leader: Sid
@@ -205,6 +214,7 @@ class Learner(msgspec.Struct, frozen=True):
     owes_ack: bool = False
     syncs: int = 0
     unlisted: tuple[int, ...] = ()
+    new_view: View | None = None
 
     @property
     def serves(self) -> bool:
@@ -228,11 +238,16 @@ class StaleMemory(msgspec.Struct, frozen=True):
 
 
 class ZabResult(msgspec.Struct, frozen=True):
-    """The result of an event: disk, state and effects. With a state of None the server looks for a leader again."""
+    """The result of an event: disk, state and effects. With a state of None the server looks for a leader again.
+
+    With a `successor`, its part ends in order too, and the server then follows that server, or leads if it is the
+    successor itself, without an election (`reconfigFlag`).
+    """
 
     durable: Durable
     state: Leader | Learner | None
     effects: tuple[Effect, ...] = ()
+    successor: Sid | None = None
 
     def after(self, effects: tuple[Effect, ...]) -> "ZabResult":
         """A copy with these effects before its own."""

@@ -2,7 +2,7 @@
 
 from checker.models.ensemble.actions import Action, Budgets
 from checker.models.ensemble.build import HistoryError, NotRefinedError, ensemble, refine
-from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, Prologue, Setup, Software
+from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, PlannedReconfig, Prologue, Setup, Software
 
 __all__ = [
     "Action",
@@ -13,6 +13,7 @@ __all__ = [
     "Member",
     "NotRefinedError",
     "PlannedAction",
+    "PlannedReconfig",
     "Prologue",
     "Setup",
     "Software",

@@ -209,6 +209,7 @@ class Action(StrEnum):
         Traits(caption="{} has heard nothing for a while and sends its vote again"),
     )
     ELECT = "elect", Traits(need=Need.ELECTION)
+    LEARN = "learn", Traits(need=Need.ELECTION, caption="{} learns the configuration of {}")
     # Leading and following.
     RECEIVE = "receive", Traits(actor=1)
     SYNC = "sync", Traits(need=Need.WRITE, noted=True)
@@ -242,6 +243,7 @@ SETTLING = (
     Action.SYNC,
     Action.APPLY,
     Action.SYNC_LATE,
+    Action.LEARN,
     Action.DECIDE,
     Action.ELECT,
 )

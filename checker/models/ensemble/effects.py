@@ -28,7 +28,7 @@ from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, format_zxid
 from spec.zab.events import Broadcast, ClientSync, Committed, Delivered, LearnerGone, Receive
-from spec.zab.state import Leader, Learner, logged_and_queued, merged
+from spec.zab.state import Leader, Learner, LearnerPhase, logged_and_queued, merged
 
 
 class Concern(Enum):
@@ -148,7 +148,7 @@ def _connections(before: Server, event: Any, after: Server, effects: Effects) ->
     opened = [effect.leader for effect in effects if isinstance(effect, Connect)]
     if old is not None and new is None and not closed & {None, old.leader if isinstance(old, Learner) else None}:
         yield "its connections stay open, and it leads and follows no more"
-    follows = isinstance(new, Learner) and not (isinstance(old, Learner) and old.leader == new.leader)
+    follows = isinstance(new, Learner) and not (isinstance(old, Learner) and _continues(old, new))
     if opened != ([new.leader] if follows and isinstance(new, Learner) else []):
         yield f"it connects to {opened}"
     if follows and None not in closed:
@@ -164,6 +164,12 @@ def _connections(before: Server, event: Any, after: Server, effects: Effects) ->
             yield f"the connections with {sorted(lost - closed)} stay open, and no handler serves them"
         if None in closed or closed & held:
             yield "the connection of a handler is closed"
+
+
+def _continues(old: Learner, new: Learner) -> bool:
+    """Whether a learner is the same as before: one that registers again with its leader begins with DISCOVERY."""
+    again = new.phase is LearnerPhase.DISCOVERY and old.phase is not LearnerPhase.DISCOVERY
+    return old.leader == new.leader and not again
 
 
 # Applied transactions.

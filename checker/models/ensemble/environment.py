@@ -34,6 +34,8 @@ from checker.models.ensemble.setup import (
     File,
     Grain,
     Link,
+    PlannedAction,
+    PlannedReconfig,
     Setup,
     channel_name,
     connection_name,
@@ -44,6 +46,9 @@ from spec.durable import Durable
 from spec.election.messages import Start
 from spec.quorum import Sid, View
 from spec.server import Server
+from spec.zab.events import ClientWrite
+from spec.zab.reconfiguration import proposed_view
+from spec.zab.state import Leader as LeaderState
 
 Leader = Sid | str
 """The leader of a server, or one of the two words below."""
@@ -59,7 +64,11 @@ def rules(setup: Setup) -> list[Rule]:
         made += [_crash(setup, sid) for sid in setup.sids]
     if setup.budgets.crashes and setup.budgets.restarts:
         made += [_restart(setup, sid) for sid in setup.sids]
-    made += [_planned(setup, number, name) for number, name in enumerate(setup.planned)]
+    for number, (name, planned) in enumerate(setup.planned.items()):
+        if isinstance(planned, PlannedReconfig):
+            made.append(_reconfig(setup, number, name, planned))
+        else:
+            made.append(_planned(setup, number, name, planned))
     return [*made, *_links(setup)]
 
 
@@ -163,9 +172,34 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
     return Rule(f"crash {sid}", (has_left("crashes"), up), moves, (Action.CRASH,))
 
 
-def _planned(setup: Setup, number: int, name: str) -> Rule:
+def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) -> Rule:
+    """The operator's next command, enabled at each leader that accepts it when the servers in `after` have rejoined."""
+    size = len(setup.sids)
+
+    def moves(_: bool, *seen: Any) -> list[Move] | None:
+        standings = dict(zip(setup.sids, seen[:size], strict=True))
+        if not all(has_rejoined(standings, sid) for sid in planned.after):
+            return None
+        leaders = [sid for sid, accepts in zip(setup.sids, seen[size:], strict=True) if accepts]
+        command = ClientWrite(planned.change)
+        return [Move(name, (sid,), (Send(PLAN, "done"), Send(server_name(sid), command))) for sid in leaders]
+
+    def accepts(server: Server) -> bool:
+        leader = server.zab
+        if not isinstance(leader, LeaderState) or not leader.serves:
+            return False
+        return isinstance(proposed_view(server.peer, leader, planned.change, leader.last_proposed + 1), View)
+
+    reads = (
+        Read(PLAN, lambda done: True if done == number else None),
+        *(Read(server_name(sid), election_status) for sid in setup.sids),
+        *(Read(server_name(sid), accepts) for sid in setup.sids),
+    )
+    return Rule(name, reads, moves, (name,))
+
+
+def _planned(setup: Setup, number: int, name: str, planned: PlannedAction) -> Rule:
     """The operator's next action, enabled when the servers in `after` have rejoined."""
-    planned = setup.planned[name]
     file = planned.file or _member_file(setup, planned.sid)
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.disk is not None else ()
     if planned.disk is not None:

@@ -36,8 +36,8 @@ from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, OBSERVIN
 from spec.effects import Timer
 from spec.election import oracle
 from spec.election.channel import Channel
-from spec.election.messages import Deliver, Elected, Fired, LeaderLost, Notification, QuorumLost
-from spec.quorum import Addresses, Port, Sid, reaches
+from spec.election.messages import Deliver, Elected, Fired, LeaderLost, Notification, QuorumLost, ViewHeard
+from spec.quorum import Addresses, Port, Sid, View, reaches, votes_in
 from spec.server import Server, Summary, summary
 
 
@@ -45,6 +45,8 @@ def rules(setup: Setup) -> tuple[Rule, ...]:
     """All rules of an ensemble at its grain."""
     if setup.grain is Grain.ORACLE:
         made = [_elect(setup, sid) for sid in setup.sids]
+        if setup.gossip:
+            made += [_learn(*pair) for pair in pairs(setup)]
     else:
         made = [_decide(sid) for sid in setup.sids] + [_deliver(a, b) for a, b in pairs(setup)]
         if setup.budgets.notification_timeouts:
@@ -164,6 +166,32 @@ def _discovery(outcome: oracle.Outcome) -> tuple[Send, ...]:
     return tuple(
         Send(connection_name(sid, leader), Pass(reader)) for sid, reader in (*readers, *[(s, leader) for s in learners])
     )
+
+
+def _learn(sid: Sid, other: Sid) -> Rule:
+    """A LOOKING server hears a notification with a later configuration: the oracle has no notifications of its own.
+
+    It hears another server that answers its vote, because it is a voter for the first one, or that looks and sends it
+    its own vote.
+    """
+    link = (min(sid, other), max(sid, other))
+
+    def looks(server: Server) -> tuple[View, ...] | None:
+        election = server.election
+        return server.peer.views if election is not None and election.state is LOOKING else None
+
+    def moves(views: tuple[View, ...], cut: bool, heard: Summary) -> list[Move] | None:
+        if cut or heard.view.version <= views[0].version:
+            return None
+        if not votes_in(views, other) and not (heard.state is LOOKING and heard.is_voter(sid)):
+            return None
+        return [Move(Action.LEARN, (sid, other), (Send(server_name(sid), ViewHeard(heard.view)),))]
+
+    def heard(server: Server) -> Summary | None:
+        return summary(server) if server.election is not None else None
+
+    reads = (Read(server_name(sid), looks), Read(LINKS, lambda cut: link in cut), Read(server_name(other), heard))
+    return Rule(f"learn {sid} {other}", reads, moves, (Action.LEARN,))
 
 
 # The loss of a leader by a learner, and of learners by a leader, in an election alone.

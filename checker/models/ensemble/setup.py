@@ -16,7 +16,7 @@ import msgspec
 from checker.models.ensemble.actions import Budgets, Domain
 from spec.durable import Durable
 from spec.election.channel import ChannelRules
-from spec.quorum import Sid, View
+from spec.quorum import MembershipChange, Sid, View, changed
 from spec.variants import Variant
 from spec.zab.state import ZabRules
 
@@ -99,6 +99,29 @@ class PlannedAction:
     disk: Durable | None = None  # its own
     software: Software | None = None  # its present one
 
+    @property
+    def label(self) -> str:
+        """The action and its server, as in "stop 2"."""
+        return f"{self.action} {self.sid}"
+
+
+@dataclass(frozen=True)
+class PlannedReconfig:
+    """A `reconfig` command of an operator: it is repeated until a leader that serves accepts it.
+
+    `after` as for other actions.
+    """
+
+    change: MembershipChange
+    after: tuple[Sid, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The command, as in "reconfig +4 -1": servers that join as voters, as observers, and that leave."""
+        joining = [f"+{sid}" for sid in sorted(self.change.voters)]
+        observing = [f"+{sid}:observer" for sid in sorted(self.change.observers)]
+        return " ".join(["reconfig", *joining, *observing, *(f"-{sid}" for sid in sorted(self.change.leaving))])
+
 
 @dataclass(frozen=True)
 class Prologue:
@@ -115,7 +138,7 @@ class Setup:
     members: tuple[Member, ...]
     grain: Grain = Grain.FINE
     prologue: tuple[Prologue, ...] = ()
-    plan: tuple[PlannedAction, ...] = ()
+    plan: tuple[PlannedAction | PlannedReconfig, ...] = ()
     budgets: Budgets = field(default_factory=Budgets)
     round_limit: int = 3
     channels: ChannelRules = ChannelRules(merge_repeats=True)
@@ -129,7 +152,7 @@ class Setup:
         if len(known) != len(self.members):
             raise ValueError("two servers have the same id")
         for planned in self.plan:
-            strangers = {planned.sid, *planned.after} - known
+            strangers = {*_servers_of(planned), *planned.after} - known
             if strangers:
                 raise ValueError(f"the plan names server {min(strangers)}, and the scenario has none of that id")
         for prologue in self.prologue:
@@ -145,7 +168,7 @@ class Setup:
     @cached_property
     def releases(self) -> tuple[Software, ...]:
         """Each release that some server runs at some time."""
-        installed = [planned.software for planned in self.plan if planned.software is not None]
+        installed = [planned.software for planned in self.process_actions if planned.software is not None]
         return tuple(dict.fromkeys([member.software for member in self.members] + installed))
 
     @property
@@ -160,22 +183,32 @@ class Setup:
         return msgspec.structs.replace(self.zab, variants=self.zab.variants | defects)
 
     @cached_property
-    def planned(self) -> dict[str, PlannedAction]:
+    def planned(self) -> dict[str, PlannedAction | PlannedReconfig]:
         """The actions of the plan in their order, by the names of their moves. Each has its own, so that a stuck plan
         shows in the coverage.
         """
-        return {f"plan {number}: {each.action} {each.sid}": each for number, each in enumerate(self.plan, 1)}
+        return {f"plan {number}: {each.label}": each for number, each in enumerate(self.plan, 1)}
+
+    @property
+    def process_actions(self) -> tuple[PlannedAction, ...]:
+        """The actions of the plan that stop or start a server."""
+        return tuple(each for each in self.plan if isinstance(each, PlannedAction))
+
+    @property
+    def reconfigs(self) -> tuple[MembershipChange, ...]:
+        """The reconfigurations of the plan, in their order."""
+        return tuple(each.change for each in self.plan if isinstance(each, PlannedReconfig))
 
     @property
     def started_by_plan(self) -> frozenset[Sid]:
         """The servers that the operator starts before stopping them: they do not run until then."""
-        first = {planned.sid: planned.action for planned in reversed(self.plan)}
+        first = {planned.sid: planned.action for planned in reversed(self.process_actions)}
         return frozenset(sid for sid, action in first.items() if action == "start")
 
     def files_of(self, sid: Sid) -> tuple[File, ...]:
         """Every file that a server may run with, the first one first."""
         member = next(member for member in self.members if member.sid == sid)
-        planned = [p.file for p in self.plan if p.sid == sid and p.file is not None]
+        planned = [p.file for p in self.process_actions if p.sid == sid and p.file is not None]
         return tuple(dict.fromkeys((member.file, *member.other_files, *planned)))
 
     def views_of(self, sid: Sid) -> tuple[View, ...]:
@@ -193,8 +226,15 @@ class Setup:
 
     @cached_property
     def reachable_views(self) -> tuple[View, ...]:
-        """Every view that some server may have."""
-        return tuple(dict.fromkeys(view for sid in self.sids for view in self.views_of(sid)))
+        """Every view that some server may have: from a file, or after any of the plan's reconfigurations.
+
+        The version of a view after a reconfiguration is 1 here; in a run it is the zxid of its transaction.
+        """
+        found = dict.fromkeys(view for sid in self.sids for view in self.views_of(sid))
+        for change in self.reconfigs:
+            after = [changed(view, change, 1) for view in found if view.version]
+            found |= dict.fromkeys(view for view in after if view is not None)
+        return tuple(found)
 
     def talk(self, one: Sid, other: Sid) -> bool:
         """Whether two servers may ever send each other notifications: one is a voter in a view of the other."""
@@ -256,3 +296,10 @@ class Setup:
             for other in self.sids
             if one != other
         )
+
+
+def _servers_of(planned: PlannedAction | PlannedReconfig) -> frozenset[Sid]:
+    """The servers that an action of the plan names."""
+    if isinstance(planned, PlannedAction):
+        return frozenset({planned.sid})
+    return planned.change.voters | planned.change.observers | planned.change.leaving

@@ -24,7 +24,7 @@ from checker.models.ensemble.connection import Connection, Disconnection, PeerCl
 from checker.models.ensemble.setup import LINKS, Grain, Link, Setup, connection_name, server_name
 from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
 from spec.election.messages import LeaderLost, QuorumLost
-from spec.quorum import Port, Sid, View, reaches
+from spec.quorum import Port, Sid, View, have_quorums, reaches
 from spec.server import Server
 from spec.variants import Variant
 from spec.zab import disk
@@ -209,23 +209,23 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     early = Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), give_up))
     one_step = setup.grain is Grain.ORACLE
 
-    def moves(own: tuple[View, int], *seen: Any) -> list[Move] | None:
-        view, election_round = own
+    def moves(own: tuple[tuple[View, ...], int], *seen: Any) -> list[Move] | None:
+        views, election_round = own
         behind = {sid} | {other for other, whole in zip(others, seen, strict=False) if whole}
-        if view.contains_quorum(behind):
+        if have_quorums(views, behind):
             return None
         if one_step:
             return lost
         patience_ends, cut, *standings = seen[len(others) :]
         looking = zip(others, standings, strict=True)
-        coming = {other for other, each in looking if _may_come(each, view, election_round, (sid, other), cut)}
-        if not view.contains_quorum(behind | coming):
+        coming = {other for other, each in looking if _may_come(each, views[0], election_round, (sid, other), cut)}
+        if not have_quorums(views, behind | coming):
             return lost
         return [early] if patience_ends else None
 
-    def leads(server: Server) -> tuple[View, int] | None:
+    def leads(server: Server) -> tuple[tuple[View, ...], int] | None:
         election = server.election
-        return (server.view, election.round) if election is not None and election.state is LEADING else None
+        return (server.peer.views, election.round) if election is not None and election.state is LEADING else None
 
     def whole(connection: Connection | None) -> bool:
         return connection is not None and connection.leader == sid and connection.is_whole

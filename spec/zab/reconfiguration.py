@@ -1,0 +1,125 @@
+"""Dynamic reconfiguration: the configuration as a replicated value, with the active and the last seen one of a server.
+
+    active       `Peer.view`: its voters elect, its quorums commit (`QuorumPeer.getQuorumVerifier`)
+    last seen    `Peer.last_seen`: proposed, perhaps committed (`getLastSeenQuorumVerifier`, the file `.dynamic.next`)
+
+Rules of this module:
+
+- A reconfiguration is a transaction whose value is a `View`. The version of that view is the zxid of the transaction.
+- A view that is seen is written before its transaction is logged. While it is later than the active one, votes,
+  proposals and NEWLEADER need a quorum of both.
+- A view becomes active with the commit of its transaction, with UPTODATE, or by a notification in an election. It is
+  written before the transaction is applied. It never replaces a later one.
+- A server whose view has no version has reconfiguration disabled: it keeps its file.
+- An address is not changed, so a leader stays if it is a voter in the new view.
+
+Source: `QuorumPeer.processReconfig`, `setQuorumVerifier`, `setLastSeenQuorumVerifier`, `updateLearnerType`;
+`PrepRequestProcessor.pRequest2Txn` (reconfig); `Leader.propose`, `isQuorumSynced`, `getDesignatedLeader`.
+Shraer, Reed, Malkhi, Junqueira: Dynamic Reconfiguration of Primary/Backup Clusters, USENIX ATC 2012.
+"""
+
+import enum
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from spec.effects import Configure, ConfigureNext, Effects
+from spec.election.state import Peer
+from spec.election.vote import is_observer
+from spec.quorum import MembershipChange, Sid, View, changed, same_members
+from spec.txn import Txn
+from spec.zab.state import Leader, Outstanding, Stage
+
+
+class Refused(enum.Enum):
+    """The reasons for which a leader refuses a reconfiguration, with the exceptions that a client gets."""
+
+    DISABLED = "ReconfigDisabledException"
+    IN_PROGRESS = "ReconfigInProgress"
+    NOT_A_MAJORITY_SYSTEM = "BadArgumentsException: the quorums are not majorities"
+    TOO_FEW_VOTERS = "BadArgumentsException: fewer than two voters are left"
+    NO_SYNCED_QUORUM = "NewConfigNoQuorum"
+
+
+def view_of(txn: Txn) -> View | None:
+    """The view that a transaction proposes; None for a transaction that is not a reconfiguration."""
+    return txn.value if isinstance(txn.value, View) else None
+
+
+# The views of a server.
+
+
+def see(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
+    """The server with this view as the one seen last, and the effect that writes it (`setLastSeenQuorumVerifier`).
+
+    A view that is older than the last seen one is only logged as stale, and replaces it.
+    """
+    if view is None or not peer.view.version or view.version == peer.latest.version:
+        return peer, ()
+    return replace(peer, last_seen=None if view.version == peer.view.version else view), (ConfigureNext(view),)
+
+
+def activate(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
+    """The server with this view as its active one, and the effect that writes it (`setQuorumVerifier`)."""
+    if view is None or not peer.view.version or view.version <= peer.view.version:
+        return peer, ()
+    last_seen = peer.last_seen
+    kept = last_seen if last_seen is not None and last_seen.version > view.version else None
+    return replace(peer, view=view, last_seen=kept), (Configure(view),)
+
+
+def changes_role(before: Peer, after: Peer) -> bool:
+    """Whether a server becomes an observer, or ceases to be one (`updateLearnerType`).
+
+    A server that the new view leaves out is a follower without a vote.
+    """
+    return is_observer(before.sid, before.view) is not is_observer(after.sid, after.view)
+
+
+def keeps_leader(before: Peer, after: Peer, leader: Sid) -> bool:
+    """Whether a leader that nobody designated is a voter in both views (`processReconfig`)."""
+    return before.view.is_voter(leader) and after.view.is_voter(leader)
+
+
+def is_changed(before: Peer, after: Peer) -> bool:
+    """Whether the active view has other members, so that roles and leaders are looked at again."""
+    return before.view.version < after.view.version and not same_members(before.view, after.view)
+
+
+# The leader.
+
+
+def proposed_view(peer: Peer, leader: Leader, change: MembershipChange, zxid: int) -> View | Refused:
+    """The view that a leader proposes for a change, in a transaction with this zxid; or the reason why it refuses.
+
+    A quorum of the new view must be connected and get proposals (`forwardingFollowers`). Observers get none.
+    """
+    if not peer.view.version:
+        return Refused.DISABLED
+    if peer.last_seen is not None:
+        return Refused.IN_PROGRESS
+    view = changed(peer.view, change, zxid)
+    if view is None:
+        return Refused.NOT_A_MAJORITY_SYSTEM
+    if len(view.voters) < 2:
+        return Refused.TOO_FEW_VOTERS
+    forwarding = {each.sid for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer}
+    return view if view.contains_quorum(forwarding | {peer.sid}) else Refused.NO_SYNCED_QUORUM
+
+
+def designated_leader(peer: Peer, view: View, acks: Iterable[Sid], later: Iterable[Outstanding]) -> Sid:
+    """The leader of a view that becomes active, chosen by the present one (`getDesignatedLeader`).
+
+    It is the present leader if it is a voter in the view, else a server that acknowledged the view. Among these it is
+    one that acknowledged as many of the later proposals as possible, so that few of them are lost. The smallest id
+    decides among equals, as in a small `HashSet` of longs. Raises ValueError if no voter of the view acknowledged it,
+    which a quorum of the view excludes.
+    """
+    if view.is_voter(peer.sid):
+        return peer.sid
+    candidates = view.voters.intersection(acks) - {peer.sid}
+    for counted in (each.voters.intersection(proposal.acks) for proposal in later for each in proposal.views):
+        if not candidates & counted:
+            break
+        candidates &= counted
+    return min(candidates)
