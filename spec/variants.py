@@ -35,6 +35,10 @@ class Variant(enum.Enum):
     TRUNC_AFTER_SNAP = "trunc-after-snap"
     FUZZY_SNAPSHOT = "fuzzy-snapshot"
 
+    # Variants of dynamic reconfiguration.
+    PENDING_VIEW_ACTIVATED = "pending-view-activated"
+    EPOCH_OF_ACTIVE_VIEW = "epoch-of-active-view"
+
     HALF_IS_A_QUORUM = "half-is-a-quorum"
     OBSERVER_COUNTED = "observer-counted"
     ACK_BEFORE_LOG = "ack-before-log"
@@ -83,6 +87,7 @@ class Area(enum.Enum):
 
     ELECTION = "the election"
     ZAB = "leading and following"
+    RECONFIGURATION = "dynamic reconfiguration"
     SERVICE = "the service as clients see it"
     RECIPES = "the recipes"
 
@@ -109,6 +114,14 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
     Variant.TREE_BEHIND_LOG: Defect(
         "the tree that a server keeps across elections lags behind its log, and the server votes and "
         "synchronises with the zxid of the tree"
+    ),
+    Variant.PENDING_VIEW_ACTIVATED: Defect(
+        "a learner that joins while a reconfiguration is not committed activates its view with UPTODATE",
+        Area.RECONFIGURATION,
+    ),
+    Variant.EPOCH_OF_ACTIVE_VIEW: Defect(
+        "an epoch needs a quorum of the active view only, although a later view may be committed",
+        Area.RECONFIGURATION,
     ),
     Variant.COMMITS_AFTER_UPTODATE: Defect(
         "a learner applies transactions that were committed during its synchronisation only after it has "

@@ -3,7 +3,7 @@
 That two configurations with disjoint quorums never both commit is not a property here: `LeaderLogCompleteness`,
 `Agreement` and `OneTxnPerZxid` find every harm that two such commits can do.
 
-Sources: Shraer, Reed, Malkhi, Junqueira: Dynamic Reconfiguration of Primary/Backup Clusters (USENIX ATC 2012), section 3;
+Sources: Shraer, Reed, Malkhi, Junqueira: Dynamic Reconfiguration of Primary/Backup Clusters (USENIX ATC 2012);
 `QuorumPeer.processReconfig`, `Leader.tryToCommit`.
 """
 
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Outcome, Read
-from checker.models.ensemble.history import FirstCommit, HistoryPart
+from checker.models.ensemble.history import CommittedView, HistoryPart
 from checker.models.ensemble.setup import Setup, server_name
 from checker.properties.projections import ENSEMBLE_PROPERTIES, reads_of
 from checker.properties.registry import Answer, Condition, Scope, StepCondition
@@ -21,7 +21,6 @@ from spec.election.messages import Start
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, format_zxid
-from spec.zab.reconfiguration import view_of
 from spec.zab.state import Leader
 
 RECONFIGURED: Scope[Setup] = Scope(
@@ -41,8 +40,8 @@ _reconfiguration_invariant = partial(
     meaning="Views of one version are equal, on all servers, active or seen last",
     violation="servers count different quorums under one version, and none of them will learn of it",
     premise="Two views of later versions than those of the files are known",
-    source="Paper, section 3: configurations are totally ordered. `QuorumPeer.setLastSeenQuorumVerifier`, which assumes "
-    "that a version identifies a configuration",
+    source="Paper, section 3: configurations are totally ordered. `QuorumPeer.setLastSeenQuorumVerifier`, which "
+    "assumes that a version identifies a configuration",
 )
 def _one_view_per_version(setup: Setup) -> Condition:
     def check(*known: tuple[View, ...]) -> Answer:
@@ -65,12 +64,13 @@ def _one_view_per_version(setup: Setup) -> Condition:
 
 @_reconfiguration_invariant(
     "ActiveViewCommitted",
-    meaning="A server counts by a new view only after the transaction of the view is committed",
+    meaning="A server counts by a new view only after a leader has committed the view",
     violation="servers elect a leader by a configuration that was never agreed on, without a quorum of the one before",
     premise="A server has a view that is not of a file",
     source="Paper, section 3.2: a configuration is activated once it is committed",
-    notes="A new leader completes a reconfiguration that it finds, and its transaction is then committed with the "
-    "history with which the leader begins.",
+    notes="A leader commits a view with its transaction. A new leader that has seen a later view completes it: "
+    "NEWLEADER then needs a quorum of both views. The transaction itself may be lost, since a server writes the view "
+    "before the transaction.",
 )
 def _active_view_committed(setup: Setup) -> Condition:
     files = frozenset(view for sid in setup.sids for view in setup.views_of(sid))
@@ -78,16 +78,16 @@ def _active_view_committed(setup: Setup) -> Condition:
     def learnt(server: Server) -> View | str:
         return "a file's" if server.view in files else server.view
 
-    def check(committed: tuple[FirstCommit, ...], *active: View | str) -> Answer:
+    def check(committed: tuple[CommittedView, ...], *active: View | str) -> Answer:
         new = [(sid, view) for sid, view in zip(setup.sids, active, strict=True) if isinstance(view, View)]
-        agreed = {view_of(each.txn) for each in committed}
+        agreed = {each.view for each in committed}
         for sid, view in new:
             if view not in agreed:
                 values = (("server", sid), ("version", format_zxid(view.version)), ("voters", sorted(view.voters)))
                 return Finding("a server has activated a view that is not committed", values)
         return None if new else TRIVIAL
 
-    return Condition(reads_of(setup, learnt, HistoryPart.COMMITTED), check)
+    return Condition(reads_of(setup, learnt, HistoryPart.VIEWS), check)
 
 
 @_reconfiguration_invariant(
@@ -102,24 +102,24 @@ def _committed_view_in_force(setup: Setup) -> Condition:
         own = server.zab
         return (own.epoch, server.view.version) if isinstance(own, Leader) and own.serves else (0, 0)
 
-    def check(committed: tuple[FirstCommit, ...], *leaders: tuple[int, int]) -> Answer:
+    def check(committed: tuple[CommittedView, ...], *leaders: tuple[int, int]) -> Answer:
         asked = [
             (sid, version, each)
             for sid, (epoch, version) in zip(setup.sids, leaders, strict=True)
             for each in committed
-            if each.epoch < epoch and view_of(each.txn) is not None
+            if each.epoch < epoch
         ]
         for sid, version, each in asked:
-            if version < each.txn.zxid:
+            if version < each.view.version:
                 values = (
                     ("leader", sid),
                     ("its view", format_zxid(version)),
-                    ("committed", format_zxid(each.txn.zxid)),
+                    ("committed", format_zxid(each.view.version)),
                 )
                 return Finding("a leader serves by a view before a committed one", values)
         return None if asked else TRIVIAL
 
-    return Condition(reads_of(setup, leads, HistoryPart.COMMITTED), check)
+    return Condition(reads_of(setup, leads, HistoryPart.VIEWS), check)
 
 
 @_reconfiguration_invariant(

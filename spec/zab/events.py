@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from spec.effects import Fact, Observe
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.txn import Txn
 from spec.zab.packets import QuorumPacket
 
@@ -117,6 +117,14 @@ class Committed(Fact, frozen=True):
     leader: Sid
     epoch: int
     txn: Txn
+
+
+class ViewCommitted(Fact, frozen=True):
+    """`leader` of `epoch` has a quorum of the view before and of this one, for its transaction or for NEWLEADER."""
+
+    leader: Sid
+    epoch: int
+    view: View
 
 
 class Delivered(Fact, frozen=True):

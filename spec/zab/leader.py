@@ -8,7 +8,8 @@
 Rules of this module:
 
 - A quorum is one of the leader's own view, and only voters of that view are counted. Any learner is served. A later
-  view that the leader has seen last needs its quorum of NEWLEADER too, and becomes active when the leader serves.
+  view that the leader has seen last needs its quorum in every phase too, since it may be committed, and becomes active
+  when the leader serves. In 3.9.5 the epoch needs a quorum of the active view only (`epoch-of-active-view`).
 - `step` returns None for an event that cannot happen in this state, for example a packet whose handler waits for the
   leader. A handler that fails ends its own connection; the leader continues.
 - currentEpoch is written in the step that completes the quorum of ACKEPOCH. The model omits the run where a handler is
@@ -26,7 +27,7 @@ from msgspec.structs import replace
 from spec.durable import Snapshot
 from spec.effects import Apply, Disconnect, Effect, Effects, Observe, Send
 from spec.election.state import Peer
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.txn import counter_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, leader_broadcast, reconfiguration
@@ -43,6 +44,7 @@ from spec.zab.events import (
     SyncAnswered,
     Synced,
     Tick,
+    ViewCommitted,
     ZabEvent,
     unexpected,
 )
@@ -165,14 +167,19 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = leader_broadcast.count((peer.view,), leader.counted, handler.sid, rules)
+    counted = leader_broadcast.count(_views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
     epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
 
+def _views_of_epoch(peer: Peer, rules: ZabRules) -> tuple[View, ...]:
+    """The views whose quorums an epoch needs (`getEpochToPropose`, `waitForEpochAck`)."""
+    return (peer.view,) if Variant.EPOCH_OF_ACTIVE_VIEW in rules.variants else peer.views
+
+
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
-    if not leader_broadcast.is_quorum(peer.view, leader.counted, rules):
+    if not leader_broadcast.has_all_quorums(_views_of_epoch(peer, rules), leader.counted, rules):
         return ZabResult(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
@@ -194,7 +201,8 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
-        leader = replace(leader, counted=leader_broadcast.count((peer.view,), leader.counted, source, rules))
+        counted = leader_broadcast.count(_views_of_epoch(peer, rules), leader.counted, source, rules)
+        leader = replace(leader, counted=counted)
     waiting = tuple(
         replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
         for each in leader.handlers
@@ -207,7 +215,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not leader_broadcast.is_quorum(peer.view, leader.counted, rules):
+        if not leader_broadcast.has_all_quorums(_views_of_epoch(peer, rules), leader.counted, rules):
             return ZabResult(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
@@ -226,13 +234,24 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     sent: list[Effect] = []
     for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)
-        view = peer.latest if peer.latest.version else None
+        view = _view_to_complete(peer, leader, handler, rules)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer, view=view)
         sent += [Send(handler.sid, packet) for packet in packets]
         leader = leader_broadcast.staged(leader, [handler.sid], Stage.SYNCING)
         if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
             leader = _without_acks(leader, handler.sid, beyond=plan.seen)
     return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
+
+
+def _view_to_complete(peer: Peer, leader: Leader, handler: Handler, rules: ZabRules) -> View | None:
+    """The view of NEWLEADER: the one that the leader has seen last, so that a reconfiguration is completed.
+
+    An observer gets no proposals. It would take a view that is not committed yet for a committed one, so a leader that
+    serves sends its active view. 3.9.5 does not (`pending-view-activated`).
+    """
+    pending = leader.serves and handler.observer and Variant.PENDING_VIEW_ACTIVATED not in rules.variants
+    view = peer.view if pending else peer.latest
+    return view if view.version else None
 
 
 def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
@@ -275,7 +294,8 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
     if (view := peer.proposed) is not None:
         designated = reconfiguration.designated_leader(peer, view, leader.counted, ())
         successor = None if designated == peer.sid else designated
-        peer, configured = reconfiguration.activate(peer, view)
+        peer, written = reconfiguration.activate(peer, view)
+        configured = (*written, Observe(ViewCommitted(peer.sid, leader.epoch, view)))
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
     sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)

@@ -21,7 +21,7 @@ from spec.quorum import Majority, MembershipChange, Sid, View
 from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
-from spec.zab.events import Broadcast, Committed, MessageKind, unexpected
+from spec.zab.events import Broadcast, Committed, MessageKind, ViewCommitted, unexpected
 from spec.zab.packets import Commit, CommitAndActivate, Inform, InformAndActivate, Proposal, QuorumSync
 from spec.zab.reconfiguration import Refused
 from spec.zab.state import Append, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
@@ -151,8 +151,8 @@ def _activate(peer: Peer, leader: Leader, proposal: Outstanding, view: View, txn
         syncs=tuple(pair for pair in leader.syncs if pair[0] != txn.zxid),
         successor=None if designated == peer.sid else designated,
     )
-    committed = Observe(Committed(peer.sid, leader.epoch, txn))
-    effects = (*configured, committed, *sent, *(Send(sid, QuorumSync()) for sid in waiting))
+    facts = (Committed(peer.sid, leader.epoch, txn), ViewCommitted(peer.sid, leader.epoch, view))
+    effects = (*configured, *map(Observe, facts), *sent, *(Send(sid, QuorumSync()) for sid in waiting))
     done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(now, after, txn.zxid)
     return _commit_ready(now, done.after(effects), rules)
 

@@ -198,14 +198,24 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
 
     Everything before was applied when it became durable, except in ZOOKEEPER-3023. The view of NEWLEADER becomes active
     first. If that changes the role, or the leader is not a voter in it, the learner looks for a leader, and logs
-    nothing.
+    nothing. A view whose transaction is not committed waits for its COMMITANDACTIVATE. 3.9.5 activates it
+    (`pending-view-activated`).
     """
-    now, configured = reconfiguration.activate(peer, learner.new_view)
+    view = learner.new_view
+    if view is not None and Variant.PENDING_VIEW_ACTIVATED not in rules.variants and _is_pending(learner, view):
+        view = None
+    now, configured = reconfiguration.activate(peer, view)
     if reconfiguration.is_changed(peer, now) and (
         reconfiguration.changes_role(peer, now) or not reconfiguration.keeps_leader(peer, now, learner.leader)
     ):
         return ZabResult(peer.durable, None, configured)
     return _serve(now, replace(learner, new_view=None), rules).after(configured)
+
+
+def _is_pending(learner: Learner, view: View) -> bool:
+    """Whether the transaction of a view is a proposal without its commit."""
+    proposed = {*learner.pending, *(txn.zxid for txn in learner.not_logged)}
+    return view.version in proposed - {*learner.packets_committed}
 
 
 def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:

@@ -23,7 +23,7 @@ from checker.models.ensemble.setup import HISTORY
 from checker.refinement.abstract_steps import AbstractSteps
 from checker.refinement.reigns import ReignHistory
 from spec.effects import Fact
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.txn import Txn
 from spec.zab.events import (
     Broadcast,
@@ -33,6 +33,7 @@ from spec.zab.events import (
     SyncAnswered,
     Truncated,
     Unexpected,
+    ViewCommitted,
 )
 
 
@@ -50,6 +51,7 @@ class HistoryPart(Enum):
     MISAPPLIED = "misapplied"
     BEGUN_WITHOUT = "begun_without"
     REIGNS = "reigns"
+    VIEWS = "views"
 
 
 class EstablishedEpoch(msgspec.Struct, frozen=True):
@@ -69,6 +71,13 @@ class FirstCommit(msgspec.Struct, frozen=True):
 
     txn: Txn
     epoch: int
+
+
+class CommittedView(msgspec.Struct, frozen=True):
+    """A view that a leader has committed, and the first epoch in which one did."""
+
+    epoch: int
+    view: View
 
 
 class ProposedTxn(msgspec.Struct, frozen=True):
@@ -105,6 +114,7 @@ class History(msgspec.Struct, frozen=True):
     - `begun_without`: committed transactions without which a server has started standalone, each with that server.
     - `syncs`: those that wait for an answer, oldest first, and those whose answer came too early.
     - `reigns`: the history variables of abstract Zab.
+    - `views`: ascending by version.
     """
 
     established: tuple[EstablishedEpoch, ...] = ()
@@ -118,6 +128,7 @@ class History(msgspec.Struct, frozen=True):
     misapplied: tuple[Misapplied, ...] = ()
     begun_without: tuple[tuple[Sid, Txn], ...] = ()
     reigns: ReignHistory = ReignHistory()
+    views: tuple[CommittedView, ...] = ()
 
 
 class HistoryProjection:
@@ -172,6 +183,7 @@ _SOURCES: dict[HistoryPart, tuple[type, ...]] = {
     HistoryPart.MISAPPLIED: (Misapplied,),
     HistoryPart.BEGUN_WITHOUT: (BeganAlone,),
     HistoryPart.REIGNS: (AbstractSteps,),
+    HistoryPart.VIEWS: (ViewCommitted,),
 }
 
 
@@ -200,6 +212,11 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             from checker.refinement.judgement import judge  # noqa: PLC0415 (it loads z3)
 
             return replace(history, reigns=judge(history.reigns, fact).reigns)
+        case ViewCommitted(epoch=epoch, view=view) if HistoryPart.VIEWS in kept:
+            if any(each.view == view for each in history.views):
+                return history
+            views = (*history.views, CommittedView(epoch, view))
+            return replace(history, views=tuple(sorted(views, key=lambda each: each.view.version)))
         case Unexpected(family=family) if HistoryPart.UNEXPECTED in kept:
             seen = any(each.family is family for each in history.unexpected)
             return history if seen else replace(history, unexpected=(*history.unexpected, fact))
