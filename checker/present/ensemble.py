@@ -20,7 +20,7 @@ from checker.models.ensemble import Grain, PlannedReconfig, Setup
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import VOTES, server_name
 from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
-from checker.present.ensemble_fields import STANDALONE, disk_of, part_of, transaction
+from checker.present.ensemble_fields import STANDALONE, disk_of, part_of, transaction, view_in_words
 from spec.effects import DiskOperation
 from spec.election.state import Election
 from spec.election.vote import ServerState, Vote
@@ -44,7 +44,7 @@ class EnsemblePresenter:
         """The name of a file with that view; the server's own files are searched first."""
         files = (*self._setup.files_of(sid), *self._setup.files)
         names = [file.name for file in files if file.view == view]
-        return names[0] if names else f"voters {sorted(view.voters)}"
+        return names[0] if names else view_in_words(view)
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
         """One lane for each server, by its name in zoo.cfg."""
@@ -53,6 +53,8 @@ class EnsemblePresenter:
     def _fields(self, sid: Sid, row: Row) -> dict[str, Json]:
         server: Server = row[self._places[sid]]
         election, file = server.election, {"file": self.file_of(sid, server.view)}
+        if server.last_seen is not None:
+            file["lastSeen"] = self.file_of(sid, server.last_seen)
         if self._setup.zab is not None:
             file = {**disk_of(server), **file, **self._release(server)}
         if election is None:

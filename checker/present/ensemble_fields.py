@@ -16,6 +16,7 @@ from checker.job import Json
 from checker.traces.values import brief, to_json
 from spec.durable import Durable
 from spec.effects import DiskOperation
+from spec.quorum import Sid, View
 from spec.server import Server
 from spec.txn import Txn, format_zxid
 from spec.zab.state import (
@@ -61,7 +62,19 @@ def disk_of(server: Server) -> Fields:
 def transaction(txn: Txn) -> str:
     """A transaction: `1:2=x`; `1:2` if its value is the text of its zxid."""
     zxid = format_zxid(txn.zxid)
+    if isinstance(txn.value, View):
+        return f"{zxid}={view_in_words(txn.value)}"
     return zxid if txn.value is None or txn.value == zxid else f"{zxid}={brief(to_json(txn.value))}"
+
+
+def view_in_words(view: View) -> str:
+    """The members of a view: `voters 1, 2, 3; observers 4`."""
+    observers = f"; observers {_listed(view.observers)}" if view.observers else ""
+    return f"voters {_listed(view.voters)}{observers}"
+
+
+def _listed(sids: Iterable[Sid]) -> str:
+    return ", ".join(map(str, sorted(sids)))
 
 
 def disk_operation(operation: DiskOperation) -> str:
@@ -89,6 +102,8 @@ def _leader(leader: Leader) -> Fields:
         fields["committed"] = format_zxid(leader.committed)
     if leader.commits:
         fields["toBeApplied"] = _zxids(leader.commits)
+    if leader.successor is not None:
+        fields["successor"] = leader.successor
     if leader.syncs:
         fields["pendingSyncs"] = [f"{format_zxid(zxid)} for {sid}" for zxid, sid in leader.syncs]
     return fields

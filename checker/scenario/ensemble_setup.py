@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any
 
 import msgspec
 
 from checker.job import Likeness
-from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup
+from checker.models.ensemble import Budgets, Grain, Prologue, Setup
 from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
 from checker.scenario.files import Files, with_needed_addresses
 from checker.scenario.kind import word
+from checker.scenario.plan import PlanReader, check_plan, check_server
 from checker.scenario.schema import (
     ELECTION,
     PROTOCOLS,
@@ -28,15 +27,12 @@ from checker.scenario.schema import (
     ChannelEntry,
     FaultsEntry,
     HistoryEntry,
-    PlanEntry,
     Scenario,
     WorkloadEntry,
     decode,
 )
-from checker.scenario.servers import members_of
-from checker.scenario.software import software_of, without_idle_defects
-from checker.scenario.yaml_lines import LikeError, NoEffect, Path, VariantError, YamlDocument, one_of, position
-from spec.durable import Durable
+from checker.scenario.servers import members_of, without_idle_defects
+from checker.scenario.yaml_lines import LikeError, NoEffect, Path, VariantError, YamlDocument, position
 from spec.election.channel import ChannelRules
 from spec.quorum import Sid
 from spec.releases import Release, defects_of
@@ -48,7 +44,6 @@ AT_LEADER, ANYWHERE = "leader", "anywhere"
 WITHOUT_LIMIT = "unlimited"  # the number of notification timeouts
 PACKETS, ONE_STEP = "packets", "one-step"
 ELECTIONS = 3  # the budget of elections by the oracle, unless the scenario gives one
-KEPT, EMPTY, EARLIER = "kept", "empty", "earlier"  # the disk of a server that starts
 _OF_ZAB = ("discovery", "disk", "commits", "clients", "elections")
 """The keys, with `workload`, that concern only leading and following."""
 
@@ -84,7 +79,7 @@ def setup_of(scenario: Scenario, document: YamlDocument, files: Files, variants:
             members,
             grain,
             tuple(_history(scenario, document, sids)),
-            tuple(_Plan(document, files, members).read(scenario.plan)),
+            tuple(PlanReader(document, files, members).read(scenario.plan)),
             budgets_of(scenario, document, grain),
             scenario.rounds,
             _channels(scenario, document),
@@ -94,7 +89,7 @@ def setup_of(scenario: Scenario, document: YamlDocument, files: Files, variants:
             scenario.discovery == ONE_STEP,
         )
     )
-    _check_running(setup, document)
+    check_plan(setup, document)
     check_that_all_matters(scenario, setup, document)
     return without_idle_defects(setup, why_no_effect)
 
@@ -111,69 +106,6 @@ def _history(scenario: Scenario, document: YamlDocument, sids: tuple[Sid, ...]) 
                 raise document.error(here, f"server {sid} runs already", "start each server once")
             started.add(sid)
         yield Prologue(tuple(entry.start))
-
-
-def check_server(document: YamlDocument, sid: Sid, sids: Iterable[Sid], path: Path) -> None:
-    """Raise ScenarioError unless the scenario has that server."""
-    if sid not in sids:
-        raise document.error(path, f"unknown server {sid}", one_of(map(str, sids)))
-
-
-class _Plan:
-    """Read the plan; `after` are the servers that must have rejoined before the next action."""
-
-    def __init__(self, document: YamlDocument, files: Files, members: Iterable[Member]) -> None:
-        self._document, self._files = document, files
-        self._boots_with: dict[Sid, File] = {}
-        self._disks: dict[tuple[Sid, str], Durable | None] = {}
-        for member in members:
-            self._boots_with[member.sid] = member.file
-            self._disks[member.sid, EMPTY] = Durable()
-            self._disks[member.sid, EARLIER] = member.durable
-        self._after: tuple[Sid, ...] = ()
-
-    def read(self, plan: list[Any]) -> Iterable[PlannedAction]:
-        for number, value in enumerate(plan):
-            path: Path = ("plan", position(number))
-            yield from self._actions(decode(PlanEntry, self._document, value, path), path)
-
-    def _actions(self, entry: PlanEntry, path: Path) -> Iterable[PlannedAction]:
-        given = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
-        if len(given) != 1:
-            right = "write one of restart, stop and start, with the id of a server"
-            raise self._document.error(path, f"{len(given)} actions in one entry", right)
-        (name,) = given
-        sid: Sid = getattr(entry, name)
-        check_server(self._document, sid, self._boots_with, (*path, name))
-        wait = word(self._document, entry.wait or "none", ["rejoined", "none"], (*path, "wait"))
-        disk = word(self._document, entry.disk or KEPT, [KEPT, EMPTY, EARLIER], (*path, "disk"))
-        software = software_of(entry, self._document, path)
-        if name == "stop" and (entry.file or wait == "rejoined" or disk != KEPT or software is not None):
-            raise self._document.error(path, "a server that is stopped loads no file", "write restart or start")
-        after, self._after = self._after, (sid,) if wait == "rejoined" else ()
-        if name in ("restart", "stop"):
-            yield PlannedAction("stop", sid, after=after)
-            after = ()
-        if name in ("restart", "start"):
-            if entry.file:
-                self._boots_with[sid] = self._files.file(entry.file, sid, (*path, "file"))
-            yield PlannedAction("start", sid, self._boots_with[sid], after, self._disks.get((sid, disk)), software)
-
-
-def _check_running(setup: Setup, document: YamlDocument) -> None:
-    """Reject a plan that stops a stopped server or starts a running one, since it would block forever."""
-    begun = {sid for prologue in setup.prologue for sid in prologue.start}
-    for member in setup.members:
-        first = next((p.action for p in setup.process_actions if p.sid == member.sid), None)
-        if member.sid in begun and first == "start":
-            raise document.error(("plan",), f"server {member.sid} runs already", "stop it first, or restart it")
-        if member.sid in begun and member.late:
-            right = "leave out `late`, or start it nowhere"
-            raise document.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
-        actions = [p.action for p in setup.process_actions if p.sid == member.sid]
-        if any(one == other for one, other in pairwise(actions)):
-            what = f"server {member.sid} is stopped or started twice in a row"
-            raise document.error(("plan",), what, "stop and start it in turn")
 
 
 def _channels(scenario: Scenario, document: YamlDocument) -> ChannelRules:

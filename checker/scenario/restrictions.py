@@ -33,7 +33,7 @@ from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import ARRIVALS, SETTLING, Action, urgency
 from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.setup import channel_name
-from checker.scenario.ensemble_setup import check_server
+from checker.scenario.plan import check_server
 from checker.scenario.schema import OpeningEntry, decode
 from checker.scenario.yaml_lines import Path, YamlDocument, position
 from spec.election.channel import Channel

@@ -144,8 +144,16 @@ class HistoryEntry(msgspec.Struct):
     start: list[int]
 
 
+class ReconfigEntry(msgspec.Struct):
+    """A `reconfig` command: servers that become voters, servers that become observers, and servers that leave."""
+
+    add: list[int] = []
+    observers: list[int] = []
+    remove: list[int] = []
+
+
 class PlanEntry(msgspec.Struct):
-    """One of `restart`, `stop` and `start`; the next action may wait until the server has rejoined.
+    """One of `restart`, `stop`, `start` and `reconfig`; the next action may wait until the server has rejoined.
 
     `disk` is `kept`, `empty` or `earlier`: whether the server starts with its data, with an empty data directory, or
     with the disk that it has at the beginning of the scenario. With `like` or `variants` it starts with that release.
@@ -154,6 +162,7 @@ class PlanEntry(msgspec.Struct):
     restart: int | None = None
     stop: int | None = None
     start: int | None = None
+    reconfig: Any = None
     file: str | None = None
     disk: str | None = None
     wait: str | None = None

@@ -1,23 +1,30 @@
-"""The servers of a scenario: the file of each, and the content of its disk.
+"""The servers of a scenario: the file of each, the content of its disk, and its release.
 
 Rules of this module: a disk must be one with which a server starts. `QuorumPeer.loadDataBase` refuses a currentEpoch
 beyond the acceptedEpoch, or behind the last zxid, and so does this module. The second check applies only where servers
 lead and follow, since an election compares any votes, and not to a server that runs standalone, which reads no epoch.
+
+A server, and an entry of the plan, may have `like: 3.8.4`, a release whose known defects that server has, or
+`variants`, a list of defects. Without either key a server runs the specification. Defects of a release that change nothing in a run
+are left out; a variant by name that changes nothing is an error, as for the whole ensemble.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from checker.models.ensemble import Member, Software
+from checker.models.ensemble import Member, PlannedAction, Setup, Software
 from checker.scenario.files import Files
-from checker.scenario.schema import ZAB, LogEntry, Scenario, ServerEntry, decode
-from checker.scenario.software import software_of
-from checker.scenario.yaml_lines import Path, YamlDocument, position
+from checker.scenario.kind import word
+from checker.scenario.schema import ZAB, LogEntry, PlanEntry, Scenario, ServerEntry, decode
+from checker.scenario.yaml_lines import LikeError, NoEffect, Path, YamlDocument, like_named, position, variant_names
 from spec.durable import Durable
+from spec.releases import defects_of
 from spec.txn import Txn, counter_of, epoch_of, format_zxid
+from spec.variants import Variant
 
 LARGEST = (1 << 63) - 1
 LARGEST_EPOCH = (1 << 31) - 1
@@ -113,3 +120,54 @@ def _zxid(document: YamlDocument, written: int | str, path: Path) -> int:
         right = "write a number, as 0x100000003, or epoch:counter, as 1:3"
         raise document.error(path, f"{str(written)[:40]!r} is not a zxid", right)
     return zxid
+
+
+# Releases.
+
+
+def software_of(entry: ServerEntry | PlanEntry, document: YamlDocument, path: Path) -> Software | None:
+    """The software that an entry names; None without both keys. Raises ScenarioError."""
+    if entry.like is None and not entry.variants:
+        return None
+    defects: list[Variant] = []
+    if entry.like is not None:
+        try:
+            defects += defects_of(like_named(entry.like))
+        except LikeError as error:
+            raise document.error((*path, "like"), error.reason.what, error.reason.right) from None
+    valid = [each.value for each in Variant]
+    named = [
+        Variant(word(document, name, valid, (*path, "variants", position(number))))
+        for number, name in enumerate(entry.variants)
+    ]
+    parts = [f"ZooKeeper {entry.like}"] if entry.like else []
+    parts += [f"variants {variant_names(named)}"] if named else []
+    return Software(" and ".join(parts), frozenset((*defects, *named)))
+
+
+WhyNoEffect = Callable[[Variant, Setup], NoEffect | None]
+
+
+def without_idle_defects(setup: Setup, why_no_effect: WhyNoEffect) -> Setup:
+    """The setup without those defects of its releases that change nothing in it; a defect may need another one."""
+    while idle := {each for each in _defects(setup.releases) if why_no_effect(each, setup) is not None}:
+        setup = _without(setup, frozenset(idle))
+    return setup
+
+
+def _defects(releases: Iterable[Software]) -> Iterator[Variant]:
+    for release in releases:
+        yield from release.defects
+
+
+def _without(setup: Setup, idle: frozenset[Variant]) -> Setup:
+    """The setup without these defects at any server."""
+    left = {release: replace(release, defects=release.defects - idle) for release in setup.releases}
+    members = tuple(replace(member, software=left[member.software]) for member in setup.members)
+    plan = tuple(
+        replace(planned, software=left[planned.software])
+        if isinstance(planned, PlannedAction) and planned.software is not None
+        else planned
+        for planned in setup.plan
+    )
+    return replace(setup, members=members, plan=plan)

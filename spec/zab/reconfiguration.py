@@ -10,7 +10,9 @@ Rules of this module:
   proposals and NEWLEADER need a quorum of both.
 - A view becomes active with the commit of its transaction, with UPTODATE, or by a notification in an election. It is
   written before the transaction is applied. It never replaces a later one.
-- A server whose view has no version has reconfiguration disabled: it keeps its file.
+- A leader whose view has no version refuses reconfigurations. A server with such a view takes any later one: it is new
+  to the ensemble. Left out: `reconfigEnabled=false`, where a server keeps its file, and the version that the first
+  leader gives to a file without one (ZOOKEEPER-1783).
 - An address is not changed, so a leader stays if it is a voter in the new view.
 
 Source: `QuorumPeer.processReconfig`, `setQuorumVerifier`, `setLastSeenQuorumVerifier`, `updateLearnerType`;
@@ -54,14 +56,14 @@ def see(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
 
     A view that is older than the last seen one is only logged as stale, and replaces it.
     """
-    if view is None or not peer.view.version or view.version == peer.latest.version:
+    if view is None or view.version == peer.latest.version:
         return peer, ()
     return replace(peer, last_seen=None if view.version == peer.view.version else view), (ConfigureNext(view),)
 
 
 def activate(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
     """The server with this view as its active one, and the effect that writes it (`setQuorumVerifier`)."""
-    if view is None or not peer.view.version or view.version <= peer.view.version:
+    if view is None or view.version <= peer.view.version:
         return peer, ()
     last_seen = peer.last_seen
     kept = last_seen if last_seen is not None and last_seen.version > view.version else None
