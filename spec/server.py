@@ -202,8 +202,10 @@ def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -
     done = fast_leader_election.step(server.peer, server.election, event, rules)
     if done is None:
         return None
-    if isinstance(event, Start) and event.view != server.view:
-        server = replace(server, view=event.view, last_seen=None)
+    if isinstance(event, Start):
+        # 3.9.5 deletes `.dynamic.next` at the first start, and has forgotten it at the second (`last-seen-forgotten`).
+        forgets = event.view != server.view or Variant.LAST_SEEN_FORGOTTEN in rules.variants
+        server = replace(server, view=event.view, last_seen=None if forgets else server.last_seen)
     return Step(replace(_configured(server, done.effects), election=done.state), done.effects)
 
 

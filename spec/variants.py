@@ -38,6 +38,12 @@ class Variant(enum.Enum):
     # Variants of dynamic reconfiguration.
     PENDING_VIEW_ACTIVATED = "pending-view-activated"
     EPOCH_OF_ACTIVE_VIEW = "epoch-of-active-view"
+    LAST_SEEN_FORGOTTEN = "last-seen-forgotten"
+    LAST_SEEN_IGNORED = "last-seen-ignored"
+    COMMIT_BY_OLD_QUORUM = "commit-by-old-quorum"
+    ANY_SUCCESSOR = "any-successor"
+    STALE_VIEW_ACTIVATED = "stale-view-activated"
+    VERSION_IS_A_COUNT = "version-is-a-count"
 
     HALF_IS_A_QUORUM = "half-is-a-quorum"
     OBSERVER_COUNTED = "observer-counted"
@@ -121,6 +127,27 @@ _OF_SERVERS: Mapping[Variant, Defect] = {
     ),
     Variant.EPOCH_OF_ACTIVE_VIEW: Defect(
         "an epoch needs a quorum of the active view only, although a later view may be committed",
+        Area.RECONFIGURATION,
+    ),
+    Variant.LAST_SEEN_FORGOTTEN: Defect(
+        "a server that starts forgets the view that it has seen last, although it has acknowledged the reconfiguration",
+        Area.RECONFIGURATION,
+    ),
+    Variant.LAST_SEEN_IGNORED: Defect(
+        "a new leader neither asks the quorum of a later view that it has seen, nor activates it", Area.RECONFIGURATION
+    ),
+    Variant.COMMIT_BY_OLD_QUORUM: Defect(
+        "a reconfiguration, and what follows it, needs a quorum of the old view only", Area.RECONFIGURATION
+    ),
+    Variant.ANY_SUCCESSOR: Defect(
+        "a leader that is removed designates the voter with the highest id, which may lack the reconfiguration",
+        Area.RECONFIGURATION,
+    ),
+    Variant.STALE_VIEW_ACTIVATED: Defect(
+        "a learner activates the view of NEWLEADER or COMMITANDACTIVATE even if its own is later", Area.RECONFIGURATION
+    ),
+    Variant.VERSION_IS_A_COUNT: Defect(
+        "the version of a new view is that of the last one plus 1, so two leaders may choose the same",
         Area.RECONFIGURATION,
     ),
     Variant.COMMITS_AFTER_UPTODATE: Defect(

@@ -149,6 +149,8 @@ GALLERY = Command(
 
 
 VARIANT_WIDTH = 110
+_TITLES = {Area.ZAB: "mutants", Area.RECONFIGURATION: "defects and mutants of dynamic reconfiguration"}
+"""The titles of the areas whose variants are not listed as "mutants of" the area."""
 
 
 def variants_report() -> tuple[str, dict[str, Any]]:
@@ -156,9 +158,7 @@ def variants_report() -> tuple[str, dict[str, Any]]:
     lines = _variant_lines("known defects", _defects())
     for area in Area:
         mutants = [each for each in _mutants() if DESCRIBED[each].area is area]
-        lines += (
-            _variant_lines("mutants" if area is Area.ZAB else f"mutants of {area.value}", mutants) if mutants else []
-        )
+        lines += _variant_lines(_TITLES.get(area, f"mutants of {area.value}"), mutants) if mutants else []
     return "\n".join(lines), {
         "defects": [_variant_data(each) for each in _defects()],
         "mutants": [_variant_data(each) for each in _mutants()],

@@ -23,6 +23,7 @@ import yaml
 from checker.engine import Kind
 from checker.properties import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.recipes import RECIPE_PROPERTIES
+from checker.properties.reconfiguration import RECONFIGURED
 from checker.properties.registry import Declaration
 from checker.properties.service import SERVICE_PROPERTIES
 
@@ -133,7 +134,7 @@ def _of_ensembles(*, zab: bool, default: bool) -> list[Declared]:
     return [
         each
         for each in ENSEMBLE_PROPERTIES.values()
-        if (each.needs is ZAB) is zab and (not zab or (each.default is not None) is default)
+        if (each.needs in (ZAB, RECONFIGURED)) is zab and (not zab or (each.default is not None) is default)
     ]
 
 
@@ -149,7 +150,7 @@ BLOCKS: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "elections": lambda names: _by_kind(_of_ensembles(zab=False, default=False), names),
     "zab": lambda _: _index(_of_ensembles(zab=True, default=True)),
     "on_request": lambda names: _sections(_of_ensembles(zab=True, default=False), names),
-    **{name: _in_module(name) for name in ("leadership", "delivery_order", "leader_and_learner")},
+    **{name: _in_module(name) for name in ("leadership", "delivery_order", "leader_and_learner", "reconfiguration")},
     "recipes": lambda names: _table(RECIPE_PROPERTIES.values(), names),
     "service": lambda names: _table(SERVICE_PROPERTIES.values(), names),
 }

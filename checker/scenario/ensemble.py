@@ -163,7 +163,6 @@ _LEFT_OUT = (
     "the handlers of a leader take no time of their own",
     "acceptedEpoch and currentEpoch are each written in one step with the packet that acknowledges them",
     "a snapshot is taken only of what a SNAP or a TRUNC left in memory",
-    "no sessions and no reconfiguration",
 )
 """The parts of the real server that the specification of leading and following, and of its connections, omits."""
 
@@ -224,7 +223,8 @@ def _leading_and_following(setup: Setup, zab: ZabRules) -> list[str]:
     else:
         said.append("a disk is never late")
     said.append(f"what is committed is applied {'later, in order' if zab.asynchronous_commits else 'at once'}")
-    return [*said, *_LEFT_OUT]
+    changes = "no sessions, no change of an address, and all servers may be reconfigured"
+    return [*said, *_LEFT_OUT, changes if setup.reconfigs else "no sessions and no reconfiguration"]
 
 
 def _channels(setup: Setup) -> list[str]:

@@ -206,6 +206,8 @@ def why_no_effect(variant: Variant, setup: Setup) -> NoEffect | None:
         if setup.grain is Grain.ORACLE:
             return NoEffect("it changes nothing where an election is one step", "write grain: fine")
         return None
+    if area is Area.RECONFIGURATION and not setup.reconfigs:
+        return NoEffect("it changes nothing where nothing is reconfigured", "add a reconfig to the plan")
     if setup.zab is None:
         return NoEffect("it changes nothing where the election is all there is", "write protocol: zab")
     if variant in OF_THE_DISK and not setup.zab.asynchronous_disk:

@@ -5,8 +5,8 @@ beyond the acceptedEpoch, or behind the last zxid, and so does this module. The 
 lead and follow, since an election compares any votes, and not to a server that runs standalone, which reads no epoch.
 
 A server, and an entry of the plan, may have `like: 3.8.4`, a release whose known defects that server has, or
-`variants`, a list of defects. Without either key a server runs the specification. Defects of a release that change nothing in a run
-are left out; a variant by name that changes nothing is an error, as for the whole ensemble.
+`variants`, a list of defects. Without either key a server runs the specification. Defects of a release that change
+nothing in a run are left out; a variant by name that changes nothing is an error, as for the whole ensemble.
 """
 
 from __future__ import annotations

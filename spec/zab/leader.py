@@ -167,19 +167,14 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = leader_broadcast.count(_views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
+    counted = leader_broadcast.count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
     epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
 
-def _views_of_epoch(peer: Peer, rules: ZabRules) -> tuple[View, ...]:
-    """The views whose quorums an epoch needs (`getEpochToPropose`, `waitForEpochAck`)."""
-    return (peer.view,) if Variant.EPOCH_OF_ACTIVE_VIEW in rules.variants else peer.views
-
-
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
-    if not leader_broadcast.has_all_quorums(_views_of_epoch(peer, rules), leader.counted, rules):
+    if not leader_broadcast.has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
         return ZabResult(peer.durable, leader)
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
@@ -201,7 +196,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
-        counted = leader_broadcast.count(_views_of_epoch(peer, rules), leader.counted, source, rules)
+        counted = leader_broadcast.count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
         leader = replace(leader, counted=counted)
     waiting = tuple(
         replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
@@ -215,7 +210,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not leader_broadcast.has_all_quorums(_views_of_epoch(peer, rules), leader.counted, rules):
+        if not leader_broadcast.has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
             return ZabResult(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
@@ -278,7 +273,7 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
         return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))
-    counted = leader_broadcast.count(peer.views, after.counted, source, rules)
+    counted = leader_broadcast.count(reconfiguration.views_of_leader(peer, rules), after.counted, source, rules)
     return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
@@ -287,20 +282,26 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
 
     A view that it has seen last becomes active: its reconfiguration may be committed (ZOOKEEPER-1324).
     """
-    if leader.phase is not NEWLEADER_ACK or not leader_broadcast.has_all_quorums(peer.views, leader.counted, rules):
+    if leader.phase is not NEWLEADER_ACK or not _is_acknowledged(peer, leader, rules):
         return ZabResult(peer.durable, leader)
     successor: Sid | None = None
     configured: Effects = ()
-    if (view := peer.proposed) is not None:
-        designated = reconfiguration.designated_leader(peer, view, leader.counted, ())
+    view = peer.proposed
+    if view is not None and Variant.LAST_SEEN_IGNORED not in rules.variants:
+        designated = reconfiguration.designated_leader(peer, view, leader.counted, (), rules)
         successor = None if designated == peer.sid else designated
-        peer, written = reconfiguration.activate(peer, view)
+        peer, written = reconfiguration.activate(peer, view, rules)
         configured = (*written, Observe(ViewCommitted(peer.sid, leader.epoch, view)))
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
     sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)
     serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch), successor=successor)
     return ZabResult(peer.durable, serving, (*configured, Apply(history.last_processed), *delivered, *sent))
+
+
+def _is_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> bool:
+    """Whether NEWLEADER has the quorums that it needs."""
+    return leader_broadcast.has_all_quorums(reconfiguration.views_of_leader(peer, rules), leader.counted, rules)
 
 
 # Handlers.

@@ -60,7 +60,7 @@ def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabRe
     zxid = leader.last_proposed + 1
     seen: Effects = ()
     if isinstance(value, MembershipChange):
-        value = reconfiguration.proposed_view(peer, leader, value, zxid)
+        value = reconfiguration.proposed_view(peer, leader, value, zxid, rules)
         if isinstance(value, Refused):
             return ZabResult(peer.durable, leader)
         peer, seen = reconfiguration.see(peer, value)
@@ -69,7 +69,7 @@ def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabRe
         Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
     )
     queue, asked = disk.request(leader.queue, (Append(txn),))
-    proposal = Outstanding(zxid, views=() if peer.proposed is None else peer.views)
+    proposal = Outstanding(zxid, views=reconfiguration.views_of_proposal(peer, rules))
     after = replace(leader, outstanding=(*leader.outstanding, proposal), queue=queue)
     effects: Effects = (*seen, Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
     return disk.settle(peer, ZabResult(peer.durable, after, effects), synced, rules)
@@ -132,8 +132,8 @@ def _activate(peer: Peer, leader: Leader, proposal: Outstanding, view: View, txn
 
     Later proposals may have their quorums already, since the old view alone no longer counts.
     """
-    designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:])
-    now, configured = reconfiguration.activate(peer, view)
+    designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:], rules)
+    now, configured = reconfiguration.activate(peer, view, rules)
     sent = tuple(
         Send(
             each.sid,

@@ -96,7 +96,7 @@ def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid
     if view is None:
         what = f"COMMITANDACTIVATE {format_zxid(zxid)}, and no reconfiguration is next"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, what),))
-    now, configured = reconfiguration.activate(peer, view)
+    now, configured = reconfiguration.activate(peer, view, rules)
     return _in_new_view(
         peer, now, learner, designated, commit(now, now.durable, learner, zxid, rules).after(configured)
     )
@@ -104,7 +104,7 @@ def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid
 
 def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
     """INFORMANDACTIVATE: activate the view of this transaction, log and apply it."""
-    now, configured = reconfiguration.activate(peer, reconfiguration.view_of(txn))
+    now, configured = reconfiguration.activate(peer, reconfiguration.view_of(txn), rules)
     return _in_new_view(peer, now, learner, designated, inform(now, learner, txn, rules).after(configured))
 
 

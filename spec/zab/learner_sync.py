@@ -86,21 +86,21 @@ def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid
     """COMMITANDACTIVATE: activate the view of the oldest proposal, if that is the committed one, then commit it."""
     oldest = learner.not_logged[0] if learner.not_logged else None
     view = reconfiguration.view_of(oldest) if oldest is not None and oldest.zxid == zxid else None
-    now, left, configured = _activate(peer, learner, view, designated)
+    now, left, configured = _activate(peer, learner, view, designated, rules)
     return left or commit(now, learner, zxid, rules).after(configured)
 
 
 def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
     """INFORMANDACTIVATE: activate the view of this transaction; then it is a proposal and its commit."""
-    now, left, configured = _activate(peer, learner, reconfiguration.view_of(txn), designated)
+    now, left, configured = _activate(peer, learner, reconfiguration.view_of(txn), designated, rules)
     return left or inform(now, learner, txn, rules).after(configured)
 
 
 def _activate(
-    peer: Peer, learner: Learner, view: View | None, designated: Sid
+    peer: Peer, learner: Learner, view: View | None, designated: Sid, rules: ZabRules
 ) -> tuple[Peer, ZabResult | None, Effects]:
     """Activate a view; with the end of the part if the role or the leader changes, before anything is applied."""
-    now, configured = reconfiguration.activate(peer, view)
+    now, configured = reconfiguration.activate(peer, view, rules)
     major = designated != learner.leader or reconfiguration.changes_role(peer, now)
     if reconfiguration.is_changed(peer, now) and major:
         return now, ZabResult(peer.durable, learner, configured, successor=designated), configured
@@ -204,7 +204,7 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     view = learner.new_view
     if view is not None and Variant.PENDING_VIEW_ACTIVATED not in rules.variants and _is_pending(learner, view):
         view = None
-    now, configured = reconfiguration.activate(peer, view)
+    now, configured = reconfiguration.activate(peer, view, rules)
     if reconfiguration.is_changed(peer, now) and (
         reconfiguration.changes_role(peer, now) or not reconfiguration.keeps_leader(peer, now, learner.leader)
     ):

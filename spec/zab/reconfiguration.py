@@ -30,7 +30,8 @@ from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.quorum import MembershipChange, Sid, View, changed, same_members
 from spec.txn import Txn
-from spec.zab.state import Leader, Outstanding, Stage
+from spec.variants import Variant
+from spec.zab.state import Leader, Outstanding, Stage, ZabRules
 
 
 class Refused(enum.Enum):
@@ -61,9 +62,10 @@ def see(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
     return replace(peer, last_seen=None if view.version == peer.view.version else view), (ConfigureNext(view),)
 
 
-def activate(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
+def activate(peer: Peer, view: View | None, rules: ZabRules) -> tuple[Peer, Effects]:
     """The server with this view as its active one, and the effect that writes it (`setQuorumVerifier`)."""
-    if view is None or view.version <= peer.view.version:
+    stale = view is not None and view.version <= peer.view.version
+    if view is None or (stale and (Variant.STALE_VIEW_ACTIVATED not in rules.variants or view == peer.view)):
         return peer, ()
     last_seen = peer.last_seen
     kept = last_seen if last_seen is not None and last_seen.version > view.version else None
@@ -85,13 +87,13 @@ def keeps_leader(before: Peer, after: Peer, leader: Sid) -> bool:
 
 def is_changed(before: Peer, after: Peer) -> bool:
     """Whether the active view has other members, so that roles and leaders are looked at again."""
-    return before.view.version < after.view.version and not same_members(before.view, after.view)
+    return before.view.version != after.view.version and not same_members(before.view, after.view)
 
 
 # The leader.
 
 
-def proposed_view(peer: Peer, leader: Leader, change: MembershipChange, zxid: int) -> View | Refused:
+def proposed_view(peer: Peer, leader: Leader, change: MembershipChange, zxid: int, rules: ZabRules) -> View | Refused:
     """The view that a leader proposes for a change, in a transaction with this zxid; or the reason why it refuses.
 
     A quorum of the new view must be connected and get proposals (`forwardingFollowers`). Observers get none.
@@ -100,7 +102,8 @@ def proposed_view(peer: Peer, leader: Leader, change: MembershipChange, zxid: in
         return Refused.DISABLED
     if peer.last_seen is not None:
         return Refused.IN_PROGRESS
-    view = changed(peer.view, change, zxid)
+    counts = Variant.VERSION_IS_A_COUNT in rules.variants
+    view = changed(peer.view, change, peer.view.version + 1 if counts else zxid)
     if view is None:
         return Refused.NOT_A_MAJORITY_SYSTEM
     if len(view.voters) < 2:
@@ -109,19 +112,40 @@ def proposed_view(peer: Peer, leader: Leader, change: MembershipChange, zxid: in
     return view if view.contains_quorum(forwarding | {peer.sid}) else Refused.NO_SYNCED_QUORUM
 
 
-def designated_leader(peer: Peer, view: View, acks: Iterable[Sid], later: Iterable[Outstanding]) -> Sid:
+def views_of_proposal(peer: Peer, rules: ZabRules) -> tuple[View, ...]:
+    """The views whose quorums a new proposal needs; empty where that is the active one alone (`Leader.propose`)."""
+    alone = peer.proposed is None or Variant.COMMIT_BY_OLD_QUORUM in rules.variants
+    return () if alone else peer.views
+
+
+def views_of_leader(peer: Peer, rules: ZabRules) -> tuple[View, ...]:
+    """The views whose quorums a new leader needs for NEWLEADER (`Leader.lead`)."""
+    return (peer.view,) if Variant.LAST_SEEN_IGNORED in rules.variants else peer.views
+
+
+def views_of_epoch(peer: Peer, rules: ZabRules) -> tuple[View, ...]:
+    """The views whose quorums an epoch needs (`getEpochToPropose`, `waitForEpochAck`)."""
+    active_alone = rules.variants & {Variant.EPOCH_OF_ACTIVE_VIEW, Variant.LAST_SEEN_IGNORED}
+    return (peer.view,) if active_alone else peer.views
+
+
+def designated_leader(
+    peer: Peer, view: View, acks: Iterable[Sid], later: Iterable[Outstanding], rules: ZabRules
+) -> Sid:
     """The leader of a view that becomes active, chosen by the present one (`getDesignatedLeader`).
 
     It is the present leader if it is a voter in the view, else a server that acknowledged the view. Among these it is
     one that acknowledged as many of the later proposals as possible, so that few of them are lost. The smallest id
-    decides among equals, as in a small `HashSet` of longs. Raises ValueError if no voter of the view acknowledged it,
-    which a quorum of the view excludes.
+    decides among equals, as in a small `HashSet` of longs. A quorum of the view has acknowledged it,
+    except in variants; the voter with the smallest id is then chosen.
     """
     if view.is_voter(peer.sid):
         return peer.sid
+    if Variant.ANY_SUCCESSOR in rules.variants:
+        return max(view.voters)
     candidates = view.voters.intersection(acks) - {peer.sid}
     for counted in (each.voters.intersection(proposal.acks) for proposal in later for each in proposal.views):
         if not candidates & counted:
             break
         candidates &= counted
-    return min(candidates)
+    return min(candidates or view.voters)

@@ -159,6 +159,7 @@ class Need(Enum):
     FAULT = "a fault, or too few servers"
     WRITE = "a write of a client, or one that brings a learner up to date"
     ELECTION = "an election after the history"
+    CONFIGURATION = "a later configuration than that of a server that looks for a leader"
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ class Action(StrEnum):
         Traits(caption="{} has heard nothing for a while and sends its vote again"),
     )
     ELECT = "elect", Traits(need=Need.ELECTION)
-    LEARN = "learn", Traits(need=Need.ELECTION, caption="{} learns the configuration of {}")
+    LEARN = "learn", Traits(need=Need.CONFIGURATION, caption="{} learns the configuration of {}")
     # Leading and following.
     RECEIVE = "receive", Traits(actor=1)
     SYNC = "sync", Traits(need=Need.WRITE, noted=True)

@@ -174,7 +174,8 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 
 def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) -> Rule:
     """The operator's next command, enabled at each leader that accepts it when the servers in `after` have rejoined."""
-    size = len(setup.sids)
+    size, rules_of_leader = len(setup.sids), setup.zab
+    assert rules_of_leader is not None  # `check_plan` in checker.scenario
 
     def moves(_: bool, *seen: Any) -> list[Move] | None:
         standings = dict(zip(setup.sids, seen[:size], strict=True))
@@ -188,7 +189,8 @@ def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) ->
         leader = server.zab
         if not isinstance(leader, LeaderState) or not leader.serves:
             return False
-        return isinstance(proposed_view(server.peer, leader, planned.change, leader.last_proposed + 1), View)
+        zxid = leader.last_proposed + 1
+        return isinstance(proposed_view(server.peer, leader, planned.change, zxid, rules_of_leader), View)
 
     reads = (
         Read(PLAN, lambda done: True if done == number else None),
