@@ -62,9 +62,9 @@ def rules(setup: Setup) -> tuple[Rule, ...]:
 def may_be_silent(setup: Setup) -> frozenset[Action]:
     """The actions that need not fire.
 
-    Without a fault, or with enough servers left, nothing is lost, and no server has to learn a configuration. Where servers lead and follow, nothing may be
-    written; a client that never writes is still reported, as the silent action `client write`. After a history with an
-    established leader its work alone is explored, so there need be no election.
+    Without a fault, or with enough servers left, nothing is lost, and no server has to learn a configuration. Where
+    servers lead and follow, nothing may be written; a client that never writes is still reported, as the silent action
+    `client write`. After a history with an established leader its work alone is explored, so there need be no election.
     """
     absent = {Need.FAULT, Need.CONFIGURATION}
     if setup.zab is not None:
