@@ -8,7 +8,8 @@ working of a platform, as in a StatefulSet, and `leader` the server that leads a
 input does not state it. `verdict` is the verdict on `stages` if there are any, else on `direct`; `direct.verdict` is
 always the verdict on the change in one go, and exit_code is 22 where only the stages are safe. After an interruption
 `now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
-stage that leads to the old files; else both are null. A stage has title, verdict, proved (for every order), pairs,
+stage that leads to the old files; else both are null. A stage has title, condition (what the operator checks before the
+stage, in every way of working; null if no stage comes before it), verdict, proved (for every order), pairs,
 answers (question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures),
 files (name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
 states, depth, seconds of work, bounds). A proof has the premise of the theorem about roll-outs, its stages (voters of
@@ -41,6 +42,7 @@ from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption, masked
 from checker.rollout.failures import Failure, failures
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
 from checker.rollout.runs import RunResult, SafetyVerdict
@@ -76,7 +78,10 @@ def data(plan: Plan) -> dict[str, Any]:
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
         "direct": _stage(plan.direct, plan.request.down),
-        "stages": [_stage(stage, plan.request.down) for stage in plan.stages],
+        "stages": [
+            _stage(stage, plan.request.down, check)
+            for stage, check in zip(plan.stages, plan.checks_between if plan.stages else (), strict=True)
+        ],
         "back": plan.back and _stage(plan.back, plan.request.down),
         "how": plan.request.way.value,
         "ways": [_way(answer) for answer in plan.ways],
@@ -138,9 +143,10 @@ def _folder(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
+def _stage(assessment: StageAssessment, down: frozenset[Sid], check: StageCondition | None = None) -> dict[str, Any]:
     return {
         "title": assessment.stage.title,
+        "condition": check and _condition(check),
         "verdict": assessment.outcome.value,
         "verdict_with_disks": assessment.outcome_with_disks.value,
         "proved": assessment.proved,
@@ -184,10 +190,16 @@ def _proof(assessment: StageAssessment, order: Order) -> dict[str, Any] | None:
     return {
         "premise": Premise.ONE_GO.name.lower(),
         "stages": [{"voters": sorted(each.view.voters), "running": sorted(each.running)} for each in proof.stages],
-        "conditions": [
-            {"step": each.step, "running": list(each.running), "renewed": each.renewed, "stopped": list(each.stopped)}
-            for each in proof.conditions
-        ],
+        "conditions": [_condition(each) for each in proof.conditions],
+    }
+
+
+def _condition(given: StageCondition) -> dict[str, Any]:
+    return {
+        "step": given.step,
+        "running": list(given.running),
+        "renewed": given.renewed,
+        "stopped": list(given.stopped),
     }
 
 

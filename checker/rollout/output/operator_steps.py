@@ -38,21 +38,16 @@ def _forward(plan: Plan) -> list[str]:
     lines = [title, "", BEFORE, *_preparation(plan)]
     if any(part.stage.changed_roles for part in plan.advised):
         lines += ["", FILES_AT_THEIR_STEP]
-    for number, part in enumerate(plan.advised, start=1):
+    for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {changes(part.stage)}"]
-        if number > 1:
-            lines += ["", check_between(plan.advised[number - 2].stage, part.stage)]
+        if check is not None:
+            lines += ["", f"{condition_sentence(check)} {RESTS_ON_IT}"]
         lines += ["", *_of_stage(plan, part)]
     return lines
 
 
-def check_between(done: Stage, stage: Stage) -> str:
-    """The rule of the theorem about stages, before a stage other than the first; a verdict on one stage assumes it."""
-    condition = StageCondition(1, tuple(sorted(stage.running)), renewed=True, stopped=done.removed)
-    return f"{condition_sentence(condition)} The verdict on this stage rests on it, in every way of working."
-
-
+RESTS_ON_IT = "The verdict on this stage rests on it, in every way of working."
 BEFORE = (
     "Each command waits until its server serves: a server answers `srvr` with a `Mode:` only then. Do the next step "
     "when the command has ended. If it has not ended after some minutes, see *If a step fails*."

@@ -1,0 +1,87 @@
+"""The checks of an operator: between the stages of a plan, and before the steps of a proved order.
+
+The expected servers follow from the rule of the theorem about roll-outs (`docs/explanation-proofs-of-zab.md`): before a
+stage every server that runs, or may start again, has the newest file, and all that run follow one leader.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from checker import report
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
+from checker.rollout.runs import RunResult
+from checker.rollout.scenarios import RunSpec
+from checker.scenario import bundled
+from tests.support.command_line import zoo_cfg
+from tests.support.rollout_runs import made_up
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+SCHEMA = json.loads((Path(report.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
+
+
+def fine(spec: RunSpec, seconds: float) -> RunResult:
+    """A run that finds nothing, of an engine that explores nothing."""
+    return made_up(spec, SafetyVerdict.SAFE)
+
+
+def planned(old: str, new: str, **options: Any) -> Plan:
+    return plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), **options), fine)
+
+
+def check(running: list[int], stopped: list[int]) -> dict[str, Any]:
+    return {"step": 1, "running": running, "renewed": True, "stopped": stopped}
+
+
+# -- between stages --------------------------------------------------------------------------------------------
+
+
+def test_the_check_between_stages_is_data() -> None:
+    """From five to three, 4 leaves and then 5: before the second stage 1, 2, 3 and 5 have its first file."""
+    made = data(planned("five", "three"))
+    assert [each["condition"] for each in made["stages"]] == [None, check([1, 2, 3, 5], [4])]
+    assert made["direct"]["condition"] is None
+
+
+def test_a_server_that_left_stays_stopped_in_every_later_stage(tmp_path: Path) -> None:
+    """Two of three are replaced: 4 comes, 2 goes, 5 comes, 3 goes. Server 2 has a file of the first stage for ever."""
+    for name, sids in (("old", (1, 2, 3)), ("new", (1, 4, 5))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zoo.cfg").write_text(zoo_cfg(*sids), encoding="utf-8")
+    made = plan(PlanRequest(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")), fine)
+    assert [each["condition"] for each in data(made)["stages"]] == [
+        None,
+        check([1, 2, 3, 4], []),
+        check([1, 3, 4], [2]),
+        check([1, 3, 4, 5], [2]),
+    ]
+
+
+def test_a_server_that_is_down_is_not_said_to_follow() -> None:
+    """It follows nobody, and it has an older file if it starts again."""
+    made = data(planned("five", "three", down=frozenset({3})))
+    assert made["stages"][1]["condition"] == check([1, 2, 5], [3, 4])
+
+
+def test_every_form_of_a_plan_has_the_check() -> None:
+    made = planned("five", "three")
+    second = markdown(made).split("### Stage 2 of 2")[1]
+    first_line = second.split("\n\n")[1]
+    assert first_line.startswith("**Check first**: Servers 1, 2, 3 and 5 have been restarted with their new files")
+    assert "Server 4 must stay stopped." in first_line
+    validator = Draft202012Validator({"$ref": "#/$defs/plan", "$defs": SCHEMA["$defs"]})
+    for each in (made, planned("three", "five"), planned("three", "four")):
+        assert list(validator.iter_errors(json.loads(json.dumps(data(each))))) == []
+
+
+def test_the_schema_demands_the_check() -> None:
+    answer = data(planned("five", "three"))
+    del answer["stages"][1]["condition"]["stopped"]
+    validator = Draft202012Validator({"$ref": "#/$defs/plan", "$defs": SCHEMA["$defs"]})
+    assert ["stages", 1, "condition"] in [list(each.absolute_path) for each in validator.iter_errors(answer)]
