@@ -42,6 +42,8 @@ JUDGED = (
     "one-to-three-both-serve",
     "address-changes",
     "leader-restarts-while-scaling",
+    "five-to-three-no-wait-two-leaders",
+    "five-to-three-no-wait-loses-a-write",
 )
 SAFE = {
     "one-to-three-both-serve": "Server 1 serves standalone, and abstract Zab has no standalone servers.",
