@@ -17,7 +17,7 @@ the file, and the running servers) and the conditions that the operator keeps (b
 follow one leader; renewed, if all of them have their new files; stopped servers that stay stopped). It is null where
 the verdict rests on another proof or on runs. A failure is the state if a step fails: step (its number), server, new
 and old (the servers that run with such a file), service (whether they are a quorum), going_on and going_back (verdict,
-basis, because, steps).
+basis, because, conditions to keep before later steps; steps of the way back).
 
 `ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
 without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
@@ -40,7 +40,7 @@ from typing import Any
 from checker.rollout.answer import Plan, WayAnswer
 from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption, masked
-from checker.rollout.failures import Failure, failures
+from checker.rollout.failures import DirectionAnswer, Failure, failures
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import recommendation
@@ -52,7 +52,6 @@ from checker.rollout.ways import WAY_WORDS
 from checker.symbolic.zab.premises import Premise
 from checker.traces.formats import FORMATS
 from checker.user_files import make_folder, slug, write
-from spec.quorum import Sid
 
 SCHEMA = 1
 
@@ -77,12 +76,12 @@ def data(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
-        "direct": _stage(plan.direct, plan.request.down),
+        "direct": _stage(plan, plan.direct),
         "stages": [
-            _stage(stage, plan.request.down, check)
+            _stage(plan, stage, check)
             for stage, check in zip(plan.stages, plan.checks_between if plan.stages else (), strict=True)
         ],
-        "back": plan.back and _stage(plan.back, plan.request.down),
+        "back": plan.back and _stage(plan, plan.back),
         "how": plan.request.way.value,
         "ways": [_way(answer) for answer in plan.ways],
         "disks": [{"server": sid, "disk": hazard.value} for sid, hazard in sorted(plan.request.disks.items())],
@@ -143,7 +142,8 @@ def _folder(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _stage(assessment: StageAssessment, down: frozenset[Sid], check: StageCondition | None = None) -> dict[str, Any]:
+def _stage(plan: Plan, assessment: StageAssessment, check: StageCondition | None = None) -> dict[str, Any]:
+    down = plan.request.down
     return {
         "title": assessment.stage.title,
         "condition": check and _condition(check),
@@ -173,7 +173,7 @@ def _stage(assessment: StageAssessment, down: frozenset[Sid], check: StageCondit
                 "leader": order.leader,
                 "steps": [_step(step) for step in order.steps],
                 "proof": _proof(assessment, order),
-                "failures": [_failure(failure) for failure in failures(assessment, order, down)],
+                "failures": [_failure(failure) for failure in failures(assessment, order, down, plan.software)],
             }
             for order in assessment.orders
         ],
@@ -208,10 +208,7 @@ def _step(step: ServerStep) -> dict[str, Any]:
 
 
 def _failure(failure: Failure) -> dict[str, Any]:
-    on, back = (
-        {"verdict": direction.outcome.value, "basis": direction.basis.value, "because": direction_sentence(direction)}
-        for direction in (failure.going_on, failure.going_back)
-    )
+    on, back = (_direction(each) for each in (failure.going_on, failure.going_back))
     return {
         "step": failure.number,
         "server": failure.step.sid,
@@ -220,6 +217,15 @@ def _failure(failure: Failure) -> dict[str, Any]:
         "service": failure.serves,
         "going_on": on,
         "going_back": {**back, "steps": [_step(step) for step in failure.undo]},
+    }
+
+
+def _direction(direction: DirectionAnswer) -> dict[str, Any]:
+    return {
+        "verdict": direction.outcome.value,
+        "basis": direction.basis.value,
+        "because": direction_sentence(direction),
+        "conditions": [_condition(each) for each in direction.conditions],
     }
 
 
