@@ -57,6 +57,11 @@ class OrderProof:
     stages: tuple[RunningView, ...]
     conditions: tuple[StageCondition, ...]
 
+    @property
+    def by_step(self) -> dict[int, StageCondition]:
+        """The condition before each step that has one, by the number of the step from 1."""
+        return {condition.step: condition for condition in self.conditions}
+
 
 def condition_between(done: Sequence[Stage], stage: Stage, down: frozenset[Sid] = frozenset()) -> StageCondition:
     """The condition before a stage of a plan, behind the stages that are `done`: the rule of the theorem about stages.

@@ -121,7 +121,7 @@ class PlanFollower:
         leader = self._servers.leaders()[0]
         self._say(f"{part.stage.title}; server {leader} leads")
         steps = steps_for(part, leader)
-        conditions = conditions_for(part, steps)
+        conditions = conditions_for(part, leader, steps)
         for number, step in enumerate(steps, start=1):
             if number in conditions:
                 condition = conditions[number]

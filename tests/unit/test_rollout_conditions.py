@@ -14,10 +14,13 @@ from jsonschema import Draft202012Validator
 
 from checker import report
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout.assessment import Order, StageAssessment, pairs_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult
 from checker.rollout.scenarios import RunSpec
+from checker.rollout.stages import whole
+from checker.rollout.steps import steps_of
 from checker.scenario import bundled
 from tests.support.command_line import zoo_cfg
 from tests.support.rollout_runs import made_up
@@ -85,3 +88,35 @@ def test_the_schema_demands_the_check() -> None:
     del answer["stages"][1]["condition"]["stopped"]
     validator = Draft202012Validator({"$ref": "#/$defs/plan", "$defs": SCHEMA["$defs"]})
     assert ["stages", 1, "condition"] in [list(each.absolute_path) for each in validator.iter_errors(answer)]
+
+
+# -- before the steps of a proved order ------------------------------------------------------------------------
+
+
+def in_orders(*orders: tuple[int, tuple[int, ...]]) -> str:
+    """The answer from three to five for each leader with its order."""
+    request = PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"))
+    growth = whole(request.old, request.new)
+    given = [Order(leader, steps_of(growth, order)) for leader, order in orders]
+    return markdown(Plan(request, StageAssessment(growth, pairs_of(growth), 1, given)))
+
+
+def test_the_check_of_another_leader_is_the_one_above_if_it_is_equal() -> None:
+    text = in_orders((3, (4, 1, 2, 3, 5)), (2, (4, 1, 3, 2, 5)))
+    assert "| 2 | *check first*, 4, 1, 3, 2, *check first*, 5 |" in text
+    assert "There *check first* is the check before the same step above." in text
+
+
+def test_the_check_of_another_leader_is_spelled_out_if_it_is_not() -> None:
+    """Leader 2 has 5 before 4, so 5 follows when 4 starts; before the first step the three servers follow."""
+    text = in_orders((3, (4, 1, 2, 3, 5)), (2, (5, 1, 3, 2, 4)))
+    first, last = (line for line in text.splitlines() if line.startswith("- server 2 leads, before step"))
+    assert first == (
+        "- server 2 leads, before step 1: `srvr` shows one `Mode: leader` among servers 1, 2 and 3, and every other "
+        "one of them follows it. If not, wait."
+    )
+    assert last.startswith("- server 2 leads, before step 5: Servers 1, 2, 3 and 5 have been restarted with their new")
+
+
+def test_a_plan_without_a_proof_of_its_orders_has_no_check_before_steps() -> None:
+    assert "check first" not in in_orders((3, (4, 5, 1, 2, 3)), (2, (4, 5, 1, 3, 2))).lower()
