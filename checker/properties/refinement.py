@@ -12,9 +12,7 @@ from checker.models.ensemble.history import History, HistoryPart, part
 from checker.models.ensemble.setup import HISTORY, Setup
 from checker.properties.projections import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import Answer, StepCondition
-from checker.refinement.abstract_steps import AbstractSteps
-
-REFINEMENT = "RefinesAbstractZab"
+from checker.refinement.abstract_steps import REFINEMENT, AbstractSteps, named
 
 
 @ENSEMBLE_PROPERTIES.declare(
@@ -45,8 +43,5 @@ def _judged(values: tuple[Any, ...], fact: Any, outcome: Outcome) -> Answer:
     broken = judge(history.reigns, fact).broken
     if not broken:
         return None
-    action, condition = broken[0]
-    others = tuple((f"and at {name}", also) for name, also in broken[1:])
-    return Finding(
-        f"{action}: {condition}", (("server", fact.server), ("abstract actions", shown(fact.calls)), *others)
-    )
+    clause, others = named(broken)
+    return Finding(clause, (("server", fact.server), ("abstract actions", shown(fact.calls)), *others))

@@ -1,11 +1,13 @@
 """The abstract actions of one step of a server, as a value that the model sends to its history.
 
 A step that concerns abstract Zab has the disk of its server before and after it, and the actions between the two, in
-order. All other steps are stutters, and send nothing.
+order. All other steps are stutters, and send nothing. Both users of the refinement, the property and the validation of
+journals, name a broken condition by `named`. Nothing here loads z3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
@@ -16,6 +18,10 @@ from spec.effects import Fact
 from spec.quorum import Sid, View
 from spec.txn import Txn
 
+REFINEMENT = "RefinesAbstractZab"
+"""The name of the property."""
+Broken: TypeAlias = tuple[str, str]
+"""An action, and the condition of it that does not hold."""
 ReignKey: TypeAlias = tuple[int, Sid]
 """A reign: its epoch and its server. A server begins an epoch once, since it accepts it by that."""
 NO_REIGN: ReignKey = (0, 0)
@@ -79,3 +85,9 @@ class AbstractSteps(Fact, frozen=True):
     before: Disk
     calls: tuple[AbstractAction, ...]
     after: Disk
+
+
+def named(broken: Sequence[Broken]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The clause of a finding, the first broken condition, and the others as its values. `broken` has at least one."""
+    (action, condition), *others = broken
+    return f"{action}: {condition}", tuple((f"and at {name}", also) for name, also in others)

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from checker.refinement.abstract_steps import NO_REIGN, Disk, ReignKey
+from checker.refinement.abstract_steps import NO_REIGN, Broken, Disk, ReignKey
 from checker.refinement.reigns import Reign, ReignHistory
 from checker.symbolic.zab.actions import ACTIONS
 from checker.symbolic.zab.system import AbstractZab, ZabState
@@ -21,8 +21,6 @@ from spec.quorum import Sid
 from spec.txn import Txn, epoch_of
 
 Quorum = frozenset[Sid]
-Broken = tuple[str, str]
-"""An action, and the condition of it that does not hold."""
 
 
 class FiniteZab(AbstractZab):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from checker.refinement.abstract_steps import NO_REIGN, AbstractAction, AbstractSteps, Disk, Name
-from checker.refinement.finite import Broken, FiniteState
+from checker.refinement.abstract_steps import NO_REIGN, AbstractAction, AbstractSteps, Broken, Disk, Name
+from checker.refinement.finite import FiniteState
 from checker.refinement.reigns import Reign, ReignHistory
 from spec.txn import Txn, counter_of, format_zxid
 

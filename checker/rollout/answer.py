@@ -11,6 +11,7 @@ from checker.rollout.differences import Interruption, same_files
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.software.releases import ReleaseChange
@@ -143,6 +144,17 @@ class Plan:
     def advised(self) -> list[StageAssessment]:
         """The stages that the plan recommends."""
         return self.stages or [self.direct]
+
+    @property
+    def checks_between(self) -> tuple[StageCondition | None, ...]:
+        """What the operator checks before each recommended stage; None for the first one.
+
+        The verdict on a stage assumes that the ensemble is healthy when it begins, in every way of working.
+        """
+        stages, down = [part.stage for part in self.advised], self.request.down
+        return tuple(
+            condition_between(stages[:number], stage, down) if number else None for number, stage in enumerate(stages)
+        )
 
     @property
     def outcome(self) -> SafetyVerdict:

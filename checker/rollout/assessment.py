@@ -32,7 +32,7 @@ from enum import Enum
 from itertools import combinations
 
 from checker.rollout.disks.hazards import Disks, harmless
-from checker.rollout.order_proof import OrderProof, order_proof
+from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage
@@ -157,6 +157,11 @@ class StageAssessment:
             return ()
         found = [self.order_proof(order) for order in self.orders]
         return tuple(each for each in found if each is not None) if None not in found else ()
+
+    def conditions_of(self, order: Order) -> dict[int, StageCondition]:
+        """The conditions of the proof of an order, by step; empty where the verdict rests on no such proof."""
+        proof = self.order_proof(order) if self.order_proofs else None
+        return {} if proof is None else proof.by_step
 
     def order_proof(self, order: Order) -> OrderProof | None:
         """The proof of one order, if there is one."""

@@ -7,8 +7,11 @@ before are undone in reverse order.
 Rules of this module: it explores nothing, and it claims nothing that was not computed.
 
 - A proof about quorums holds for every mixture of old and new files and for any faults. So it covers both directions.
-- The proof of an order covers the way on. It covers the way back until the order begins another stage of the theorem:
-  until then every server may have either file.
+- The proof of an order covers the way on, if the operator keeps its conditions before the steps that follow. It covers
+  the way back until the order begins another stage of the theorem: until then every server may have either file.
+- No proof speaks of disks that are not what they were, unless they are harmless, nor of the defects of a release. Where
+  the request names such disks, they are one more question. Where it names releases, the way on is SAFE only if the runs
+  about their defects have a crash and lose nothing, and the way back was not run.
 - Runs with a crash cover the way on: the server crashes at any time and starts again with its old or its new file. Such
   runs do not cover the way back.
 - Where addresses change neither direction is SAFE: two machines may have a disk with one id.
@@ -22,13 +25,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
-from checker.rollout.order_proof import OrderProof
+from checker.rollout.order_proof import OrderProof, StageCondition
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
+from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid
 
 SAFETY = (Question.ELECTION, Question.COMMITS)
+WITH_DISKS = (*SAFETY, Question.GIVEN_DISKS)  # the last one is asked only if the request names disks
 
 
 class Basis(Enum):
@@ -41,15 +46,21 @@ class Basis(Enum):
     NO_CRASH_EXPLORED = "no crash explored"
     TWO_DISKS = "two disks"  # addresses change, so a failed server may have two
     BACK_NOT_EXPLORED = "back not explored"
+    DEFECTS = "defects"  # of the release lose a write
+    DEFECTS_NOT_EXPLORED = "defects not explored"  # in this direction; by the protocol it is safe
 
 
 @dataclass(frozen=True)
 class DirectionAnswer:
-    """The verdict on one direction, with its basis, and the answer of the plan where that is the basis."""
+    """The verdict on one direction, with its basis, and the answer of the plan where that is the basis.
+
+    `conditions` are those that the operator must still keep, before later steps.
+    """
 
     outcome: SafetyVerdict
     basis: Basis
     answer: QuestionAnswer | None = None
+    conditions: tuple[StageCondition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,16 +81,22 @@ class Failure:
     undo: Steps
 
 
-def failures(assessment: StageAssessment, order: Order, down: frozenset[Sid] = frozenset()) -> tuple[Failure, ...]:
-    """The state after each step of an order, if that step fails."""
-    stage, going_on = assessment.stage, _going_on(assessment, order)
-    found = []
+def failures(
+    assessment: StageAssessment,
+    order: Order,
+    down: frozenset[Sid] = frozenset(),
+    software: SoftwareAnswer | None = None,
+) -> tuple[Failure, ...]:
+    """The state after each step of an order, if that step fails; `software` is the answer about the releases."""
+    stage, found = assessment.stage, []
     for number, step in enumerate(order.steps):
         done = order.steps[:number]
         new = (stage.renewed | {each.sid for each in done if each.action != STOP}) - {step.sid} - down
         old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
-        undo, going_back = _undone((*done, step)), _going_back(assessment, order, number + 1)
+        going_on = _on_with_defects(_going_on(assessment, order, number + 1), software)
+        going_back = _back_with_defects(_going_back(assessment, order, number + 1), software)
+        undo = _undone((*done, step))
         found.append(
             Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
         )
@@ -93,16 +110,16 @@ def _undone(steps: Sequence[ServerStep]) -> Steps:
 
 
 def _proved(assessment: StageAssessment) -> bool:
-    """Whether the proof answers both safety questions for every mixture of files."""
+    """Whether the proof answers the safety questions for every mixture of files, and for the given disks."""
     stage = assessment.stage
-    safe = all(answer.outcome is SafetyVerdict.SAFE for question, _, answer in assessment.answers if question in SAFETY)
-    return assessment.proved and safe and not stage.gossips and not stage.readdressed
+    reasons = {answer.reason for question, _, answer in assessment.answers if question in WITH_DISKS}
+    return assessment.proved and reasons == {Reason.PROVED} and not stage.gossips and not stage.readdressed
 
 
 def _proof(assessment: StageAssessment, order: Order) -> OrderProof | None:
-    """The proof of an order, where proofs answer both safety questions."""
+    """The proof of an order, where proofs answer both safety questions, and no disk is given."""
     answers = {answer.reason for question, _, answer in assessment.answers if question in SAFETY}
-    if answers != {Reason.PROVED_IN_ORDER} or assessment.stage.readdressed:
+    if answers != {Reason.PROVED_IN_ORDER} or assessment.stage.readdressed or assessment.disks:
         return None
     return assessment.order_proof(order)
 
@@ -110,7 +127,7 @@ def _proof(assessment: StageAssessment, order: Order) -> OrderProof | None:
 def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
     """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
     asked = [(q, answer) for q, faulty, answer in assessment.answers if assessment.faults or not faulty]
-    answers = [answer for question, answer in asked if question in SAFETY]
+    answers = [answer for question, answer in asked if question in WITH_DISKS]
     for outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN):
         for answer in answers:
             if answer.outcome is outcome:
@@ -118,11 +135,13 @@ def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
     return None
 
 
-def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
+def _going_on(assessment: StageAssessment, order: Order, number: int) -> DirectionAnswer:
+    """The way on after a step, by its number."""
     if _proved(assessment):
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
-    if _proof(assessment, order) is not None:
-        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER)
+    if (proof := _proof(assessment, order)) is not None:
+        later = tuple(each for each in proof.conditions if each.step > number)
+        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER, conditions=later)
     if (direction := _not_safe(assessment)) is not None:
         return direction
     if assessment.stage.readdressed:
@@ -134,7 +153,7 @@ def _going_on(assessment: StageAssessment, order: Order) -> DirectionAnswer:
         and result.spec.faults.get(CRASHES)
         and result.outcome is SafetyVerdict.SAFE
     }
-    if crashed.issuperset(SAFETY):
+    if crashed.issuperset(question for question in WITH_DISKS if question in assessment.questions):
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.CRASH_EXPLORED)
     return DirectionAnswer(SafetyVerdict.OPEN, Basis.NO_CRASH_EXPLORED)
 
@@ -148,3 +167,21 @@ def _going_back(assessment: StageAssessment, order: Order, number: int) -> Direc
         return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER)
     basis = Basis.TWO_DISKS if assessment.stage.readdressed else Basis.BACK_NOT_EXPLORED
     return DirectionAnswer(SafetyVerdict.OPEN, basis)
+
+
+def _on_with_defects(protocol: DirectionAnswer, software: SoftwareAnswer | None) -> DirectionAnswer:
+    """The way on with the defects of the releases; a server that fails is a crash in the runs about them."""
+    if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
+        return protocol
+    if software.outcome is SafetyVerdict.UNSAFE:
+        return DirectionAnswer(SafetyVerdict.UNSAFE, Basis.DEFECTS)
+    if software.outcome is SafetyVerdict.SAFE and any(each.spec.faults.get(CRASHES) for each in software.writing):
+        return protocol
+    return DirectionAnswer(SafetyVerdict.OPEN, Basis.DEFECTS_NOT_EXPLORED)
+
+
+def _back_with_defects(protocol: DirectionAnswer, software: SoftwareAnswer | None) -> DirectionAnswer:
+    """The way back with the defects of the releases, of which there is no run."""
+    if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
+        return protocol
+    return DirectionAnswer(SafetyVerdict.OPEN, Basis.DEFECTS_NOT_EXPLORED)

@@ -15,6 +15,8 @@ Rules of this module:
   are stage 1. A server that is stopped counts as running: nothing keeps it from starting again.
 - There is no fourth stage. It would need a leader that was elected in the third, and a leader leads on while servers
   start.
+- The stages of a plan are roll-outs one after the other. The rule between them is a condition as well, whatever proof
+  or run covers each of them.
 - The operator keeps a condition before each stage. It must be possible: the servers that run are a quorum by then. A
   person keeps it, so only the way of one server after the other has a proof with three stages.
 - No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions, an
@@ -24,6 +26,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -53,6 +56,21 @@ class OrderProof:
 
     stages: tuple[RunningView, ...]
     conditions: tuple[StageCondition, ...]
+
+    @property
+    def by_step(self) -> dict[int, StageCondition]:
+        """The condition before each step that has one, by the number of the step from 1."""
+        return {condition.step: condition for condition in self.conditions}
+
+
+def condition_between(done: Sequence[Stage], stage: Stage, down: frozenset[Sid] = frozenset()) -> StageCondition:
+    """The condition before a stage of a plan, behind the stages that are `done`: the rule of the theorem about stages.
+
+    Servers that left in any of these, and those that are `down`, stay stopped: their files are older ones.
+    """
+    running = stage.running - down
+    stopped = frozenset(sid for each in done for sid in each.removed) | (down & stage.old.members)
+    return StageCondition(1, tuple(sorted(running)), renewed=True, stopped=tuple(sorted(stopped - running)))
 
 
 def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:

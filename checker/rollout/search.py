@@ -7,7 +7,8 @@ Rules of this module:
 - Where quorums of the direct change may be disjoint, stages come first: a proof covers each of them. If they are safe,
   one order of the direct change is searched for a violation, which is the reason for the stages. Where a server runs
   standalone there is little to explore, so an order that cannot split the servers which run comes before the stages.
-- An order that has a proof (`order_proof`) comes before the stages: it answers for any faults, without runs.
+- An order that has a proof (`order_proof`) comes before the stages: it answers for any faults, without runs. If it is
+  not safe all the same, as where servers change hosts, the stages are judged as well, and the better verdict counts.
 - Without safe stages, an order that cannot split the servers which run comes next, if there is one. If that order is
   unsafe or waits in vain, others are tried, so that the answer shows a counterexample.
 - Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
@@ -137,7 +138,10 @@ class PlanSearch:
             if made.direct.outcome_with_disks is not SafetyVerdict.STALLS:
                 return made
             made.tried = min(ORDERS_OF_A_STAGE, made.orders)
-        elif not self._try_proved(made) and not (stage.standalone and self._try_unsplit(made)):
+        elif self._direct_work(stage).try_proved(made):
+            self._prefer_better_stages(made)
+            return made
+        elif not (stage.standalone and self._try_unsplit(made)):
             if self._stages_are_safe(made):
                 self._show_danger(made)
                 return made
@@ -148,6 +152,19 @@ class PlanSearch:
         elif self._plans_stages and not made.stages:
             self._judge_stages(made)
         return made
+
+    def _prefer_better_stages(self, made: Plan) -> None:
+        """Judge the stages where a proved order is not safe by itself: healing or empty disks may leave it undecided.
+
+        The plan has them only if their verdict is better.
+        """
+        if made.direct.outcome is SafetyVerdict.SAFE or not self._plans_stages:
+            return
+        direct = made.outcome, made.outcome_with_disks
+        self._judge_stages(made)
+        ranks = list(SafetyVerdict)
+        if [ranks.index(each) for each in (made.outcome, made.outcome_with_disks)] <= [ranks.index(e) for e in direct]:
+            made.stages = []
 
     def _stages_are_safe(self, made: Plan) -> bool:
         """Judge the stages first, unless runs of everything are demanded: proofs cover them, so they take little work.
@@ -276,7 +293,7 @@ class PlanSearch:
         assessment.orders += best.orders
         assessment.runs += best.runs
 
-    def _try_proved(self, made: Plan) -> bool:
+    def try_proved(self, made: Plan) -> bool:
         """An order with a proof for every leader; whether all of them serve in the end without a wait in vain."""
         if too_large(made.direct.stage):
             return False

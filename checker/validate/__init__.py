@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from checker.job import Verdict
+from checker.refinement.abstract_steps import REFINEMENT, named
 from checker.report.verdict import ExitCode
 from checker.validate.codec import text_of
 from checker.validate.global_history import GlobalHistory
@@ -47,7 +48,6 @@ __all__ = ["JournalError", "Validation", "validate"]
 Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
-REFINEMENT = "RefinesAbstractZab"
 UNKNOWN_DISKS = "Durability"
 """The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
 
@@ -250,8 +250,6 @@ class Ensemble:
                 replay.restart(record)
                 self.past.restarted(replay.server)
                 self._look_at(replay.server)
-                if self.refinement is not None:
-                    self.refinement.restarted(replay.server)
         else:
             before, need = replay.server, self._needed.of[track.sid][number]
             effects = replay.step(record)
@@ -277,7 +275,7 @@ class Ensemble:
             running = replay.server
             replay.crash()
             if self.refinement is not None and not self.unrefined:
-                self.refinement.stepped(running, None, replay.server, (), self.past.floor)
+                self.refinement.ended(running, replay.server, self.past.floor)
             self.past.crashed(track.sid)
         self.past.settle()
         return None
@@ -291,10 +289,9 @@ class Ensemble:
         broken = self.refinement.stepped(before, record.event, after, effects, floor)
         if not broken:
             return None
-        (action, condition), *others = broken
-        values = tuple((f"and at {name}", also) for name, also in others)
+        clause, others = named(broken)
         where = (track.path, record.line, record.time, track.sid)
-        return Mismatch(*where, text_of(record.event), f"{action}: {condition}", values, REFINEMENT)
+        return Mismatch(*where, text_of(record.event), clause, others, REFINEMENT)
 
 
 def _records(path: Path) -> Iterator[StartRecord | StepRecord]:

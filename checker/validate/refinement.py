@@ -4,18 +4,18 @@
 
 - Transactions up to a floor are removed from logs and histories alike. They are settled, or a node has forgotten them.
   So the floor only rises.
-- A life may be cut short between a record and its effects. A reign whose epoch is not on the disk of its server after
-  a restart has not begun.
+- A life may be cut short between a record and its effects. A reign that no learner has heard of ends with its server,
+  and may begin once more. If a learner has heard of it, its epoch must have been on the disk of its server: then the
+  reign stays, and to begin it once more breaks a condition.
+- The end of a process leaves the disk as it is and sends nothing. It is no abstract action, so it breaks no condition.
 - An acknowledgement counts only if the journal of its server has it. So all voters need journals.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from checker.refinement.abstract_steps import AbstractAction, AbstractSteps, Disk, Name
+from checker.refinement.abstract_steps import AbstractAction, AbstractSteps, Broken, Disk, Name
 from checker.refinement.mapping import abstract_steps
 from checker.refinement.reigns import Reign, ReignHistory
 from checker.validate.invariants import Count
@@ -23,9 +23,6 @@ from checker.validate.replay import known_from
 from spec.effects import Effects
 from spec.server import Event, Server
 from spec.txn import Txn
-
-if TYPE_CHECKING:
-    from checker.refinement.finite import Broken
 
 OF_A_TRANSACTION = (Name.ACK, Name.COMMIT, Name.PROPOSE)
 
@@ -54,10 +51,10 @@ class JournalRefinement:
         self._reigns = result.reigns
         return result.broken
 
-    def restarted(self, server: Server) -> None:
-        """A server starts again, with this disk."""
-        known = tuple(each for each in self._reigns.known if not _has_not_begun(each, server))
-        self._reigns = replace(self._reigns, known=known)
+    def ended(self, running: Server, stopped: Server, settled: int) -> None:
+        """A process ends: its server leads or follows no longer."""
+        broken = self.stepped(running, None, stopped, (), settled)
+        assert not broken, "the disk stays, and nothing is sent"
 
     def _raise_floor(self, floor: int) -> None:
         if floor > self._floor:
@@ -89,8 +86,3 @@ class JournalRefinement:
 
     def _txns(self, txns: tuple[Txn, ...]) -> tuple[Txn, ...]:
         return tuple(txn for txn in txns if txn.zxid > self._floor)
-
-
-def _has_not_begun(reign: Reign, server: Server) -> bool:
-    epoch, sid = reign.key
-    return sid == server.sid and epoch > server.durable.accepted_epoch

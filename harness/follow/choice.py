@@ -6,8 +6,8 @@ modelled; then each server is restarted once, the leader last, as the preferred 
 
 from __future__ import annotations
 
-from checker.rollout.assessment import StageAssessment
-from checker.rollout.order_proof import StageCondition, order_proof
+from checker.rollout.assessment import Order, StageAssessment
+from checker.rollout.order_proof import StageCondition
 from checker.rollout.stages import ConfigState
 from checker.rollout.steps import Steps, steps_of
 from spec.quorum import Sid
@@ -23,12 +23,9 @@ def steps_for(part: StageAssessment, leader: Sid) -> Steps:
     return steps_of(part.stage, sorted(part.stage.remaining, key=lambda sid: (sid == leader, sid)))
 
 
-def conditions_for(part: StageAssessment, steps: Steps) -> dict[int, StageCondition]:
+def conditions_for(part: StageAssessment, leader: Sid, steps: Steps) -> dict[int, StageCondition]:
     """The conditions that a proof of these steps demands, by the number of the step from 1; empty without one."""
-    if not part.order_proofs:
-        return {}
-    proof = order_proof(part.stage, steps, part.way)
-    return {} if proof is None else {condition.step: condition for condition in proof.conditions}
+    return part.conditions_of(Order(leader, steps))
 
 
 def modes(state: ConfigState, sid: Sid) -> frozenset[str]:

@@ -3,7 +3,8 @@
 Rules of this module:
 
 - A step waits as the command in the answer does: until `srvr` has a `Mode:` of the new role.
-- Before a step with a condition of a proof, the run waits until the servers that run follow one leader.
+- Before a step with a condition of a proof, and before each stage but the first, the run waits until the servers that
+  run follow one leader, and the others are stopped.
 - A kill while another server restarts may make a wait vain. The run notes it and does the next step if a proof covers
   that. Conditions before a step are kept.
 - The load is bounded: `clients` sessions, each with one request in flight and a pause after it.
@@ -15,7 +16,7 @@ Source: `checker.rollout.output.operator_steps`; ZooKeeper Programmer's Guide (s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,7 +76,9 @@ class PlanFollower:
         try:
             self._begin()
             began = time.monotonic()
-            for part in self._plan.advised:
+            for part, check in zip(self._plan.advised, self._plan.checks_between, strict=True):
+                if check is not None:
+                    self._wait_for_condition(part.stage.old, check)
                 self._stage(part)
             self._killer.finish()
             last = self._plan.advised[-1].stage.new
@@ -118,10 +121,11 @@ class PlanFollower:
         leader = self._servers.leaders()[0]
         self._say(f"{part.stage.title}; server {leader} leads")
         steps = steps_for(part, leader)
-        conditions = conditions_for(part, steps)
+        conditions = conditions_for(part, leader, steps)
         for number, step in enumerate(steps, start=1):
             if number in conditions:
-                self._wait_for_condition(part, conditions[number])
+                condition = conditions[number]
+                self._wait_for_condition(part.stage.new if condition.renewed else part.stage.old, condition)
             self._killer.step_begins(self._done)
             self._done += 1
             self._follow(part, step)
@@ -154,12 +158,17 @@ class PlanFollower:
             self._say(f"a wait in vain: {error.args[0].splitlines()[0]}; the next step follows, as a proof covers it")
             self._result.vain += 1
 
-    def _wait_for_condition(self, part: StageAssessment, condition: StageCondition) -> None:
-        """Wait as the answer says before a step: servers that run follow one leader."""
-        state = part.stage.new if condition.renewed else part.stage.old
+    def _wait_for_condition(self, state: ConfigState, condition: StageCondition) -> None:
+        """Wait as the answer says: the servers that run have their files of `state`, and follow one leader."""
         self._wait_serving(state, condition.running)
-        wait_until(lambda: len(self._servers.leaders()) == 1, SERVE_SECONDS, "one server leads")
+        wait_until(lambda: self._is_one_leader_of(condition.running), SERVE_SECONDS, "one server leads")
+        if started := [sid for sid in condition.stopped if self._servers.alive(sid)]:
+            raise StallError(f"servers that must stay stopped and run: {', '.join(map(str, started))}")
         self._say(f"servers {', '.join(map(str, condition.running))} follow one leader")
+
+    def _is_one_leader_of(self, sids: Sequence[Sid]) -> bool:
+        leaders = self._servers.leaders()
+        return len(leaders) == 1 and leaders[0] in sids
 
     def _wait_serving(self, state: ConfigState, sids: Iterable[Sid]) -> None:
         for sid in sids:

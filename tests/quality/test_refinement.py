@@ -20,7 +20,7 @@ from checker.engine import Discovery, Exploration, Limits, plain
 from checker.engine.result import disagreements
 from checker.engine.search import explore
 from checker.job import Job
-from checker.properties.refinement import REFINEMENT
+from checker.refinement.abstract_steps import REFINEMENT
 from checker.scenario import bundled, from_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-refinement.md"

@@ -24,8 +24,7 @@ from checker.engine.search import explore
 from checker.engine.semantics import fire
 from checker.engine.steps import STEPS
 from checker.models.ensemble.setup import HISTORY
-from checker.properties.refinement import REFINEMENT
-from checker.refinement.abstract_steps import AbstractSteps, Name
+from checker.refinement.abstract_steps import REFINEMENT, AbstractSteps, Name
 from checker.scenario import bundled, from_text, load
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-refinement-counterexamples.md"
@@ -42,6 +41,8 @@ JUDGED = (
     "one-to-three-both-serve",
     "address-changes",
     "leader-restarts-while-scaling",
+    "five-to-three-no-wait-two-leaders",
+    "five-to-three-no-wait-loses-a-write",
 )
 SAFE = {
     "one-to-three-both-serve": "Server 1 serves standalone, and abstract Zab has no standalone servers.",

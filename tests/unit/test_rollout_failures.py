@@ -12,14 +12,18 @@ from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment, pairs_of
 from checker.rollout.differences import Interruption
+from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.failures import Basis, Failure, failures
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec
+from checker.rollout.software.answers import SoftwareAnswer
+from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
+from spec.releases import Release
 from tests.support.rollout_runs import made_up
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
@@ -94,6 +98,57 @@ def test_the_proof_of_an_order_covers_the_way_on_and_the_way_back_until_the_last
     assert [row.going_back.outcome for row in found] == [SafetyVerdict.SAFE] * 4 + [SafetyVerdict.OPEN]
 
 
+def test_the_way_on_of_a_proved_order_has_the_check_before_the_last_start() -> None:
+    """Until server 5 has begun to start, its check is still to be made; before the first step it was made."""
+    found = rows(assessment("three", "five", (4, 1, 3, 2, 5)))
+    assert [[each.step for each in row.going_on.conditions] for row in found] == [[5]] * 4 + [[]]
+    assert {each.running for row in found for each in row.going_on.conditions} == {(1, 2, 3, 4)}
+
+
+def test_a_disk_that_loses_a_write_is_no_way_on_and_no_way_back_by_the_proof() -> None:
+    """Server 3 starts with an empty disk under its old id, which no proof about quorums covers."""
+    made = assessment("three", "four", (4, 1, 3, 2), (Question.GIVEN_DISKS, "", SafetyVerdict.UNSAFE))
+    made.disks = {3: DiskHazard.EMPTY}
+    assert made.proved
+    for row in rows(made):
+        assert (row.going_on.outcome, row.going_on.basis) == (SafetyVerdict.UNSAFE, Basis.PLAN)
+        assert row.going_back.outcome is SafetyVerdict.OPEN
+
+
+def test_a_disk_leaves_no_proof_of_an_order() -> None:
+    made = assessment("three", "five", (4, 1, 3, 2, 5), (Question.GIVEN_DISKS, "", SafetyVerdict.SAFE))
+    made.disks = {3: DiskHazard.EMPTY}
+    assert {row.going_on.outcome for row in rows(made)} == {SafetyVerdict.OPEN}
+
+
+def test_an_empty_disk_under_a_new_id_is_covered_by_the_proof() -> None:
+    made = assessment("three", "four", (4, 1, 3, 2))
+    made.disks = {4: DiskHazard.EMPTY}
+    assert {row.going_on.basis for row in rows(made)} == {Basis.PROVED}
+
+
+def with_release(*runs: tuple[str, SafetyVerdict]) -> tuple[set[Basis], set[Basis]]:
+    """The bases of both directions for a release with defects, from runs with a kind of fault and an outcome."""
+    made = assessment("three", "four", (4, 1, 3, 2))
+    release = Release(3, 8, 4)
+    writing = tuple(
+        made_up(RunSpec(made.stage, made.orders[0].steps, 2, Question.DEFECTS, {kind: 1} if kind else {}), outcome)
+        for kind, outcome in runs
+    )
+    found = failures(made, made.orders[0], software=SoftwareAnswer(ReleaseChange(release, release), writing))
+    return {row.going_on.basis for row in found}, {row.going_back.basis for row in found}
+
+
+def test_the_ways_on_and_back_regard_the_defects_of_a_release() -> None:
+    """The runs about defects follow the plan, and a failed step is a crash in them. None goes back."""
+    safe, unsafe, undecided = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE, SafetyVerdict.OPEN
+    back = {Basis.DEFECTS_NOT_EXPLORED}
+    assert with_release(("", safe), ("crashes", safe)) == ({Basis.PROVED}, back)
+    assert with_release(("", safe), ("crashes", unsafe)) == ({Basis.DEFECTS}, back)
+    assert with_release(("", safe), ("crashes", undecided)) == ({Basis.DEFECTS_NOT_EXPLORED}, back)
+    assert with_release(("", safe)) == ({Basis.DEFECTS_NOT_EXPLORED}, back), "no run has a server that fails"
+
+
 def test_the_proof_of_an_order_says_nothing_about_another_one() -> None:
     made = assessment("three", "five", (4, 1, 3, 2, 5))
     elsewhere = replace(made.orders[0], steps=steps_of(made.stage, (4, 5, 1, 3, 2)))
@@ -137,6 +192,20 @@ def test_an_unsafe_plan_is_unsafe_to_go_on_with_and_has_no_such_section() -> Non
     assert {row.going_on.outcome for row in rows(made)} == {SafetyVerdict.UNSAFE}
     folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
     assert "## If a step fails" not in markdown(Plan(PlanRequest(*folders), made))
+
+
+def test_the_answer_says_which_check_is_before_a_way_on() -> None:
+    def fine(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, SafetyVerdict.SAFE)
+
+    made = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 1, 3, 2, 5), 2), fine)
+    (order,) = data(made)["direct"]["orders"]
+    later = [[each["step"] for each in row["going_on"]["conditions"]] for row in order["failures"]]
+    assert later == [[5]] * 4 + [[]]
+    section = markdown(made).partition("## If a step fails")[2].partition("\n## ")[0]
+    assert "do the next step, after its *Check first* if it begins with one." in section
+    cells = [line.split(" | ")[2] for line in section.splitlines() if line.startswith("| ") and "restart" in line]
+    assert cells[0] == "yes: proved in this order, with the check before step 5"
 
 
 def test_versions_are_not_covered_by_the_proof() -> None:

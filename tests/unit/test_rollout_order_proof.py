@@ -8,6 +8,7 @@ follow one leader of it that serves.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
@@ -16,14 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.rollout import read_folder
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, order_proof
+from checker.rollout.runs import RunResult
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import START, STOP, Steps, steps_of, unsplit
 from checker.rollout.ways import Way
 from checker.scenario import bundled
 from tests.support.command_line import cli
+from tests.support.rollout_runs import made_up
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 Members = frozenset[int]
@@ -177,6 +181,52 @@ def test_an_observer_that_is_counted_leaves_no_proof() -> None:
     stage = shipped("observer", "voters")
     assert is_proved(stage, steps_of(stage, (4, 1, 2, 3)))
     assert not is_proved(stage, steps_of(stage, (1, 2, 3, 4)))
+
+
+# -- where a proof is not enough -----------------------------------------------------------------------------
+
+
+def planned(path: Path, openly: Collection[Question], *, whole_only: bool) -> Plan:
+    """Plan a growth to five in which server 3 moves to another host, from runs that no engine made.
+
+    The runs about these questions are not finished: those of the change in one go, or those of every stage too.
+    """
+    text = (FOLDERS / "five" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
+    (path / "zoo.cfg").write_text(text, encoding="utf-8")
+
+    def runner(spec: RunSpec, seconds: float) -> RunResult:
+        in_one_go = spec.stage.old.given and spec.stage.new.given
+        is_open = spec.question in openly and (in_one_go or not whole_only)
+        return made_up(spec, SafetyVerdict.OPEN if is_open else SafetyVerdict.SAFE)
+
+    return plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(path)), runner)
+
+
+UNFINISHED = {"healing": (Question.ELECTION, Question.HEALING), "empty disks": (Question.EMPTY_DISK,)}
+
+
+@pytest.mark.parametrize("openly", UNFINISHED.values(), ids=UNFINISHED)
+def test_stages_are_the_answer_if_a_proved_order_is_undecided_and_they_are_not(
+    tmp_path: Path, openly: tuple[Question, ...]
+) -> None:
+    """The proof is about leaders and commits, not about healing or empty disks."""
+    made = planned(tmp_path, openly, whole_only=True)
+    assert made.direct.order_proofs and made.direct.outcome is SafetyVerdict.OPEN
+    assert len(made.stages) == 3 and made.outcome is SafetyVerdict.SAFE
+
+
+@pytest.mark.parametrize("openly", UNFINISHED.values(), ids=UNFINISHED)
+def test_a_proved_order_stays_the_answer_if_the_stages_are_undecided_as_well(
+    tmp_path: Path, openly: tuple[Question, ...]
+) -> None:
+    made = planned(tmp_path, openly, whole_only=False)
+    assert made.direct.order_proofs and made.stages == [] and made.outcome is SafetyVerdict.OPEN
+
+
+def test_no_stages_are_judged_beside_a_proved_order_that_is_safe(tmp_path: Path) -> None:
+    made = planned(tmp_path, (), whole_only=True)
+    assert made.direct.order_proofs and made.stages == [] and made.outcome is SafetyVerdict.SAFE
+    assert {assessment.stage.title for assessment, _ in made.runs} == {made.direct.stage.title}
 
 
 # -- the command ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,10 +18,13 @@ from checker.engine import Model, Row
 from checker.engine.semantics import fire, read
 from checker.job import Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, columns, ensemble
+from checker.refinement.abstract_steps import Broken, Name
+from checker.refinement.mapping import abstract_steps
 from checker.report.verdict import ExitCode
 from checker.validate import JournalError, Validation, journals, validate
 from checker.validate.codec import digest_of
 from checker.validate.global_history import GlobalHistory
+from checker.validate.refinement import JournalRefinement
 from refimpl.journal import Journal
 from spec import server as spec_server
 from spec.durable import Durable
@@ -124,6 +127,18 @@ def moved(model: Model, row: Row, chance: random.Random, recorder: Recorder, wei
         if after is not None:
             return after
     return None
+
+
+def six_runs(
+    folder: Path, patch: pytest.MonkeyPatch, variant: Variant, budgets: Budgets, most: int = 500
+) -> Iterator[list[Path]]:
+    """Yield the journals of six runs with a variant, which the replay of them has as well."""
+    zab = ZabRules(variants=frozenset({variant}))
+    patch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
+    for seed in range(6):
+        below = folder / str(seed)
+        below.mkdir()
+        yield ran(below, seed, zab=zab, budgets=budgets, most=most)
 
 
 @pytest.fixture(scope="module")
@@ -377,13 +392,9 @@ def test_what_is_settled_is_left_out_and_the_same_invariant_is_found_at_the_same
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant, invariants: set[str]
 ) -> None:
     """The replay has the same variant, so only invariants can detect it."""
-    zab = ZabRules(variants=frozenset({variant}))
-    monkeypatch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
     seen = set()
-    for seed in range(6):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        paths = ran(folder, seed, zab=zab, budgets=Budgets(crashes=2, restarts=2, disconnects=1, writes=30), most=800)
+    budgets = Budgets(crashes=2, restarts=2, disconnects=1, writes=30)
+    for paths in six_runs(tmp_path, monkeypatch, variant, budgets, most=800):
         short = validate(paths)
         with monkeypatch.context() as whole:
             whole.setattr(GlobalHistory, "settle", lambda _: None)
@@ -439,14 +450,9 @@ def test_a_defect_breaks_a_condition_of_abstract_zab(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Variant
 ) -> None:
     """The replay has the same variant, so each step fits."""
-    zab = ZabRules(variants=frozenset({variant}))
-    monkeypatch.setattr(journals, "zab_rules_of", lambda _: (zab, ()))
     clauses = set()
-    for seed in range(6):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        budgets = Budgets(crashes=2, restarts=2, disconnects=1, writes=10)
-        found = validate(ran(folder, seed, zab=zab, budgets=budgets), refines=True)
+    for paths in six_runs(tmp_path, monkeypatch, variant, Budgets(crashes=2, restarts=2, disconnects=1, writes=10)):
+        found = validate(paths, refines=True)
         clauses |= {each.clause for each in found.mismatches if each.invariant == "RefinesAbstractZab"}
 
     assert BROKEN[variant] in clauses
@@ -456,3 +462,68 @@ def test_without_the_journal_of_a_voter_the_refinement_is_not_judged(calm: list[
     found = validate(calm[:2], refines=True)
     assert found.counts["RefinesAbstractZab"].evaluated == 0
     assert "RefinesAbstractZab: not judged where a voter has no journal" in found.notes
+
+
+class TakenStep(NamedTuple):
+    """A step of a server that concerns abstract Zab."""
+
+    before: Server
+    event: Event | None
+    after: Server
+    effects: Effects
+
+
+def taken_steps(paths: list[Path]) -> list[TakenStep]:
+    """The steps of some journals that concern abstract Zab, and the ends of processes, in the common order."""
+    taken: list[TakenStep] = []
+
+    class Watched(JournalRefinement):
+        def stepped(
+            self, before: Server, event: Event | None, after: Server, effects: Effects, settled: int
+        ) -> tuple[Broken, ...]:
+            if event is None or abstract_steps(before, event, after, effects) is not None:
+                taken.append(TakenStep(before, event, after, effects))
+            return super().stepped(before, event, after, effects, settled)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("checker.validate.JournalRefinement", Watched)
+        assert validate(paths, refines=True).verdict is Verdict.PASSED
+    return taken
+
+
+def acts(step: TakenStep, name: Name) -> bool:
+    """Return whether a step has this abstract action."""
+    steps = abstract_steps(*step)
+    return steps is not None and any(call.name is name for call in steps.calls)
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_leader_that_has_forgotten_an_epoch_may_begin_it_again_only_if_no_learner_has_heard_of_it(
+    calm: list[Path], is_heard: bool
+) -> None:
+    """A promise is made to a reign once, so its epoch must be on the disk of its server before LEADERINFO is sent.
+
+    The process of the leader ends, and its disk lacks the epoch: it takes the same step once more.
+    """
+    steps = taken_steps(calm)
+    begins = next(number for number, step in enumerate(steps) if acts(step, Name.BEGIN))
+    promises = next(number for number, step in enumerate(steps) if acts(step, Name.PROMISE))
+    assert begins < promises and steps[promises].before.sid != steps[begins].before.sid
+    refinement = JournalRefinement()
+    for step in steps[: promises + 1 if is_heard else begins + 1]:
+        assert refinement.stepped(*step, settled=0) == ()
+    leader = steps[begins]
+    refinement.ended(leader.after, Server(leader.before.sid, leader.before.view, leader.after.durable), 0)
+    broken = refinement.stepped(*leader, settled=0)
+    assert broken == ((("begin", "the reign is a new one"),) if is_heard else ())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_end_of_a_process_is_no_action_so_it_breaks_no_condition(tmp_path: Path, seed: int) -> None:
+    """At whatever step it ends: the disk stays and nothing is sent."""
+    steps = taken_steps(ran(tmp_path, seed, budgets=Budgets(crashes=3, restarts=3, disconnects=2, writes=20), most=700))
+    assert len(steps) > 20
+    for step in steps:
+        stopped = Server(step.after.sid, step.after.view, step.after.durable)
+        ended = abstract_steps(step.after, None, stopped, ())
+        assert ended is None or ({call.name for call in ended.calls}, ended.before) == ({Name.LEAVE}, ended.after)

@@ -8,7 +8,8 @@ working of a platform, as in a StatefulSet, and `leader` the server that leads a
 input does not state it. `verdict` is the verdict on `stages` if there are any, else on `direct`; `direct.verdict` is
 always the verdict on the change in one go, and exit_code is 22 where only the stages are safe. After an interruption
 `now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
-stage that leads to the old files; else both are null. A stage has title, verdict, proved (for every order), pairs,
+stage that leads to the old files; else both are null. A stage has title, condition (what the operator checks before the
+stage, in every way of working; null if no stage comes before it), verdict, proved (for every order), pairs,
 answers (question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures),
 files (name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
 states, depth, seconds of work, bounds). A proof has the premise of the theorem about roll-outs, its stages (voters of
@@ -16,7 +17,7 @@ the file, and the running servers) and the conditions that the operator keeps (b
 follow one leader; renewed, if all of them have their new files; stopped servers that stay stopped). It is null where
 the verdict rests on another proof or on runs. A failure is the state if a step fails: step (its number), server, new
 and old (the servers that run with such a file), service (whether they are a quorum), going_on and going_back (verdict,
-basis, because, steps).
+basis, because, conditions to keep before later steps; steps of the way back).
 
 `ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
 without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
@@ -39,8 +40,9 @@ from typing import Any
 from checker.rollout.answer import Plan, WayAnswer
 from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
 from checker.rollout.differences import Interruption, masked
-from checker.rollout.failures import Failure, failures
+from checker.rollout.failures import DirectionAnswer, Failure, failures
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
 from checker.rollout.runs import RunResult, SafetyVerdict
@@ -50,7 +52,6 @@ from checker.rollout.ways import WAY_WORDS
 from checker.symbolic.zab.premises import Premise
 from checker.traces.formats import FORMATS
 from checker.user_files import make_folder, slug, write
-from spec.quorum import Sid
 
 SCHEMA = 1
 
@@ -75,9 +76,12 @@ def data(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
-        "direct": _stage(plan.direct, plan.request.down),
-        "stages": [_stage(stage, plan.request.down) for stage in plan.stages],
-        "back": plan.back and _stage(plan.back, plan.request.down),
+        "direct": _stage(plan, plan.direct),
+        "stages": [
+            _stage(plan, stage, check)
+            for stage, check in zip(plan.stages, plan.checks_between if plan.stages else (), strict=True)
+        ],
+        "back": plan.back and _stage(plan, plan.back),
         "how": plan.request.way.value,
         "ways": [_way(answer) for answer in plan.ways],
         "disks": [{"server": sid, "disk": hazard.value} for sid, hazard in sorted(plan.request.disks.items())],
@@ -138,9 +142,11 @@ def _folder(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
+def _stage(plan: Plan, assessment: StageAssessment, check: StageCondition | None = None) -> dict[str, Any]:
+    down = plan.request.down
     return {
         "title": assessment.stage.title,
+        "condition": check and _condition(check),
         "verdict": assessment.outcome.value,
         "verdict_with_disks": assessment.outcome_with_disks.value,
         "proved": assessment.proved,
@@ -167,7 +173,7 @@ def _stage(assessment: StageAssessment, down: frozenset[Sid]) -> dict[str, Any]:
                 "leader": order.leader,
                 "steps": [_step(step) for step in order.steps],
                 "proof": _proof(assessment, order),
-                "failures": [_failure(failure) for failure in failures(assessment, order, down)],
+                "failures": [_failure(failure) for failure in failures(assessment, order, down, plan.software)],
             }
             for order in assessment.orders
         ],
@@ -184,10 +190,16 @@ def _proof(assessment: StageAssessment, order: Order) -> dict[str, Any] | None:
     return {
         "premise": Premise.ONE_GO.name.lower(),
         "stages": [{"voters": sorted(each.view.voters), "running": sorted(each.running)} for each in proof.stages],
-        "conditions": [
-            {"step": each.step, "running": list(each.running), "renewed": each.renewed, "stopped": list(each.stopped)}
-            for each in proof.conditions
-        ],
+        "conditions": [_condition(each) for each in proof.conditions],
+    }
+
+
+def _condition(given: StageCondition) -> dict[str, Any]:
+    return {
+        "step": given.step,
+        "running": list(given.running),
+        "renewed": given.renewed,
+        "stopped": list(given.stopped),
     }
 
 
@@ -196,10 +208,7 @@ def _step(step: ServerStep) -> dict[str, Any]:
 
 
 def _failure(failure: Failure) -> dict[str, Any]:
-    on, back = (
-        {"verdict": direction.outcome.value, "basis": direction.basis.value, "because": direction_sentence(direction)}
-        for direction in (failure.going_on, failure.going_back)
-    )
+    on, back = (_direction(each) for each in (failure.going_on, failure.going_back))
     return {
         "step": failure.number,
         "server": failure.step.sid,
@@ -208,6 +217,15 @@ def _failure(failure: Failure) -> dict[str, Any]:
         "service": failure.serves,
         "going_on": on,
         "going_back": {**back, "steps": [_step(step) for step in failure.undo]},
+    }
+
+
+def _direction(direction: DirectionAnswer) -> dict[str, Any]:
+    return {
+        "verdict": direction.outcome.value,
+        "basis": direction.basis.value,
+        "because": direction_sentence(direction),
+        "conditions": [_condition(each) for each in direction.conditions],
     }
 
 

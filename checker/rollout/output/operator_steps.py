@@ -8,7 +8,7 @@ from __future__ import annotations
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.output.recommendation import changes, servers
+from checker.rollout.output.recommendation import capital, changes, servers
 from checker.rollout.output.sentences import verdict_of, who_looks
 from checker.rollout.output.waits import wait_command
 from checker.rollout.runs import SafetyVerdict
@@ -38,21 +38,16 @@ def _forward(plan: Plan) -> list[str]:
     lines = [title, "", BEFORE, *_preparation(plan)]
     if any(part.stage.changed_roles for part in plan.advised):
         lines += ["", FILES_AT_THEIR_STEP]
-    for number, part in enumerate(plan.advised, start=1):
+    for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):
         if len(plan.advised) > 1:
             lines += ["", f"### Stage {number} of {len(plan.advised)}: {changes(part.stage)}"]
-        if number > 1:
-            lines += ["", check_between(plan.advised[number - 2].stage, part.stage)]
+        if check is not None:
+            lines += ["", f"{condition_sentence(check)} {RESTS_ON_IT}"]
         lines += ["", *_of_stage(plan, part)]
     return lines
 
 
-def check_between(done: Stage, stage: Stage) -> str:
-    """The rule of the theorem about stages, before a stage other than the first; a verdict on one stage assumes it."""
-    condition = StageCondition(1, tuple(sorted(stage.running)), renewed=True, stopped=done.removed)
-    return f"{condition_sentence(condition)} The verdict on this stage rests on it, in every way of working."
-
-
+RESTS_ON_IT = "The verdict on this stage rests on it, in every way of working."
 BEFORE = (
     "Each command waits until its server serves: a server answers `srvr` with a `Mode:` only then. Do the next step "
     "when the command has ended. If it has not ended after some minutes, see *If a step fails*."
@@ -95,7 +90,7 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
     orders = part.orders
     if len(orders) > 1 and len({order.steps for order in orders}) > 1:
         lines += [f"Find out who leads now (`Mode: leader`). If it is server {orders[0].leader}:", ""]
-    conditions = {each.step: each for proof in part.order_proofs[:1] for each in proof.conditions}
+    conditions = part.conditions_of(orders[0])
     for n, step in enumerate(orders[0].steps, start=1):
         if n in conditions:
             lines += [
@@ -114,20 +109,36 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
     for order in others:
         unjudged = "" if order.explored or part.proved else " (not judged)"
         lines.append(f"| {order.leader} | {_with_waits(part, order)}{unjudged} |")
+    return lines + _checks_of_others(part, others)
+
+
+def _checks_of_others(part: StageAssessment, others: list[Order]) -> list[str]:
+    """What *check first* stands for in the orders of the other leaders."""
+    above = part.conditions_of(part.orders[0])
+    checks = [(order.leader, part.conditions_of(order)) for order in others]
+    if not any(conditions for _, conditions in checks):
+        return []
+    if all(conditions == above for _, conditions in checks):
+        return ["", "There *check first* is the check before the same step above."]
+    lines = ["", "There *check first* is a check:", ""]
+    for leader, conditions in checks:
+        for number, each in conditions.items():
+            lines.append(f"- server {leader} leads, before step {number}: {_check(each)}")
     return lines
 
 
 def condition_sentence(condition: StageCondition) -> str:
-    """The condition of a proof that the operator checks before a step."""
+    """The condition that the operator checks before a step or a stage."""
+    return f"**Check first**: {_check(condition)}"
+
+
+def _check(condition: StageCondition) -> str:
     sids = servers(condition.running)
-    files = (
-        f" {sids[0].upper()}{sids[1:]} have been restarted with their new files, and none can start with another."
-        if condition.renewed
-        else ""
-    )
-    stopped = f" {servers(condition.stopped).capitalize()} must stay stopped." if condition.stopped else ""
-    leader = f"`srvr` shows one `Mode: leader` among {sids}, and every other one of them follows it."
-    return f"**Check first**:{files}{stopped} {leader} If not, wait."
+    parts = [f"{capital(sids)} have been restarted with their new files, and none can start with another."]
+    parts = parts if condition.renewed else []
+    parts += [f"{capital(servers(condition.stopped))} must stay stopped."] if condition.stopped else []
+    leader = f"`srvr` shows one `Mode: leader` among {sids}, and every other one of them follows it. If not, wait."
+    return " ".join((*parts, leader))
 
 
 def _members(stage: Stage) -> list[str]:
@@ -190,8 +201,7 @@ def _with_waits(part: StageAssessment, order: Order) -> str:
     """The steps in a row, each with its action, where servers are stopped for good too."""
     verbs = any(step.action == STOP for step in order.steps)
     vain = set() if part.way is Way.STOP_ALL else set(unwaited(order.steps))
-    proof = part.order_proof(order) if part.order_proofs else None
-    checked = set() if proof is None else {condition.step for condition in proof.conditions}
+    checked = part.conditions_of(order)
     shown = []
     for number, step in enumerate(order.steps, start=1):
         check = "*check first*, " if number in checked else ""

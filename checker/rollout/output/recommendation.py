@@ -78,13 +78,13 @@ def _by_protocol(plan: Plan) -> str:
         case SafetyVerdict.SAFE if not plan.direct.stage.remaining:
             return "There is nothing to do: the two states are equal"
         case SafetyVerdict.SAFE if releases is not None and releases.is_upgrade:
-            return f"{_capital(change)}, one server after the other: {_in_one_go(plan.direct)}"
+            return f"{capital(change)}, one server after the other: {_in_one_go(plan.direct)}"
         case SafetyVerdict.SAFE if plan.direct.unchanged and not any(order.steps for order in plan.direct.orders):
             return "There is nothing to do: nothing changes for the ensemble"
         case SafetyVerdict.SAFE if plan.direct.unchanged:
             return "Restart the servers one by one: nothing changes for the ensemble"
         case SafetyVerdict.SAFE:
-            return f"{_capital(change)} in one go: {_in_one_go(plan.direct)}"
+            return f"{capital(change)} in one go: {_in_one_go(plan.direct)}"
         case SafetyVerdict.STALLS:
             return f"Do not {change} in this way: it comes to a stop"
         case SafetyVerdict.OPEN:
@@ -191,7 +191,8 @@ def listed(items: Iterable[object]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """A sentence with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 
@@ -231,9 +232,10 @@ def summary(plan: Plan) -> list[str]:
     for name, part in rows:
         cells = [_cell(part, each) if each in part.questions else "not asked" for each in questions]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    release = " `--release` asks about those."
     if plan.software is not None:
         lines.append(_with_defects(plan.software, questions))
-    release = "" if plan.software is not None else " `--release` asks about those."
+        release = ""
     in_order = f"{IN_ORDER} " if any(part.order_proofs for _, part in rows) else ""
     return [*lines, "", f"{in_order}{BASIS}{release}"]
 

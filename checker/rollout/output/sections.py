@@ -35,18 +35,19 @@ def differences(plan: Plan) -> list[str]:
 
 IF_A_STEP_FAILS = (
     "A step fails if its server does not serve afterwards. Touch no other server. To go on, repair the server with its "
-    "new file, wait until it serves, and do the next step. To go back, do the steps of the last column."
+    "new file, wait until it serves, and do the next step{check}. To go back, do the steps of the last column."
 )
+AFTER_ITS_CHECK = ", after its *Check first* if it begins with one"
 BOTH_SAFE = "Both are safe at every step (proved): there are never two leaders, and no acknowledged write is lost."
-NEXT_STEP = (
+STAYS_LOOKING = (
     "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
-    "the next step without waiting: that is safe too (proved), and the server joins when enough others have its file. "
+    "the next step without waiting"
+)
+NEXT_STEP = (
+    f"{STAYS_LOOKING}: that is safe too (proved), and the server joins when enough others have its file. "
     "Do not begin the next stage so: check first."
 )
-NEXT_STEP_IN_ORDER = (
-    "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
-    "the next step without waiting, unless it begins with *Check first*: that is safe too (proved)."
-)
+NEXT_STEP_IN_ORDER = f"{STAYS_LOOKING}, unless it begins with *Check first*: that is safe too (proved)."
 HEAD = ("step that fails", "service without it", "to go back, with the old files")
 HEAD_JUDGED = (*HEAD[:2], "is it safe to go on", "is it safe to go back", HEAD[2])
 
@@ -56,13 +57,16 @@ def if_a_step_fails(plan: Plan) -> list[str]:
     if plan.outcome_with_disks is SafetyVerdict.UNSAFE:
         return []
     down = plan.request.down
-    shown = [(part, order, failures(part, order, down)) for part in plan.advised for order in _shown(part)]
+    shown = [
+        (part, order, failures(part, order, down, plan.software)) for part in plan.advised for order in _shown(part)
+    ]
     if not shown:
         return []
     found = [each for _, _, rows in shown for each in rows]
     proved = all(each.going_on.basis is each.going_back.basis is Basis.PROVED for each in found)
-    protocol = "" if plan.software is None else " That is without the defects of a release."
-    lines = ["## If a step fails", "", f"{IF_A_STEP_FAILS} {BOTH_SAFE}{protocol}" if proved else IF_A_STEP_FAILS]
+    check = AFTER_ITS_CHECK if any(each.going_on.conditions for each in found) else ""
+    what = IF_A_STEP_FAILS.format(check=check)
+    lines = ["## If a step fails", "", f"{what} {BOTH_SAFE}" if proved else what]
     in_order = all(each.going_on.basis is Basis.PROVED_IN_ORDER for each in found)
     if (proved or in_order) and not any(part.stage.changed_roles for part in plan.advised):
         lines += ["", NEXT_STEP if proved else NEXT_STEP_IN_ORDER]

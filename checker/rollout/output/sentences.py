@@ -49,6 +49,8 @@ BASES = {
     Basis.NO_CRASH_EXPLORED: "no finished run has a server that fails",
     Basis.TWO_DISKS: "addresses change: a failed server may have two disks, on its old and on its new host",
     Basis.BACK_NOT_EXPLORED: "not explored; `--now` asks about it",
+    Basis.DEFECTS: "a defect of the release can lose a write that a client sends meanwhile",
+    Basis.DEFECTS_NOT_EXPLORED: "safe by the protocol, and not explored to the end with the defects of the release",
 }
 
 
@@ -93,8 +95,11 @@ def answer_sentence(answer: QuestionAnswer) -> str:
 
 
 def direction_sentence(direction: DirectionAnswer) -> str:
-    """The basis of an direction about a failed step."""
-    return answer_sentence(direction.answer) if direction.answer is not None else BASES[direction.basis]
+    """The basis of a direction about a failed step, and the checks that are still to be made."""
+    if direction.answer is not None:
+        return answer_sentence(direction.answer)
+    checks = " and ".join(f"before step {each.step}" for each in direction.conditions)
+    return BASES[direction.basis] + (f", with the check {checks}" if checks else "")
 
 
 def who_looks(looking: tuple[Sid, ...]) -> str:
