@@ -79,7 +79,7 @@ class Steps:
     servers: ReconfigServers
     writer: Writer
     rows: list[tuple[str, ...]] = field(default_factory=list)
-    times: list[tuple[str, str]] = field(default_factory=list)
+    times: list[tuple[str, ...]] = field(default_factory=list)
 
     def take(
         self, step: str, *, join: Mapping[Sid, str] | Iterable[Sid] = (), leave: Iterable[Sid] = (), at: Sid = 1
@@ -100,11 +100,19 @@ class Steps:
         looked = [sid for sid, count in counts.items() if looking_count(servers, sid) != count]
         gap = self.writer.longest_gap(began)
         synced = sorted({each.receiver for each in servers.packets("LEADERINFO")[packets:]})
-        self.rows.append((
-            step, reply, f"{before} to {servers.leader()}", f"{epoch} to {self._epoch()}", _names(looked), _names(synced),
-            brief(servers.config(1)).partition(": ")[2],
-        ))  # fmt: skip
-        self.times.append((step, f"{gap * 1000:.0f} ms"))
+        after = servers.leader()
+        moved = after != before
+        self.rows.append(
+            (
+                step,
+                f"{before} hands over" if moved else f"{before} stays",
+                f"{epoch} to {self._epoch()}",
+                _names(looked),
+                "all" if moved else _names(synced),
+                brief(servers.config(1)).partition(": ")[2],
+            )
+        )
+        self.times.append((step, f"{gap * 1000:.0f} ms", reply, str(after)))
 
     def _settle(self) -> None:
         servers = self.servers
@@ -138,7 +146,7 @@ def looking_count(servers: ReconfigServers, sid: Sid) -> int:
 def measure(bench: Bench) -> Iterable[Table]:
     """The outcome of each step, and the times without service."""
     rows: list[tuple[str, ...]] = []
-    times: list[tuple[str, str]] = []
+    times: list[tuple[str, ...]] = []
     with bench.servers("resizing", (1, 2, 3, 4, 5)) as servers:
         servers.begin_led_by(3, (1, 2, 3))
         for sid in (4, 5):
@@ -156,9 +164,19 @@ def measure(bench: Bench) -> Iterable[Table]:
         lost = [path for path in steps.writer.acknowledged if not servers.exists(1, path)][:1]
         rows += steps.rows
         times += steps.times
-    columns = ("step", "reply", "leader", "epoch", "LOOKING", "connected again", "configuration")
+    columns = ("step", "leader", "epoch", "LOOKING", "connected again", "configuration")
     yield Table("resizing", columns, tuple(rows))
-    yield Table("pauses", ("step", "longest time without a reply to a writer at 1"), tuple(times), timed=True)
+    yield Table(
+        "pauses",
+        (
+            "step",
+            "longest time without a reply to a writer at 1",
+            "reply to the reconfiguration at 1",
+            "leader after it",
+        ),
+        tuple(times),
+        timed=True,
+    )
     yield Table("writes", ("acknowledged writes of these steps", "lost"), (("all of one writer", _names(lost)),))
 
 

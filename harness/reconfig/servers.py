@@ -174,11 +174,19 @@ class ReconfigServers:
         """Whether the process of a server runs."""
         return sid in self._processes and self._processes[sid].alive
 
+    def exit_code(self, sid: Sid) -> int | None:
+        """The exit code of a server that has ended (negative: the signal)."""
+        return self._processes[sid].exit_code
+
     # --- answers
 
     def mode(self, sid: Sid) -> str | None:
         """The value of `Mode:` in the answer to `srvr`; None while the server does not serve."""
         return srvr(self.members[sid].client_port).get("Mode") if self.alive(sid) else None
+
+    def applied(self, sid: Sid) -> int:
+        """The last zxid that a server has applied, from `srvr`; 0 while it does not serve."""
+        return int(srvr(self.members[sid].client_port).get("Zxid", "0x0"), 16)
 
     def leader(self) -> Sid:
         """The server that leads. Raises ServerError if there is not exactly one."""
@@ -286,6 +294,19 @@ class ReconfigServers:
         """All packets of a type so far, in the order of their arrival at the proxies."""
         with self._lock:
             return [each for each in self.seen if each.packet.name == name]
+
+    def part(self, one_side: Iterable[Sid], other_side: Iterable[Sid]) -> None:
+        """Cut every connection between two groups, until `join`."""
+        for one in one_side:
+            for other in other_side:
+                self.network.cut(one, other)
+
+    def join(self) -> None:
+        """Allow all connections again."""
+        self.network.heal()
+        for one in self.sids:
+            for other in self.sids:
+                self.network.join_election(one, other)
 
     # --- the end
 
