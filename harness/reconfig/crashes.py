@@ -3,13 +3,14 @@
 A step is reached by packets that are held at the proxies and by log writes that are held at the disk gate. After the
 kill the others are waited for; then the killed server starts again, and the configuration of all is read.
 
-Source: `Leader.tryToCommit`, `Follower.processPacket`, `QuorumPeer.setLastSeenQuorumVerifier`, `Learner.syncWithLeader`.
+Source: `Leader.tryToCommit`, `Follower.processPacket`, `QuorumPeer.setLastSeenQuorumVerifier`,
+`Learner.syncWithLeader`.
 """
 
 from collections.abc import Callable, Iterable
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import Bench, Table, look, wait_config, wait_logged
+from harness.reconfig.facts import FactBench, FactTable, look, wait_config, wait_logged
 from harness.reconfig.members import brief
 from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
@@ -107,12 +108,12 @@ STEPS: tuple[tuple[str, Sid, Prepare], ...] = (
 COLUMNS = ("step", "killed", "its log, active file, .next", "the others then", "it, after its restart", "all agree")
 
 
-def measure(bench: Bench) -> Iterable[Table]:
+def measure(bench: FactBench) -> Iterable[FactTable]:
     """A row for each step."""
-    yield Table("crashes", COLUMNS, tuple(crash(bench, number) for number in range(len(STEPS))))
+    yield FactTable("crashes", COLUMNS, tuple(crash(bench, number) for number in range(len(STEPS))))
 
 
-def crash(bench: Bench, number: int) -> tuple[str, ...]:
+def crash(bench: FactBench, number: int) -> tuple[str, ...]:
     """Kill a server at one step of `STEPS`, and restart it. Raises ServerError."""
     step, victim, prepare = STEPS[number]
     with bench.servers(f"crash-{number}", (1, 2, 3, 4), shim=bench.shim) as servers:
@@ -149,7 +150,7 @@ def crash(bench: Bench, number: int) -> tuple[str, ...]:
 
 def _starts(servers: ReconfigServers, sid: Sid) -> bool:
     """Wait until a server serves or ends; whether it serves."""
-    wait_until(lambda: servers.mode(sid) is not None or not servers.alive(sid), 60.0, f"server {sid} serves or ends")
+    servers.wait_ended_or_serving(sid)
     return servers.alive(sid)
 
 

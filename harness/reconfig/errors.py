@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness import real
 from harness.processes import Process, ServerError, free_ports, wait_until
-from harness.reconfig.facts import Bench, Table
+from harness.reconfig.facts import FactBench, FactTable
 from harness.reconfig.servers import OPTIONS, RECONFIG, SESSION_MILLISECONDS, ReconfigServers
 from harness.session import Session
 from harness.zoo_cfg import Member, View, write_zoo_cfg
@@ -20,7 +20,7 @@ NAMES = {
 """The codes of `KeeperException.Code` that were seen or read here."""
 
 
-def measure(bench: Bench) -> Iterable[Table]:
+def measure(bench: FactBench) -> Iterable[FactTable]:
     """The codes of refused requests at a leader of three, and at three servers that refuse everything."""
     rows: list[tuple[str, str]] = []
     with bench.servers("errors", (1, 2, 3, 4, 5)) as servers:
@@ -35,7 +35,7 @@ def measure(bench: Bench) -> Iterable[Table]:
     rows.append(
         ("a standalone server, with `reconfigEnabled=true`", _code(_standalone(bench.directory, bench.release)))
     )
-    yield Table("errors", ("request", "reply"), tuple(rows))
+    yield FactTable("errors", ("request", "reply"), tuple(rows))
 
 
 def _refused(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
@@ -83,7 +83,8 @@ def servers_version(servers: ReconfigServers) -> int:
 
 def _standalone(directory: Path, release: str) -> int:
     """The code in the reply of a standalone server."""
-    member = Member(1, *free_ports(3))
+    client, quorum, election = free_ports(3)
+    member = Member(1, client, quorum, election)
     view = View((member,), extra={"reconfigEnabled": "true"}, standalone=True)
     home = directory / "standalone"
     command = real.command(write_zoo_cfg(view, member, home), (*OPTIONS, "-Dzookeeper.skipACL=yes"), release)

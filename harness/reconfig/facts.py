@@ -19,7 +19,7 @@ from spec.quorum import Sid
 
 
 @dataclass(frozen=True)
-class Table:
+class FactTable:
     """A table of the page; `timed` tables contain times, which differ from run to run."""
 
     name: str
@@ -34,7 +34,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Bench:
+class FactBench:
     """The place and the release for the servers of one measurement; `shim` is the library of the disk gates."""
 
     directory: Path
@@ -48,7 +48,7 @@ class Bench:
         return ReconfigServers(folder, sids, self.release, **options)  # type: ignore[arg-type]
 
 
-Measure = Callable[[Bench], Iterable[Table]]
+Measure = Callable[[FactBench], Iterable[FactTable]]
 COLUMNS = ("srvr", "config node", "active file", ".next", "gossip")
 """The columns of `Sight.cells`."""
 

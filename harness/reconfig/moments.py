@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.processes import wait_until
-from harness.reconfig.facts import COLUMNS, Bench, Table, look, wait_config, wait_logged
+from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
 from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
 
@@ -16,7 +16,7 @@ PENDING = 0x100000001
 RESTARTED = "all restarted"
 
 
-def measure(bench: Bench) -> Iterable[Table]:
+def measure(bench: FactBench) -> Iterable[FactTable]:
     """The files of servers 1, 3 and 4 when nothing, the proposal, and the activation has reached them."""
     rows: list[tuple[str, ...]] = []
     keys: list[tuple[str, ...]] = []
@@ -58,8 +58,8 @@ def measure(bench: Bench) -> Iterable[Table]:
         _restart(servers)
         note(RESTARTED)
         session.drop()
-    yield Table("moments", ("moment", "server", "files of `zoo.cfg*`", *COLUMNS), tuple(rows))
-    yield Table("files", ("file", "keys"), tuple(keys))
+    yield FactTable("moments", ("moment", "server", "files of `zoo.cfg*`", *COLUMNS), tuple(rows))
+    yield FactTable("files", ("file", "keys"), tuple(keys))
 
 
 def _restart(servers: ReconfigServers) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from harness.layouts import read
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import Bench, Table, gossip_of, wait_config
+from harness.reconfig.facts import FactBench, FactTable, gossip_of, wait_config
 from harness.reconfig.servers import ReconfigServers, SeenPacket
 from harness.reproduce.proxies import HEAD
 from spec.quorum import Sid
@@ -20,7 +20,7 @@ TXN_HEADER = "lilli"
 DIGEST = struct.Struct(">iq")
 
 
-def measure(bench: Bench) -> Iterable[Table]:
+def measure(bench: FactBench) -> Iterable[FactTable]:
     """The packets of one run, decoded field by field."""
     with bench.servers("packets", (1, 2, 3, 4)) as servers:
         servers.begin_led_by(3, (1, 2, 3))
@@ -32,8 +32,8 @@ def measure(bench: Bench) -> Iterable[Table]:
         servers.reconfig(3, join={4: "participant"})
         wait_config(servers, servers.sids, PROMOTED)
         wait_until(lambda: servers.mode(4) == "follower", 30.0, "server 4 is a follower")
-        yield Table("packets", ("packet", "from, to", "zxid", "data"), tuple(_rows(servers)))
-        yield Table("answers", ("question", "answer"), tuple(_answers(servers, answer.values)))
+        yield FactTable("packets", ("packet", "from, to", "zxid", "data"), tuple(_rows(servers)))
+        yield FactTable("answers", ("question", "answer"), tuple(_answers(servers, answer.values)))
 
 
 def _rows(servers: ReconfigServers) -> Iterable[tuple[str, ...]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import COLUMNS, Bench, Table, look
+from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look
 from harness.reconfig.members import version_of
 from harness.reconfig.servers import RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
@@ -27,7 +27,7 @@ QUIET_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class Variant:
+class PendingRun:
     """One run: the change, whether joiner 4 reconnects, and the fault after it."""
 
     name: str
@@ -37,17 +37,17 @@ class Variant:
     fault: str
 
 
-SPLIT = Variant("3 to 5, 4 reconnects, the network splits", (4, 5), (), True, "split")
-CRASH = Variant("1 and 2 are replaced by 4 and 5, 4 reconnects, 3 is killed", (4, 5), (1, 2), True, "kill")
-CONTROL_SPLIT = Variant("3 to 5, nobody reconnects, the network splits", (4, 5), (), False, "split")
-CONTROL_CRASH = Variant(
+SPLIT = PendingRun("3 to 5, 4 reconnects, the network splits", (4, 5), (), True, "split")
+CRASH = PendingRun("1 and 2 are replaced by 4 and 5, 4 reconnects, 3 is killed", (4, 5), (1, 2), True, "kill")
+CONTROL_SPLIT = PendingRun("3 to 5, nobody reconnects, the network splits", (4, 5), (), False, "split")
+CONTROL_CRASH = PendingRun(
     "1 and 2 are replaced by 4 and 5, nobody reconnects, 3 is killed", (4, 5), (1, 2), False, "kill"
 )
 VARIANTS = (SPLIT, CRASH, CONTROL_SPLIT, CONTROL_CRASH)
 
 
 @dataclass
-class Outcome:
+class PendingOutcome:
     """What a run showed: the views after the reconnection, the leaders, and the writes at the end."""
 
     views: list[tuple[str, ...]]
@@ -62,19 +62,19 @@ class Outcome:
         return tuple(path for path in self.zxids if not set(self.members) <= set(self.holders[path]))
 
 
-def measure(bench: Bench) -> Iterable[Table]:
+def measure(bench: FactBench) -> Iterable[FactTable]:
     """The views of each server after a joiner has reconnected, and the end of each variant."""
     rows = []
     for number, variant in enumerate(VARIANTS):
         outcome = run(bench, variant, f"pending-{number}")
         if variant is SPLIT:
-            yield Table("pending", ("server", *COLUMNS), tuple(outcome.views))
+            yield FactTable("pending", ("server", *COLUMNS), tuple(outcome.views))
         rows.append(_row(variant, outcome))
     columns = ("run", "leaders that acknowledged a write", "zxids of the writes", "who has them in the end")
-    yield Table("pending-outcome", columns, tuple(rows))
+    yield FactTable("pending-outcome", columns, tuple(rows))
 
 
-def run(bench: Bench, variant: Variant, name: str) -> Outcome:
+def run(bench: FactBench, variant: PendingRun, name: str) -> PendingOutcome:
     """Carry out one variant. Raises ServerError if a step of it does not happen in time."""
     with bench.servers(name, (1, 2, 3, 4, 5), keys={"syncLimit": "16"}) as servers:
         servers.begin_led_by(3, (1, 2, 3))
@@ -95,7 +95,7 @@ def run(bench: Bench, variant: Variant, name: str) -> Outcome:
         if client.readable():
             raise ServerError("the reconfiguration was committed, although two of three servers do not have it")
         client.drop()
-        outcome = Outcome(views, {}, {}, {})
+        outcome = PendingOutcome(views, {}, {}, {})
         _fault(servers, variant)
         _write(servers, outcome)
         _recover(servers, variant)
@@ -103,7 +103,7 @@ def run(bench: Bench, variant: Variant, name: str) -> Outcome:
         return outcome
 
 
-def _fault(servers: ReconfigServers, variant: Variant) -> None:
+def _fault(servers: ReconfigServers, variant: PendingRun) -> None:
     if variant.fault == "split":
         servers.part(OLD_SIDE, NEW_SIDE)
     else:
@@ -113,7 +113,7 @@ def _fault(servers: ReconfigServers, variant: Variant) -> None:
                 link.drop()
 
 
-def _write(servers: ReconfigServers, outcome: Outcome) -> None:
+def _write(servers: ReconfigServers, outcome: PendingOutcome) -> None:
     """Write at each side as soon as it serves; a side that does not serve for a while is given up."""
     for sid, path in ((1, OLD_WRITE), (4, NEW_WRITE)):
         deadline = time.monotonic() + 12.0
@@ -130,7 +130,7 @@ def _write(servers: ReconfigServers, outcome: Outcome) -> None:
             outcome.leaders[sid] = epoch_of(servers.applied(sid))
 
 
-def _recover(servers: ReconfigServers, variant: Variant) -> None:
+def _recover(servers: ReconfigServers, variant: PendingRun) -> None:
     """Mend the fault, and restart 1, then 2, as an operator would who finds two leaders."""
     if variant.fault == "split":
         servers.join()
@@ -140,20 +140,18 @@ def _recover(servers: ReconfigServers, variant: Variant) -> None:
     for sid in OLD_SIDE:
         servers.kill(sid)
         servers.start(sid)
-        wait_until(
-            lambda sid=sid: servers.mode(sid) is not None or not servers.alive(sid), 30.0, f"server {sid} is back"
-        )  # type: ignore[misc]
+        servers.wait_ended_or_serving(sid)
         time.sleep(QUIET_SECONDS)
 
 
-def _read(servers: ReconfigServers, outcome: Outcome) -> None:
+def _read(servers: ReconfigServers, outcome: PendingOutcome) -> None:
     serving = [sid for sid in servers.sids if servers.mode(sid) is not None]
     outcome.holders = {path: tuple(sid for sid in serving if servers.exists(sid, path)) for path in outcome.zxids}
     newest = max((servers.config(sid) for sid in serving), key=version_of)
     outcome.members = tuple(sid for sid in serving if f"server.{sid}=" in newest)
 
 
-def _row(variant: Variant, outcome: Outcome) -> tuple[str, ...]:
+def _row(variant: PendingRun, outcome: PendingOutcome) -> tuple[str, ...]:
     leaders = ", ".join(f"{sid} in epoch {epoch}" for sid, epoch in outcome.leaders.items()) or "-"
     zxids = ", ".join(f"`{path}` {zxid:#x}" for path, zxid in outcome.zxids.items()) or "-"
     holders = "; ".join(f"`{path}`: {', '.join(map(str, sids)) or 'nobody'}" for path, sids in outcome.holders.items())

@@ -7,6 +7,7 @@ Source: `Leader.getDesignatedLeader`, `QuorumPeer.updateServerState`, `ServerMet
 """
 
 import contextlib
+import itertools
 import re
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import Bench, Table
+from harness.reconfig.facts import FactBench, FactTable
 from harness.reconfig.members import brief, observers_of, voters_of
 from harness.reconfig.servers import CREATE, SERVE_SECONDS, WORLD, ReconfigServers
 from harness.session import Session
@@ -26,7 +27,7 @@ OBSERVER_FOUR = {4: "observer"}
 
 
 @dataclass
-class Writer:
+class SteadyWriter:
     """A client that creates znodes at one server until it is stopped, and remembers the moments of the replies."""
 
     servers: ReconfigServers
@@ -62,9 +63,7 @@ class Writer:
     def longest_gap(self, since: float) -> float:
         """The longest time in seconds between two replies, of which the later one came after `since`."""
         moments = [*self.moments, time.monotonic()]
-        return max(
-            later - max(earlier, since) for earlier, later in zip(moments, moments[1:], strict=False) if later > since
-        )
+        return max(later - max(earlier, since) for earlier, later in itertools.pairwise(moments) if later > since)
 
     def stop(self) -> None:
         """End the writes."""
@@ -73,11 +72,11 @@ class Writer:
 
 
 @dataclass
-class Steps:
+class ReconfigSteps:
     """The rows of a sequence of reconfigurations of one ensemble."""
 
     servers: ReconfigServers
-    writer: Writer
+    writer: SteadyWriter
     rows: list[tuple[str, ...]] = field(default_factory=list)
     times: list[tuple[str, ...]] = field(default_factory=list)
 
@@ -143,7 +142,7 @@ def looking_count(servers: ReconfigServers, sid: Sid) -> int:
     return int(found[1]) if found else -1
 
 
-def measure(bench: Bench) -> Iterable[Table]:
+def measure(bench: FactBench) -> Iterable[FactTable]:
     """The outcome of each step, and the times without service."""
     rows: list[tuple[str, ...]] = []
     times: list[tuple[str, ...]] = []
@@ -152,7 +151,7 @@ def measure(bench: Bench) -> Iterable[Table]:
         for sid in (4, 5):
             servers.begin(sid, (1, 2, 3, sid))
         servers.wait_serving([4, 5])
-        steps = Steps(servers, Writer(servers, 1))
+        steps = ReconfigSteps(servers, SteadyWriter(servers, 1))
         steps.take("3 to 5: 4 and 5 join", join=[4, 5])
         steps.take("5 to 3: followers 4 and 5 leave", leave=[4, 5])
         steps.take("4 joins as observer", join=OBSERVER_FOUR)
@@ -165,8 +164,8 @@ def measure(bench: Bench) -> Iterable[Table]:
         rows += steps.rows
         times += steps.times
     columns = ("step", "leader", "epoch", "LOOKING", "connected again", "configuration")
-    yield Table("resizing", columns, tuple(rows))
-    yield Table(
+    yield FactTable("resizing", columns, tuple(rows))
+    yield FactTable(
         "pauses",
         (
             "step",
@@ -177,7 +176,7 @@ def measure(bench: Bench) -> Iterable[Table]:
         tuple(times),
         timed=True,
     )
-    yield Table("writes", ("acknowledged writes of these steps", "lost"), (("all of one writer", _names(lost)),))
+    yield FactTable("writes", ("acknowledged writes of these steps", "lost"), (("all of one writer", _names(lost)),))
 
 
 def _names(values: Iterable[object]) -> str:

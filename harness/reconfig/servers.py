@@ -57,8 +57,8 @@ class SeenPacket:
 class ReconfigServers:
     """The servers `sids` of a release below `directory`; no server runs before `start`.
 
-    `keys` are further keys of every `zoo.cfg`, with those of `special` for one server; `shim` is the library of the disk
-    gates, without which no log can be held.
+    `keys` are further keys of every `zoo.cfg`, with those of `special` for one server; `shim` is the library of the
+    disk gates, without which no log can be held.
     """
 
     def __init__(
@@ -204,6 +204,11 @@ class ReconfigServers:
         for sid in sids:
             log = self.home(sid) / "log.txt"
             wait_until(lambda sid=sid: self.mode(sid) is not None, seconds, f"server {sid} serves", log)  # type: ignore[misc]
+
+    def wait_ended_or_serving(self, sid: Sid, seconds: float = SERVE_SECONDS) -> None:
+        """Wait until a server serves, or its process has ended. Raises ServerError."""
+        what = f"server {sid} serves or ends"
+        wait_until(lambda: self.mode(sid) is not None or not self.alive(sid), seconds, what, self.home(sid) / "log.txt")
 
     def connect(self, sid: Sid) -> Session:
         """A session at a server."""
