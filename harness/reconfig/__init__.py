@@ -1,1 +1,1 @@
-"""Reconfigurations of real servers: what each packet, file and answer is at each step, written into a page of facts."""
+"""Reconfigurations of real servers: the packets, files and answers at each step, for a page of facts."""

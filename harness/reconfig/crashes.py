@@ -155,7 +155,7 @@ def _starts(servers: ReconfigServers, sid: Sid) -> bool:
 
 
 def _release(servers: ReconfigServers, victim: Sid) -> None:
-    """Drop what was held for a dead leader; deliver what was held for others."""
+    """Drop the held packets of a dead leader; deliver those of the others."""
     for sid in servers.sids:
         link = servers.network.link(sid, LEADER) if sid != LEADER else None
         if link is None:

@@ -1,10 +1,10 @@
-"""The form of a fact: a table of what real servers did, and the functions that measure the tables.
+"""The form of a fact: a table of observations at real servers, and the functions that measure it.
 
 Rules of this module:
 
 - A table is the same in every run, so that `--check` can compare it with the page. Ports are fixed by `Members.plain`,
   and zxids are too, since sessions are local. Times are not compared: they are in tables that are `timed`.
-- A cell is what a server did or said; no cell is an expectation.
+- A cell is observed at a server, and never an expectation.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ class FactBench:
     shim: Path | None = None
 
     def servers(self, name: str, sids: Iterable[Sid], **options: object) -> ReconfigServers:
-        """Servers in a new folder of this name, none of which runs."""
+        """Servers in a new folder of this name; they do not run yet."""
         folder = self.directory / name
         folder.mkdir(parents=True)
         return ReconfigServers(folder, sids, self.release, **options)  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ COLUMNS = ("srvr", "config node", "active file", ".next", "gossip")
 
 @dataclass(frozen=True)
 class Sight:
-    """What one server has and says: each part a short text, `-` where there is nothing."""
+    """The answers and files of one server: each part a short text, or `-`."""
 
     mode: str
     node: str

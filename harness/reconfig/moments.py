@@ -1,4 +1,4 @@
-"""The files and answers at each moment of one reconfiguration: three servers, of which 3 leads, and a joiner.
+"""The files and answers at each moment of one reconfiguration: leader 3, followers 1 and 2, and a joiner.
 
 Source: `QuorumPeer.setLastSeenQuorumVerifier`, `setQuorumVerifier`; `QuorumPeerConfig.editStaticConfig`.
 """

@@ -48,13 +48,14 @@ VARIANTS = (SPLIT, CRASH, CONTROL_SPLIT, CONTROL_CRASH)
 
 @dataclass
 class PendingOutcome:
-    """What a run showed: the views after the reconnection, the leaders, and the writes at the end."""
+    """The observations of a run: views after the reconnection, leaders, and writes at the end."""
 
     views: list[tuple[str, ...]]
     leaders: dict[Sid, int]  # the epoch of each leader that acknowledged a write after the fault
     zxids: dict[str, int]
     holders: Mapping[str, tuple[Sid, ...]]  # the servers that have a write at the end
     members: tuple[Sid, ...] = ()  # of the newest configuration at the end
+    last: tuple[Sid, ...] = ()  # the servers that lead at the end
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -70,7 +71,13 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
         if variant is SPLIT:
             yield FactTable("pending", ("server", *COLUMNS), tuple(outcome.views))
         rows.append(_row(variant, outcome))
-    columns = ("run", "leaders that acknowledged a write", "zxids of the writes", "who has them in the end")
+    columns = (
+        "run",
+        "leaders that acknowledged a write",
+        "zxids of the writes",
+        "who has them in the end",
+        "who leads in the end",
+    )
     yield FactTable("pending-outcome", columns, tuple(rows))
 
 
@@ -147,6 +154,7 @@ def _recover(servers: ReconfigServers, variant: PendingRun) -> None:
 def _read(servers: ReconfigServers, outcome: PendingOutcome) -> None:
     serving = [sid for sid in servers.sids if servers.mode(sid) is not None]
     outcome.holders = {path: tuple(sid for sid in serving if servers.exists(sid, path)) for path in outcome.zxids}
+    outcome.last = tuple(sid for sid in serving if servers.mode(sid) == "leader")
     newest = max((servers.config(sid) for sid in serving), key=version_of)
     outcome.members = tuple(sid for sid in serving if f"server.{sid}=" in newest)
 
@@ -155,4 +163,4 @@ def _row(variant: PendingRun, outcome: PendingOutcome) -> tuple[str, ...]:
     leaders = ", ".join(f"{sid} in epoch {epoch}" for sid, epoch in outcome.leaders.items()) or "-"
     zxids = ", ".join(f"`{path}` {zxid:#x}" for path, zxid in outcome.zxids.items()) or "-"
     holders = "; ".join(f"`{path}`: {', '.join(map(str, sids)) or 'nobody'}" for path, sids in outcome.holders.items())
-    return variant.name, leaders, zxids, holders or "-"
+    return variant.name, leaders, zxids, holders or "-", ", ".join(map(str, outcome.last)) or "-"

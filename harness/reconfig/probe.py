@@ -1,6 +1,6 @@
 """A question to the election port of a server, whose answer shows the vote and the configuration that it gossips.
 
-The question is a notification of a server that is no member, which every server answers at once, whatever its state.
+The question is a notification of a server outside the configuration. Every server answers it at once, in any state.
 
 Source: `FastLeaderElection.Messenger.WorkerReceiver.run` (validVoter), `buildMsg`; `QuorumCnxManager.handleConnection`.
 """

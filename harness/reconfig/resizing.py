@@ -61,7 +61,7 @@ class SteadyWriter:
         return number
 
     def longest_gap(self, since: float) -> float:
-        """The longest time in seconds between two replies, of which the later one came after `since`."""
+        """The longest time in seconds between two replies, after `since`."""
         moments = [*self.moments, time.monotonic()]
         return max(later - max(earlier, since) for earlier, later in itertools.pairwise(moments) if later > since)
 

@@ -276,7 +276,7 @@ class ReconfigServers:
         return sorted(file.name for file in self.home(sid).glob("zoo.cfg*"))
 
     def active_file(self, sid: Sid) -> str:
-        """The name of the dynamic file that `zoo.cfg` points to; empty if there is none."""
+        """The name of the dynamic file in `zoo.cfg`; empty without one."""
         found = re.search(r"^dynamicConfigFile=.*/([^/\n]+)$", self.file(sid, "zoo.cfg") or "", re.MULTILINE)
         return found[1] if found else ""
 

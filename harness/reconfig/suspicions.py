@@ -1,4 +1,4 @@
-"""Runs for suspicions that came up when the source was read: one row for each, with what the servers did.
+"""Runs for suspicions about the source: a table of observations for each.
 
 Source: `QuorumPeer.setLastSeenQuorumVerifier`, `Leader.getDesignatedLeader`, `Learner.syncWithLeader`,
 `QuorumPeer.processReconfig`.
