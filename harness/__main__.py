@@ -1,5 +1,5 @@
 """`python -m harness`: `fetch` downloads released servers, `releases` lists them, `reproduce` runs counterexamples,
-`record` records an ensemble, `follow` follows the plan for a roll-out."""
+`record` records an ensemble, `follow` follows the plan for a roll-out, `reconfig` measures reconfigurations."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from harness.processes import ServerError
 REPRODUCE = "execute a counterexample of the checker on real servers"
 RECORD = "record the packets and the disks of real servers under load, for checker validate"
 FOLLOW = "follow the plan for a roll-out on real servers, under writes and kills"
+RECONFIG = "measure reconfigurations of real servers, and write or check the page of facts"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,6 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     reproduce = commands.add_parser("reproduce", help=REPRODUCE, description=REPRODUCE)
     record = commands.add_parser("record", help=RECORD, description=RECORD)
     follow = commands.add_parser("follow", help=FOLLOW, description=FOLLOW)
+    reconfig = commands.add_parser("reconfig", help=RECONFIG, description=RECONFIG)
     given = sys.argv[1:] if arguments is None else arguments
     # Imported here: they need the dependencies of the project, and the gate fetches before they are installed.
     if given[:1] == ["reproduce"]:
@@ -39,6 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
 
         follow_command.add_options(follow)
         return follow_command.run(parser.parse_args(given))
+    if given[:1] == ["reconfig"]:
+        from harness.reconfig import command as reconfig_command  # noqa: PLC0415
+
+        reconfig_command.add_options(reconfig)
+        return reconfig_command.run(parser.parse_args(given))
     chosen = parser.parse_args(given)
     if chosen.command == "releases":
         for release in releases.RELEASES:

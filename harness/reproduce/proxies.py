@@ -10,7 +10,9 @@ Rules of this module:
   A learner's side stays open even then, until `drop`.
 - An election connection exists while its pair is allowed. The opening of a connection contains the address of the
   sender, which is replaced by the address of its proxy; otherwise the answer would bypass the proxy.
-- Every listener is on the loopback address. `record` receives every packet and its fate.
+- Every listener is on a loopback address: 127.0.0.1 and a free port for each pair, or, with `hosts`, the address of the
+  pair and the port of the real server, so that all servers may have one configuration with the same ports.
+- `record` receives every packet and its fate.
 
 Source: `Leader` and `Learner` (the quorum port), `QuorumCnxManager` (the election port).
 """
@@ -22,7 +24,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -119,6 +121,7 @@ class Link:
         self.number = network.next_number()
         self.ended: set[Way] = set()  # the directions whose sender has closed
         self.dropped = False
+        self.held: set[Way] = set()  # the directions that are held although the network is open
         self._network = network
         self._queues: dict[Way, deque[WirePacket]] = {way: deque() for way in Way}
         self._sockets = {Way.UP: up, Way.DOWN: down}  # the socket that a direction is read from
@@ -141,6 +144,18 @@ class Link:
             self._deliver(way, packet)
             self._close_if_read(way)
             return packet
+
+    def hold(self, way: Way) -> None:
+        """Hold the packets of a direction from now on, except PING, whatever the network does."""
+        with self._lock:
+            self.held.add(way)
+
+    def free(self, way: Way) -> None:
+        """End `hold`, and deliver what waits."""
+        with self._lock:
+            self.held.discard(way)
+            while self._queues[way]:
+                self.release(way)
 
     def flush(self) -> None:
         """Deliver everything in flight; the network has been opened."""
@@ -187,10 +202,10 @@ class Link:
                 return
             self._note(way, packet, Fate.ARRIVED)
             queue = self._queues[way]
-            if packet.type == PacketType.PING and queue:
+            if packet.type == PacketType.PING and (queue or way in self.held):
                 if not any(each.type in FIRST_TO_LEARNERS for each in queue):
                     self._deliver(way, packet)
-            elif not queue and self._network.passes(packet):
+            elif not queue and way not in self.held and self._network.passes(packet):
                 self._tell(way, packet, Fate.PASSED)
                 self._deliver(way, packet)
             else:
@@ -220,7 +235,13 @@ class Link:
 class Network:
     """All proxies of an ensemble. `quorum_ports` and `election_ports` are the real ports of the servers."""
 
-    def __init__(self, quorum_ports: dict[Sid, int], election_ports: dict[Sid, int], record: Record) -> None:
+    def __init__(
+        self,
+        quorum_ports: dict[Sid, int],
+        election_ports: dict[Sid, int],
+        record: Record,
+        hosts: Mapping[tuple[Sid, Sid], str] | None = None,
+    ) -> None:
         self.record = record
         self.tap: Tap | None = None
         self.connect_seconds = CONNECT_SECONDS
@@ -235,9 +256,14 @@ class Network:
         self._severed: set[frozenset[Sid]] = set()  # pairs without election connections
         self._cut: set[frozenset[Sid]] = set()  # pairs without any connection
         pairs = [(one, other) for one in quorum_ports for other in quorum_ports if one != other]
-        ports = iter(free_ports(2 * len(pairs)))
-        self.quorum_proxies = {pair: next(ports) for pair in pairs}
-        self.election_proxies = {pair: next(ports) for pair in pairs}
+        self._hosts = dict.fromkeys(pairs, LOOPBACK) if hosts is None else hosts
+        if hosts is None:
+            ports = iter(free_ports(2 * len(pairs)))
+            self.quorum_proxies = {pair: next(ports) for pair in pairs}
+            self.election_proxies = {pair: next(ports) for pair in pairs}
+        else:
+            self.quorum_proxies = {pair: quorum_ports[pair[1]] for pair in pairs}
+            self.election_proxies = {pair: election_ports[pair[1]] for pair in pairs}
         for pair in pairs:
             self._listen(self.quorum_proxies[pair], self._connect_quorum, pair)
             self._listen(self.election_proxies[pair], self._connect_election, pair)
@@ -303,7 +329,7 @@ class Network:
             self.sever_election(*pair)
 
     def _listen(self, port: int, connect: Callable[[Sid, Sid, socket.socket], None], pair: tuple[Sid, Sid]) -> None:
-        listener = socket.create_server((LOOPBACK, port))
+        listener = socket.create_server((self._hosts[pair], port))
         self._listeners.append(listener)
 
         def serve() -> None:
@@ -345,7 +371,8 @@ class Network:
             while opened is None:
                 opened = decoder.feed(accepted.recv(1 << 16) or _ended())
             opening, rest = opened
-            proxy = Address(LOOPBACK, self.election_proxies[destination, source])
+            back = (destination, source)
+            proxy = Address(self._hosts[back], self.election_proxies[back])
             onward.sendall(encode_opening(Opening(opening.sid, (proxy,))) + rest)
             threading.Thread(target=_copy, args=(onward, accepted), daemon=True).start()
         _copy(accepted, onward)

@@ -1,0 +1,103 @@
+"""`python -m harness reconfig`: measures reconfigurations of real servers, and writes or checks the page of facts.
+
+Exit codes: 0 measured, and equal to the page if one is checked; 1 an error of the servers or a difference; 2 a wrong
+command line.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness import real
+from harness.processes import ServerError
+from harness.reconfig import crashes, errors, forgotten, moments, packets, pending, resizing, suspicions
+from harness.reconfig.facts import FactBench, FactTable, Measure
+from harness.reconfig.page import differences, written
+from harness.releases import MAVEN
+from harness.reproduce.gates import compile_shim
+
+NEWEST = MAVEN[-1]
+MEASUREMENTS: Mapping[str, Measure] = {
+    "packets": packets.measure,
+    "moments": moments.measure,
+    "errors": errors.measure,
+    "resizing": resizing.measure,
+    "crashes": crashes.measure,
+    "pending": pending.measure,
+    "forgotten": forgotten.measure,
+    "suspicions": suspicions.measure,
+}
+GATED = ("crashes",)
+"""The measurements that hold log writes, for which gcc is needed."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    names = ", ".join(MEASUREMENTS)
+    parser.add_argument("name", nargs="*", help=f"what to measure (default: all): {names}")
+    parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
+    parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if reason := real.available(options.release) or _mistake(options):
+        print(f"error: {reason}", file=sys.stderr)
+        return 2
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
+        return _compared(options, tables)
+    except (ServerError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:
+    """Measure, one ensemble after the other, and print each table."""
+    if set(names) & set(GATED):
+        bench = FactBench(bench.directory, bench.release, compile_shim(bench.directory))
+    tables: list[FactTable] = []
+    for number, name in enumerate(names, 1):
+        print(f"{number} of {len(names)}: {name}", flush=True)
+        for table in MEASUREMENTS[name](bench):
+            print(f"\n{table.name}\n\n{table.markdown()}\n", flush=True)
+            tables.append(table)
+    return tables
+
+
+def _compared(options: argparse.Namespace, tables: list[FactTable]) -> int:
+    if options.write is not None:
+        options.write.write_text(written(options.write.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        print(f"{options.write}: {len(tables)} tables written")
+    if options.check is None:
+        return 0
+    found = differences(options.check.read_text(encoding="utf-8"), tables)
+    for line in found:
+        print(line, file=sys.stderr)
+    if not found:
+        print(f"{options.check}: {len(tables)} tables compared, no difference")
+    return 1 if found else 0
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    for name in options.name:
+        if name not in MEASUREMENTS:
+            return f"no measurement is called {name!r}; write {', '.join(MEASUREMENTS)}"
+    for page in (options.check, options.write):
+        if page is not None and not page.is_file():
+            return (
+                f"{page}: no such page; name docs/reference-reconfig-facts.md, or another page with places for tables"
+            )
+    if options.keep is not None and options.keep.exists():
+        return f"--keep {options.keep}: the folder exists; name a new one"
+    return None

@@ -1,0 +1,330 @@
+"""Real servers that can be reconfigured: their processes, files, packets and answers.
+
+Rules of this module:
+
+- Each server is in the directory `server-N` with `zoo.cfg`, `hosts`, `data/` and `log.txt`.
+- Servers reach each other only through the proxies of `Network`, so that packets are seen and can be held.
+- Reconfiguration is enabled, and ACLs are skipped (`skipACL=yes`), unless a caller gives other keys or options.
+- Leaving the context kills the servers that this program started and closes the proxies.
+
+Source: ZooKeeper Administrator's Guide (`reconfigEnabled`, `skipACL`); `QuorumPeerConfig.writeDynamicConfig`.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness import real
+from harness.processes import Process, ServerError, srvr, wait_until, word
+from harness.reconfig.members import Members, Roles
+from harness.reproduce.disks import logged_zxids
+from harness.reproduce.gates import DiskGate
+from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
+from harness.session import Answer, Session
+from spec.quorum import Sid
+
+TICK_MILLISECONDS = 500
+LIMIT_TICKS = 40
+SESSION_MILLISECONDS = 20_000
+SERVE_SECONDS = 60.0
+OPTIONS = (
+    "-Xmx128m",
+    "-XX:TieredStopAtLevel=1",
+    "-Dzookeeper.fastleader.maxNotificationInterval=500",
+)
+SKIP_ACL = "-Dzookeeper.skipACL=yes"
+CREATE, EXISTS, GET_DATA, SYNC, RECONFIG = 1, 3, 4, 9, 16
+WORLD = [(31, "world", "anyone")]
+CONFIG = "/zookeeper/config"
+NEXT = "zoo.cfg.dynamic.next"
+
+
+@dataclass(frozen=True)
+class SeenPacket:
+    """A packet as it arrived at a proxy: sender, receiver, and seconds of the monotonic clock."""
+
+    sender: Sid
+    receiver: Sid
+    packet: WirePacket
+    moment: float
+
+
+class ReconfigServers:
+    """The servers `sids` of a release below `directory`; no server runs before `start`.
+
+    `keys` are further keys of every `zoo.cfg`, with those of `special` for one server; `shim` is the library of the
+    disk gates, without which no log can be held.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        sids: Iterable[Sid],
+        release: str,
+        *,
+        keys: Mapping[str, str] | None = None,
+        special: Mapping[Sid, Mapping[str, str]] | None = None,
+        options: Iterable[str] = (SKIP_ACL,),
+        shim: Path | None = None,
+    ) -> None:
+        self.directory, self.release = directory, release
+        self.members = Members(sids)
+        self.sids = self.members.sids
+        self.seen: list[SeenPacket] = []
+        self._keys = {"reconfigEnabled": "true", "localSessionsEnabled": "true"} | dict(keys or {})
+        self._special = special or {}
+        self._options = (*OPTIONS, *options)
+        self._shim = shim
+        self._lock = threading.Lock()
+        self.gates = {sid: DiskGate(self.home(sid) / "gate") for sid in self.sids} if shim else {}
+        for gate in self.gates.values():
+            gate.open()
+        quorum = {sid: self.members[sid].quorum_port for sid in self.sids}
+        election = {sid: self.members[sid].election_port for sid in self.sids}
+        self.network = Network(quorum, election, self._record, self.members.proxy_hosts())
+        self._processes: dict[Sid, Process] = {}
+
+    def _record(self, sender: Sid, receiver: Sid, packet: WirePacket, fate: Fate) -> None:
+        if fate is Fate.ARRIVED:
+            with self._lock:
+                self.seen.append(SeenPacket(sender, receiver, packet, time.monotonic()))
+
+    # --- processes
+
+    def home(self, sid: Sid) -> Path:
+        """The directory of a server."""
+        return self.directory / f"server-{sid}"
+
+    def begin(self, sid: Sid, roles: Roles | Iterable[Sid], *, extra: Iterable[str] = ()) -> None:
+        """Write the first `zoo.cfg` of a server, with these members, and start it."""
+        home = self.home(sid)
+        data = home / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / "myid").write_text(f"{sid}\n", encoding="ascii")
+        (home / "hosts").write_text(self.members.hosts_file(sid), encoding="ascii")
+        keys = {
+            "tickTime": str(TICK_MILLISECONDS),
+            "initLimit": str(LIMIT_TICKS),
+            "syncLimit": str(LIMIT_TICKS),
+            "dataDir": str(data),
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            "standaloneEnabled": "false",
+            "maxClientCnxns": "0",
+        }
+        keys |= self._keys | dict(self._special.get(sid, {}))
+        lines = [f"{key}={value}" for key, value in keys.items()] + self.members.lines(roles) + list(extra)
+        (home / "zoo.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        options = (*self._options, f"-Djdk.net.hosts.file={home / 'hosts'}")
+        environment = {"LD_PRELOAD": str(self._shim), "DISK_GATE": str(home / "gate")} if self._shim else {}
+        command = real.command(home / "zoo.cfg", options, self.release)
+        self._processes[sid] = Process(command, home, home / "log.txt", environment)
+        self.start(sid)
+
+    def begin_led_by(self, leader: Sid, roles: Roles | Iterable[Sid]) -> None:
+        """Start the members of a first configuration so that this participant leads.
+
+        The leader must have a greater id than another participant, which is started with it.
+        """
+        named = tuple(roles)
+        lowest = min(sid for sid in named if not isinstance(roles, Mapping) or roles[sid] == "participant")
+        first = [lowest, leader] if len(named) > 2 else list(named)
+        for sid in first:
+            self.begin(sid, roles)
+        if len(named) > 3:
+            # More than two are needed; smaller ids do not win against the leader.
+            for sid in sorted(set(named) - set(first)):
+                self.begin(sid, roles)
+        else:
+            self.wait_serving(first)
+            for sid in sorted(set(named) - set(first)):
+                self.begin(sid, roles)
+        self.wait_serving(named)
+        if self.leader() != leader:
+            raise ServerError(f"server {leader} was to lead, and server {self.leader()} leads")
+
+    def start(self, sid: Sid) -> None:
+        """Start a server with its present files."""
+        if self._shim:
+            self.gates[sid].reset()
+        self._processes[sid].start()
+
+    def kill(self, sid: Sid) -> None:
+        """Send SIGKILL, and wait for the end."""
+        self._processes[sid].kill()
+
+    def stop(self, sid: Sid) -> None:
+        """Send SIGTERM, and wait for the end."""
+        self._processes[sid].stop()
+
+    def pause(self, sid: Sid) -> None:
+        """Send SIGSTOP, and wait until the process stands still."""
+        self._processes[sid].pause()
+
+    def resume(self, sid: Sid) -> None:
+        """Send SIGCONT."""
+        self._processes[sid].resume()
+
+    def alive(self, sid: Sid) -> bool:
+        """Whether the process of a server runs."""
+        return sid in self._processes and self._processes[sid].alive
+
+    def exit_code(self, sid: Sid) -> int | None:
+        """The exit code of a server that has ended (negative: the signal)."""
+        return self._processes[sid].exit_code
+
+    # --- answers
+
+    def mode(self, sid: Sid) -> str | None:
+        """The value of `Mode:` in the answer to `srvr`; None while the server does not serve."""
+        return srvr(self.members[sid].client_port).get("Mode") if self.alive(sid) else None
+
+    def applied(self, sid: Sid) -> int:
+        """The last zxid that a server has applied, from `srvr`; 0 while it does not serve."""
+        return int(srvr(self.members[sid].client_port).get("Zxid", "0x0"), 16)
+
+    def leader(self) -> Sid:
+        """The server that leads. Raises ServerError if there is not exactly one."""
+        leaders = [sid for sid in self.sids if self.mode(sid) == "leader"]
+        if len(leaders) != 1:
+            raise ServerError(f"exactly one leader was expected, and the servers that lead are {leaders or 'none'}")
+        return leaders[0]
+
+    def word(self, sid: Sid, text: str) -> str:
+        """The answer to a four-letter word."""
+        return self.members.plain(word(self.members[sid].client_port, text))
+
+    def wait_serving(self, sids: Iterable[Sid], seconds: float = SERVE_SECONDS) -> None:
+        """Wait until these servers serve. Raises ServerError."""
+        for sid in sids:
+            log = self.home(sid) / "log.txt"
+            wait_until(lambda sid=sid: self.mode(sid) is not None, seconds, f"server {sid} serves", log)  # type: ignore[misc]
+
+    def wait_ended_or_serving(self, sid: Sid, seconds: float = SERVE_SECONDS) -> None:
+        """Wait until a server serves, or its process has ended. Raises ServerError."""
+        what = f"server {sid} serves or ends"
+        wait_until(lambda: self.mode(sid) is not None or not self.alive(sid), seconds, what, self.home(sid) / "log.txt")
+
+    def connect(self, sid: Sid) -> Session:
+        """A session at a server."""
+        session = Session(SESSION_MILLISECONDS)
+        session.connect(self.members[sid].client_port)
+        return session
+
+    def reconfig(
+        self, sid: Sid, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = -1
+    ) -> Answer:
+        """Ask a server for an incremental reconfiguration; `version` -1 is any."""
+        session = self.connect(sid)
+        try:
+            return session.ask(RECONFIG, *self.change(join=join, leave=leave, version=version))
+        finally:
+            session.drop()
+
+    def change(
+        self, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = -1
+    ) -> tuple[str | None, str | None, None, int]:
+        """The values of an incremental reconfiguration (`ReconfigRequest`)."""
+        joining = ",".join(self.members.lines(join))
+        return joining or None, ",".join(map(str, leave)) or None, None, version
+
+    def config(self, sid: Sid) -> str:
+        """The data of the config node of a server, as its clients read it, with fixed ports; empty without service."""
+        try:
+            session = self.connect(sid)
+        except (ServerError, OSError):
+            return ""
+        try:
+            answer = session.ask(GET_DATA, CONFIG, False)
+            return self.members.plain(answer.values[0].decode("utf-8"))
+        except ServerError:
+            return ""
+        finally:
+            session.drop()
+
+    def create(self, sid: Sid, path: str) -> Answer:
+        """Create a znode at a server."""
+        session = self.connect(sid)
+        try:
+            return session.ask(CREATE, path, b"x", WORLD, 0)
+        finally:
+            session.drop()
+
+    def exists(self, sid: Sid, path: str) -> bool:
+        """Whether a server has a znode, after a sync with its leader."""
+        session = self.connect(sid)
+        try:
+            session.ask(SYNC, "/")
+            return session.ask(EXISTS, path, False).err == 0
+        finally:
+            session.drop()
+
+    # --- files and packets
+
+    def file(self, sid: Sid, name: str) -> str | None:
+        """The text of a file of a server, with fixed ports; None if it is missing."""
+        file = self.home(sid) / name
+        return self.members.plain(file.read_text(encoding="utf-8")) if file.exists() else None
+
+    def files(self, sid: Sid) -> list[str]:
+        """The names of the configuration files of a server, ascending."""
+        return sorted(file.name for file in self.home(sid).glob("zoo.cfg*"))
+
+    def active_file(self, sid: Sid) -> str:
+        """The name of the dynamic file in `zoo.cfg`; empty without one."""
+        found = re.search(r"^dynamicConfigFile=.*/([^/\n]+)$", self.file(sid, "zoo.cfg") or "", re.MULTILINE)
+        return found[1] if found else ""
+
+    def logged(self, sid: Sid) -> tuple[int, ...]:
+        """The zxids of the records in a server's log."""
+        return logged_zxids(self.home(sid) / "data")
+
+    def link(self, learner: Sid, leader: Sid) -> Link:
+        """The present connection of a learner with its leader. Raises ServerError without one."""
+        found = self.network.link(learner, leader)
+        if found is None:
+            raise ServerError(f"server {learner} has no connection with server {leader}")
+        return found
+
+    def hold(self, learner: Sid, leader: Sid, way: Way) -> None:
+        """Hold the packets between a learner and its leader in one direction."""
+        self.link(learner, leader).hold(way)
+
+    def packets(self, name: str) -> list[SeenPacket]:
+        """All packets of a type so far, in the order of their arrival at the proxies."""
+        with self._lock:
+            return [each for each in self.seen if each.packet.name == name]
+
+    def part(self, one_side: Iterable[Sid], other_side: Iterable[Sid]) -> None:
+        """Cut every connection between two groups, until `join`."""
+        for one in one_side:
+            for other in other_side:
+                self.network.cut(one, other)
+
+    def join(self) -> None:
+        """Allow all connections again."""
+        self.network.heal()
+        for one in self.sids:
+            for other in self.sids:
+                self.network.join_election(one, other)
+
+    # --- the end
+
+    def shut_down(self) -> None:
+        """Kill all servers and close the proxies."""
+        for process in self._processes.values():
+            process.kill()
+        self.network.shut_down()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shut_down()

@@ -1,0 +1,150 @@
+"""Runs for suspicions about the source: a table of observations for each.
+
+Source: `QuorumPeer.setLastSeenQuorumVerifier`, `Leader.getDesignatedLeader`, `Learner.syncWithLeader`,
+`QuorumPeer.processReconfig`.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from harness.processes import ServerError, wait_until
+from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
+from harness.reconfig.members import brief
+from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
+from harness.reproduce.proxies import Way
+
+ZXID = 0x100000001
+NEW = "0x100000001: {1, 2, 3, 4}"
+RESTART_SECONDS = 10.0
+
+
+def measure(bench: FactBench) -> Iterable[FactTable]:
+    """All runs of this module."""
+    yield FactTable("unwritable", ("question", "seen"), tuple(unwritable(bench)))
+    yield FactTable("disabled-one", ("moment", "server", *COLUMNS), tuple(disabled_one(bench)))
+    yield FactTable("dead-designated", ("question", "seen"), tuple(dead_designated(bench)))
+    yield FactTable("no-candidate", ("question", "seen"), tuple(no_candidate(bench)))
+
+
+def unwritable(bench: FactBench) -> Iterable[tuple[str, str]]:
+    """Follower 1 cannot write `.next`: a folder with a file in it has that name."""
+    with bench.servers("unwritable", (1, 2, 3, 4)) as servers:
+        servers.begin_led_by(3, (1, 2, 3))
+        servers.begin(4, (1, 2, 3, 4))
+        servers.wait_serving([4])
+        (servers.home(1) / NEXT / "folder").mkdir(parents=True)
+        servers.hold(2, 3, Way.UP)
+        servers.hold(4, 3, Way.UP)
+        servers.hold(1, 3, Way.DOWN)
+        servers.link(1, 3).free(Way.DOWN)
+        client = servers.connect(3)
+        client.send(RECONFIG, *servers.change(join=[4]))
+        wait_logged(servers, (1,), ZXID)
+
+        def acknowledged() -> bool:
+            return any(each.sender == 1 and each.packet.zxid == ZXID for each in servers.packets("ACK"))
+
+        wait_until(acknowledged, 10.0, "server 1 acknowledges")
+        yield "`.next` of 1 is a file when its ACK has arrived", "yes" if (servers.home(1) / NEXT).is_file() else "no"
+        yield "1 has logged and acknowledged", "yes"
+        servers.kill(1)
+        client.drop()
+        for sid in (2, 4):
+            servers.link(sid, 3).free(Way.UP)
+        wait_config(servers, (2, 3, 4), NEW)
+        servers.start(1)
+        servers.wait_serving([1])
+        yield "config node of 1 after a restart", brief(servers.config(1))
+
+
+def disabled_one(bench: FactBench) -> Iterable[tuple[str, ...]]:
+    """Server 2 has `reconfigEnabled=false`, the others `true`."""
+    with bench.servers("disabled-one", (1, 2, 3, 4), special={2: {"reconfigEnabled": "false"}}) as servers:
+        servers.begin_led_by(3, (1, 2, 3))
+        servers.begin(4, (1, 2, 3, 4))
+        servers.wait_serving([4])
+
+        def rows(moment: str) -> Iterable[tuple[str, ...]]:
+            return [(moment, str(sid), *look(servers, sid).cells()) for sid in (1, 2)]
+
+        yield from rows("before")
+        servers.reconfig(3, join=[4])
+        wait_config(servers, (1, 3, 4), NEW)
+        wait_until(lambda: servers.applied(2) >= ZXID, 10.0, "server 2 has applied the transaction")
+        yield from rows("4 has joined")
+        servers.kill(2)
+        servers.start(2)
+        time.sleep(RESTART_SECONDS)
+        yield from rows(f"2 restarted, {RESTART_SECONDS:g} s later")
+        (servers.home(2) / "zoo.cfg").write_text(
+            (servers.home(2) / "zoo.cfg").read_text(encoding="utf-8") + servers.members[4].line() + "\n",
+            encoding="utf-8",
+        )
+        servers.kill(2)
+        servers.start(2)
+        servers.wait_serving([2])
+        yield from rows("2 restarted with `server.4` in its `zoo.cfg`")
+
+
+def dead_designated(bench: FactBench) -> Iterable[tuple[str, str]]:
+    """Leader 3 leaves; server 1 acknowledges first and is killed before the commit."""
+    with bench.servers("dead-designated", (1, 2, 3, 4)) as servers:
+        servers.begin_led_by(3, (1, 2, 3))
+        servers.begin(4, (1, 2, 3, 4))
+        servers.wait_serving([4])
+        for sid in (2, 4):
+            servers.hold(sid, 3, Way.UP)
+        client = servers.connect(3)
+        client.send(RECONFIG, *servers.change(join=[4], leave=[3]))
+        wait_logged(servers, servers.sids, ZXID)
+        acks = "server 1 acknowledges"
+        wait_until(lambda: any(a.sender == 1 and a.packet.zxid == ZXID for a in servers.packets("ACK")), 10.0, acks)
+        servers.kill(1)
+        began = time.monotonic()
+        for sid in (2, 4):
+            servers.link(sid, 3).free(Way.UP)
+        wait_until(lambda: bool(servers.packets("COMMITANDACTIVATE")), 20.0, "the reconfiguration is committed")
+        named = int.from_bytes(servers.packets("COMMITANDACTIVATE")[0].packet.raw[16:24], "big")
+        yield "designated leader", f"{named}, which is dead"
+        wait_until(lambda: any(servers.mode(sid) == "leader" for sid in (2, 4)), 60.0, "2 or 4 leads")
+        seconds = time.monotonic() - began
+        yield "leader in the end", "2 or 4, by an election"
+        yield "no leader for more than 1 s", "yes" if seconds > 1.0 else "no"
+        client.drop()
+
+
+def no_candidate(bench: FactBench) -> Iterable[tuple[str, str]]:
+    """Leader 3 stays alone, with another quorum port: no other server can be designated."""
+    with bench.servers("no-candidate", (1, 2, 3, 4)) as servers:
+        servers.begin_led_by(3, (1, 2, 3))
+        spare, member = servers.members[4], servers.members[3]
+        line = f"server.3=zk3:{spare.quorum_port}:{member.election_port}:participant;127.0.0.1:{member.client_port}"
+        for sid in (1, 2):
+            servers.hold(sid, 3, Way.UP)
+        client = servers.connect(3)
+        client.send(RECONFIG, line, "1,2", None, -1)
+        wait_logged(servers, (1, 2, 3), ZXID)
+        for sid in (1, 2):
+            servers.link(sid, 3).free(Way.UP)
+        yield from _aftermath(servers)
+        client.drop()
+
+
+def _aftermath(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
+    time.sleep(3.0)
+    committed = bool(servers.packets("COMMITANDACTIVATE"))
+    yield "COMMITANDACTIVATE was sent", "yes" if committed else "no"
+    yield "config node of 3", brief(servers.config(3)) or "-"
+    yield "active file of 3, `.next` of 3", f"{look(servers, 3).active}, {look(servers, 3).next}"
+    yield "a write at 3 afterwards", _asked(lambda: servers.create(3, "/after").err)
+    yield "a second reconfiguration at 3", _asked(lambda: servers.reconfig(3, leave=[2]).err)
+    time.sleep(3.0)
+    ended = {servers.exit_code(sid) for sid in (1, 2)} - {None}
+    yield "exit codes of followers that have ended", ", ".join(map(str, sorted(ended, key=str))) or "-"
+
+
+def _asked(ask: Callable[[], int]) -> str:
+    try:
+        return f"reply with code {ask()}"
+    except (ServerError, OSError):
+        return "no reply"
