@@ -28,6 +28,7 @@ from checker.engine.kernels.move_kernels import (
     look_ahead,
     restore,
 )
+from checker.engine.kernels.stubborn_kernels import ALL, NOBODY, UNSETTLED, stubborn_set
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -114,10 +115,25 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
     return complete
 
 
+@inlined
+def gather_chosen(row: Array, columns: Any, chosen: Any, owners: Array, cells: Array, lists_of: Array) -> Any:
+    """Write the lists of the moves of chosen processes into `lists_of`, in the order of `gather`; their number."""
+    count = ZERO
+    for c in range(columns):
+        owner = owners[c]
+        if owner != NOBODY and (chosen >> U64(owner)) & ONE:
+            moves = cells[U64(row[c]) * FIELDS + LISTED]
+            lists_of[count] = moves
+            count += U64(moves != ZERO)
+    return count
+
+
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
+           owners: Array, processes: Array, inputs: Array, outputs: Array, questions: Array, sides: Array,
+           contents: Array, sends: Array, views: Array, needs: Array, weights: Array,
            row: Array, stack: Array, labels: Array, entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, fired: Array, recent: Array, keeps_all: Any,
@@ -131,6 +147,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
     Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
+    With `processes`, only the moves of a stubborn set are carried out.
     """
     width = rows.shape[1]
     kept = U64(counters[1])
@@ -143,6 +160,13 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        if processes.size and complete:
+            chosen = stubborn_set(
+                row, processes, inputs, outputs, questions, sides, masks, joint, contents, asks,
+                sends, views, needs, weights, entries, memo, shift, missing, counters)  # fmt: skip
+            complete = chosen != UNSETTLED
+            if complete and chosen != ALL:
+                count = gather_chosen(row, columns, chosen, owners, cells, lists_of)
         most = ZERO
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW

@@ -1,0 +1,143 @@
+"""Views of processes: everything that a process may do while certain messages may arrive, in any order and number.
+
+The *closure* of a view are the cells that its process may reach. It is an upper bound, since each message may arrive
+again and again, in any order. So what holds in a closure holds in every run in which no other messages arrive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from checker.engine.model import ModelError
+from checker.engine.reduction.events import Event, IrregularError, LocalEvents
+
+MOST_CELLS = 1 << 12  # of a closure; a view with more is irregular
+
+Messages = frozenset[int]
+
+
+class View(NamedTuple):
+    """A process, its cell, and for each of its inputs the messages that may arrive, as operations."""
+
+    process: int
+    cell: int
+    messages: tuple[Messages, ...]
+
+
+class Closure(NamedTuple):
+    """The cells that a view may reach, its own among them, and the messages sent there, by output."""
+
+    cells: frozenset[int]
+    sent: tuple[Messages, ...]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The cells and (channel, operation) pairs that single events of a cell lead to."""
+
+    after: frozenset[int]
+    sent: frozenset[tuple[int, int]]
+
+
+class Views:
+    """Answers about views. All functions that take one raise IrregularError, and no ModelError."""
+
+    def __init__(self, events: LocalEvents) -> None:
+        self.events = events
+        self._closures: dict[View, Closure | None] = {}
+        self._own: dict[int, _Steps] = {}
+        self._by_messages: dict[tuple[int, Messages], _Steps] = {}
+        self._redundant: dict[tuple[int, Messages], bool] = {}
+
+    def closure(self, view: View) -> Closure:
+        """The closure of a view."""
+        if view not in self._closures:
+            try:
+                self._closures[view] = self._closure(view)
+            except (IrregularError, ModelError):
+                self._closures[view] = None
+        found = self._closures[view]
+        if found is None:
+            raise IrregularError
+        return found
+
+    def _closure(self, view: View) -> Closure:
+        seen, waiting, sent = {view.cell}, [view.cell], set[tuple[int, int]]()
+        arriving = [messages for messages in view.messages if messages]
+        while waiting:
+            cell = waiting.pop()
+            for steps in (self._own_steps(view.process, cell), *(self._steps(view.process, cell, m) for m in arriving)):
+                sent |= steps.sent
+                new = steps.after - seen
+                if new:
+                    seen |= new
+                    waiting += new
+            if len(seen) > MOST_CELLS:
+                raise IrregularError
+        by_output = tuple(
+            frozenset(m for to, operation in sent if to == output for m in self.events.messages(to, operation))
+            for output in self.events.processes[view.process].outputs
+        )
+        return Closure(frozenset(seen), by_output)
+
+    def _own_steps(self, process: int, cell: int) -> _Steps:
+        known = self._own.get(cell)
+        if known is None:
+            known = self._own[cell] = _joined(self.events.own(process, cell))
+        return known
+
+    def _steps(self, process: int, cell: int, messages: Messages) -> _Steps:
+        known = self._by_messages.get((cell, messages))
+        if known is None:
+            found = [self.events.delivered(process, cell, message) for message in messages]
+            known = self._by_messages[cell, messages] = _joined([event for event in found if event is not None])
+        return known
+
+    # -- answers ---------------------------------------------------------------------------------------------
+
+    def needs_sender(self, view: View, place: int) -> bool:
+        """Whether a stubborn set with this process needs the sender of its empty input at `place`.
+
+        It does not if none of the messages can arrive in this cell, or if they are *redundant* from now on.
+        """
+        messages = view.messages[place]
+        if all(self.events.delivered(view.process, view.cell, message) is None for message in messages):
+            return False
+        without = (*view.messages[:place], frozenset[int](), *view.messages[place + 1 :])
+        cells = self.closure(view._replace(messages=without)).cells
+        return not all(self._are_redundant(view.process, cell, messages) for cell in cells)
+
+    def _are_redundant(self, process: int, cell: int, messages: Messages) -> bool:
+        """Whether each message cannot arrive in a cell, has no effect there, or that of an own move."""
+        known = self._redundant.get((cell, messages))
+        if known is None:
+            effects = {None, Event(cell, ()), *self.events.own(process, cell)}
+            known = all(self.events.delivered(process, cell, message) in effects for message in messages)
+            self._redundant[cell, messages] = known
+        return known
+
+    def is_irreversible(self, view: View, event: Event) -> bool:
+        """Whether the process cannot come back to its cell after an event."""
+        return view.cell not in self.closure(view._replace(cell=event.after)).cells
+
+    def answers(self, view: View) -> tuple[Messages, ...]:
+        """The messages, by output, that reversible deliveries in this cell send."""
+        found = [set[int]() for _ in self.events.processes[view.process].outputs]
+        places = {output: place for place, output in enumerate(self.events.processes[view.process].outputs)}
+        for message in frozenset[int]().union(*view.messages):
+            event = self.events.delivered(view.process, view.cell, message)
+            if event is not None and event.sent and not self.is_irreversible(view, event):
+                for output, operation in event.sent:
+                    found[places[output]] |= {*self.events.messages(output, operation)}
+        return tuple(map(frozenset, found))
+
+    def are_silent(self, view: View, messages: Messages) -> bool:
+        """Whether no delivery of these messages sends anything, now and later."""
+        return all(not self._steps(view.process, cell, messages).sent for cell in self.closure(view).cells)
+
+
+def _joined(events: tuple[Event, ...] | list[Event]) -> _Steps:
+    return _Steps(
+        frozenset(event.after for event in events), frozenset(sending for event in events for sending in event.sent)
+    )
