@@ -6,7 +6,6 @@ again and again, in any order. So what holds in a closure holds in every run in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from checker.engine.model import ModelError
@@ -32,12 +31,8 @@ class Closure(NamedTuple):
     sent: tuple[Messages, ...]
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """The cells and (channel, operation) pairs that single events of a cell lead to."""
-
-    after: frozenset[int]
-    sent: frozenset[tuple[int, int]]
+Steps = tuple[frozenset[int], frozenset[tuple[int, int]]]
+"""The cells that single events of a cell lead to, without itself, and (channel, operation) for what they send."""
 
 
 class Views:
@@ -46,8 +41,8 @@ class Views:
     def __init__(self, events: LocalEvents) -> None:
         self.events = events
         self._closures: dict[View, Closure | None] = {}
-        self._own: dict[int, _Steps] = {}
-        self._by_messages: dict[tuple[int, Messages], _Steps] = {}
+        self._steps: dict[tuple[int, Messages | None], dict[int, Steps]] = {}  # by process and messages; None: own
+        self._sendings: dict[frozenset[tuple[int, int]], dict[int, Messages]] = {}
         self._redundant: dict[tuple[int, Messages], bool] = {}
 
     def closure(self, view: View) -> Closure:
@@ -63,36 +58,56 @@ class Views:
         return found
 
     def _closure(self, view: View) -> Closure:
+        process = view.process
+        kinds = [(None, self._known_steps(process, None))]
+        kinds += [(messages, self._known_steps(process, messages)) for messages in view.messages if messages]
         seen, waiting, sent = {view.cell}, [view.cell], set[tuple[int, int]]()
-        arriving = [messages for messages in view.messages if messages]
         while waiting:
             cell = waiting.pop()
-            for steps in (self._own_steps(view.process, cell), *(self._steps(view.process, cell, m) for m in arriving)):
-                sent |= steps.sent
-                new = steps.after - seen
-                if new:
-                    seen |= new
-                    waiting += new
+            for messages, known in kinds:
+                steps = known.get(cell)
+                if steps is None:
+                    steps = self._learn(process, cell, messages)
+                after, sending = steps
+                if sending:
+                    sent |= sending
+                if not after <= seen:
+                    waiting += after - seen
+                    seen |= after
             if len(seen) > MOST_CELLS:
                 raise IrregularError
-        by_output = tuple(
-            frozenset(m for to, operation in sent if to == output for m in self.events.messages(to, operation))
-            for output in self.events.processes[view.process].outputs
+        by_output = self._by_output(frozenset(sent))
+        empty = frozenset[int]()
+        return Closure(
+            frozenset(seen), tuple(by_output.get(output, empty) for output in self.events.processes[process].outputs)
         )
-        return Closure(frozenset(seen), by_output)
 
-    def _own_steps(self, process: int, cell: int) -> _Steps:
-        known = self._own.get(cell)
+    def _by_output(self, sent: frozenset[tuple[int, int]]) -> dict[int, Messages]:
+        """The messages of sendings, by channel."""
+        known = self._sendings.get(sent)
         if known is None:
-            known = self._own[cell] = _joined(self.events.own(process, cell))
+            found: dict[int, set[int]] = {}
+            for output, operation in sent:
+                found.setdefault(output, set()).update(self.events.messages(output, operation))
+            known = self._sendings[sent] = {output: frozenset(messages) for output, messages in found.items()}
         return known
 
-    def _steps(self, process: int, cell: int, messages: Messages) -> _Steps:
-        known = self._by_messages.get((cell, messages))
-        if known is None:
-            found = [self.events.delivered(process, cell, message) for message in messages]
-            known = self._by_messages[cell, messages] = _joined([event for event in found if event is not None])
-        return known
+    def _known_steps(self, process: int, messages: Messages | None) -> dict[int, Steps]:
+        return self._steps.setdefault((process, messages), {})
+
+    def _learn(self, process: int, cell: int, messages: Messages | None) -> Steps:
+        """The steps of a cell by its own moves, or by these messages."""
+        if messages is None:
+            found = [*self.events.own(process, cell)]
+        else:
+            arrived = [self.events.delivered(process, cell, message) for message in messages]
+            found = [event for event in arrived if event is not None]
+        steps = (
+            frozenset(event.after for event in found if event.after != cell),
+            frozenset(sending for event in found for sending in event.sent),
+        )
+        self._known_steps(process, messages)[cell] = steps
+        return steps
 
     # -- answers ---------------------------------------------------------------------------------------------
 
@@ -134,10 +149,10 @@ class Views:
 
     def are_silent(self, view: View, messages: Messages) -> bool:
         """Whether no delivery of these messages sends anything, now and later."""
-        return all(not self._steps(view.process, cell, messages).sent for cell in self.closure(view).cells)
+        known = self._known_steps(view.process, messages)
+        for cell in self.closure(view).cells:
+            steps = known.get(cell) or self._learn(view.process, cell, messages)
+            if steps[1]:
+                return False
+        return True
 
-
-def _joined(events: tuple[Event, ...] | list[Event]) -> _Steps:
-    return _Steps(
-        frozenset(event.after for event in events), frozenset(sending for event in events for sending in event.sent)
-    )

@@ -228,13 +228,14 @@ class Tables:
 
     def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
         """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
-        fields = self.cells.view[[before, after], move_kernels.ZOBRIST]
-        seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
-        affected = 0
-        for slot, bundles in self._layout.readers[column]:
-            if seen[0][slot] != seen[1][slot]:
-                affected |= bundles
-        return int(fields[0] ^ fields[1]), affected
+        numbers = self.cells.view[:, move_kernels.ZOBRIST]
+        change, affected = int(numbers[before]) ^ int(numbers[after]), 0
+        if before != after:
+            seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
+            for slot, bundles in self._layout.readers[column]:
+                if seen[0][slot] != seen[1][slot]:
+                    affected |= bundles
+        return change, affected
 
     def _set(self, column: int, before: int, after: int) -> tuple[int, int, int]:
         """The words of an effect that replaces a cell."""
@@ -344,7 +345,10 @@ class Tables:
 
     def question(self, question: Hashable) -> int:
         """The number of a question, which kernels use like that of an operation."""
-        return self._operation(QUESTIONS, question, "the reduction")
+        number = self._operations.setdefault((QUESTIONS, question), len(self._operands))
+        if number == len(self._operands):
+            self._operands.append((QUESTIONS, question))
+        return number
 
     def subject(self, value: Hashable) -> int:
         """The number of a value that is no cell, for questions about it."""
