@@ -14,10 +14,10 @@ import numpy as np
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
+from checker.engine.reduction.plan import Plan
 from checker.engine.states.frontier import RowBlock, padded
 from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
-from checker.engine.reduction.plan import Plan
 from checker.engine.tables import Tables
 
 MISSING = 8192  # keys noted before the tables are filled

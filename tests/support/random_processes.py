@@ -95,9 +95,7 @@ def ordered_system(seed: int) -> Model:
     seen = rng.randrange(1, states)
     reads = tuple(Read(name, lambda state: state >= seen) for name in names[:2])
     together = Property("Together", reads, lambda *_: None)
-    return Model(
-        f"ordered system {seed}", tuple(columns), tuple(actors), tuple(rules), (together,), _appending(pairs)
-    )
+    return Model(f"ordered system {seed}", tuple(columns), tuple(actors), tuple(rules), (together,), _appending(pairs))
 
 
 def _appending(pairs: Iterable[tuple[str, str]]) -> tuple[Channel, ...]:
@@ -201,13 +199,23 @@ def becomes_important() -> Model:
     return _by_hand("a message becomes important", arrivals, {("0", 0): (1, ()), ("1", 0): (1, (("0", 0),))})
 
 
+def sends_two() -> Model:
+    """Process 1 sends a message to 0 that may arrive at once, and then one that cannot arrive before 0 moves."""
+    arrivals: Arrivals = {("0", 0, "1", 1): (2, ())}
+    starts: Starts = {("0", 0): (1, ()), ("1", 0): (1, (("0", 1),)), ("1", 1): (2, (("0", 0),))}
+    return _by_hand("1 sends two messages", arrivals, starts)
+
+
 def _by_hand(
     name: str, arrivals: Arrivals, starts: Starts, waiting: dict[tuple[str, str], tuple[int, ...]] | None = None
 ) -> Model:
     """Three processes and the channels between all of them; other arrivals are impossible."""
     names = ("0", "1", "2")
     pairs = [(a, b) for a in names for b in names if a != b]
-    columns = [*(Column(each, 0) for each in names), *(Column(f"{a}>{b}", (waiting or {}).get((a, b), ())) for a, b in pairs)]
+    columns = [
+        *(Column(each, 0) for each in names),
+        *(Column(f"{a}>{b}", (waiting or {}).get((a, b), ())) for a, b in pairs),
+    ]
     actors = [
         *(_process(each, arrivals, starts) for each in names),
         *(_channel(f"{a}>{b}", ChannelKind(None, merges=False)) for a, b in pairs),

@@ -116,8 +116,16 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 
 
 @inlined
-def gather_chosen(row: Array, columns: Any, chosen: Any, owners: Array, cells: Array, lists_of: Array) -> Any:
-    """Write the lists of the moves of chosen processes into `lists_of`, in the order of `gather`; their number."""
+def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, owners: Array, processes: Array,
+           inputs: Array, outputs: Array, questions: Array, sides: Array, masks: Array, joint: Array,
+           contents: Array, asks: Array, sends: Array, views: Array, needs: Array, weights: Array,
+           entries: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Leave only the lists of a stubborn set in `lists_of`, in the same order: (their number, whether it is known)."""
+    chosen = stubborn_set(
+        row, processes, inputs, outputs, questions, sides, masks, joint, contents, asks, sends, views, needs, weights,
+        entries, memo, shift, missing, counters)  # fmt: skip
+    if chosen in (UNSETTLED, ALL):
+        return count, chosen == ALL
     count = ZERO
     for c in range(columns):
         owner = owners[c]
@@ -125,7 +133,7 @@ def gather_chosen(row: Array, columns: Any, chosen: Any, owners: Array, cells: A
             moves = cells[U64(row[c]) * FIELDS + LISTED]
             lists_of[count] = moves
             count += U64(moves != ZERO)
-    return count
+    return count, True
 
 
 @kernel
@@ -161,12 +169,10 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         if processes.size and complete:
-            chosen = stubborn_set(
-                row, processes, inputs, outputs, questions, sides, masks, joint, contents, asks,
-                sends, views, needs, weights, entries, memo, shift, missing, counters)  # fmt: skip
-            complete = chosen != UNSETTLED
-            if complete and chosen != ALL:
-                count = gather_chosen(row, columns, chosen, owners, cells, lists_of)
+            count, complete = narrow(
+                row, columns, count, cells, lists_of, owners, processes, inputs, outputs, questions, sides,
+                masks, joint, contents, asks, sends, views, needs, weights,
+                entries, memo, shift, missing, counters)  # fmt: skip
         most = ZERO
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW

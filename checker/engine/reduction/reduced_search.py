@@ -1,9 +1,10 @@
-"""The reduced search: a search by tables that drains deliveries, and begins again whenever an answer is refuted.
+"""The reduced search: a search by tables that drains deliveries, or follows stubborn sets.
 
 Rules:
 
-- A search that ends has relied on no refuted answer. So it has reached every state of the model, except for the
-  contents of channels, and every deadlock.
+- A search that drains deliveries begins again whenever an answer is refuted. If it ends, it has relied on none: it has
+  reached every state of the model, except for the contents of channels, and every deadlock.
+- The answers about stubborn sets are final.
 - A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
   without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
   shortest.
@@ -34,7 +35,7 @@ def explore(
     progress: Callable[[Exploration], None] | None = None,
     workers: int = 1,
     seed: int = SEED,
-    mode: Literal["safe", "full"] = "safe",
+    mode: Literal["safe", "stubborn"] = "safe",
 ) -> Exploration:
     """Explore a model with drained deliveries, or by stubborn sets. Raises ModelError.
 
@@ -48,14 +49,14 @@ def explore(
         return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
 
     eligible = eligible_channels(model)
-    why = (reason_against_stubborn_sets if mode == "full" else _reason_against_drains)(model, eligible)
+    why = reason_against_stubborn_sets(model, eligible) if mode == "stubborn" else _reason_against_drains(eligible)
     if why is not None:
         full = search.explore(
             model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
         )
         return replace(full, reduction=f"none is possible: {why}")
     tables, restarts = Tables(model, seed), -1
-    (StubbornSets if mode == "full" else Drains)(tables, eligible.channels)
+    (StubbornSets if mode == "stubborn" else Drains)(tables, eligible.channels)
     found: Exploration | None = None
     while found is None:
         restarts += 1
@@ -70,7 +71,7 @@ def explore(
     done = (
         f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
         if mode == "safe"
-        else f"stubborn sets, with {len(eligible.channels)} channels; fewer states and deadlocks, and counts of them"
+        else "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept"
     )
 
     def whole(exploration: Exploration, said: str = "") -> Exploration:
@@ -91,7 +92,7 @@ def explore(
     return whole(found, "; the paths are not shown to be shortest")
 
 
-def _reason_against_drains(model: Model, eligible: Eligibility) -> str | None:
+def _reason_against_drains(eligible: Eligibility) -> str | None:
     """The reason why no delivery of a model can be drained, if there is one."""
     if eligible.channels:
         return None

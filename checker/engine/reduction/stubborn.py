@@ -227,7 +227,7 @@ class StubbornSets:
 
     # -- paths -----------------------------------------------------------------------------------------------
 
-    def drained(self, cells: list[int]) -> list[int]:
+    def drained(self, _: list[int]) -> list[int]:
         """No delivery is carried out at once."""
         return []
 
@@ -237,22 +237,10 @@ class StubbornSets:
         The search has expanded this row, so that all answers are known.
         """
         tables, counters = self._tables, np.zeros(6, np.int64)
-        bits = int(
-            stubborn_kernels.find_stubborn_set(
-                np.array(cells, np.uint32),
-                *self.plan[1:],
-                tables.masks.view,
-                tables.joint,
-                tables.contents.view,
-                tables.asks.view,
-                *self._room,
-                tables.entries.view,
-                tables.memo.data,
-                tables.memo.shift,
-                np.zeros(1, np.uint64),
-                counters,
-            )  # fmt: skip
-        )
+        arrays = (tables.masks.view, tables.joint, tables.contents.view, tables.asks.view, *self._room)
+        memo = (tables.entries.view, tables.memo.data, tables.memo.shift, np.zeros(1, np.uint64), counters)
+        row = np.array(cells, np.uint32)
+        bits = int(stubborn_kernels.find_stubborn_set(row, *self.plan[1:], *arrays, *memo))
         if bits == int(stubborn_kernels.ALL):
             return None
         return frozenset(

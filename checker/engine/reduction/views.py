@@ -11,7 +11,7 @@ from typing import NamedTuple
 from checker.engine.model import ModelError
 from checker.engine.reduction.events import Event, IrregularError, LocalEvents
 
-MOST_CELLS = 1 << 12  # of a closure; a view with more is irregular
+MOST_CELLS = 1 << 10  # of a closure; a view with more is irregular
 
 Messages = frozenset[int]
 
@@ -59,7 +59,7 @@ class Views:
 
     def _closure(self, view: View) -> Closure:
         process = view.process
-        kinds = [(None, self._known_steps(process, None))]
+        kinds: list[tuple[Messages | None, dict[int, Steps]]] = [(None, self._known_steps(process, None))]
         kinds += [(messages, self._known_steps(process, messages)) for messages in view.messages if messages]
         seen, waiting, sent = {view.cell}, [view.cell], set[tuple[int, int]]()
         while waiting:
@@ -155,4 +155,3 @@ class Views:
             if steps[1]:
                 return False
         return True
-

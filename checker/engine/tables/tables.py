@@ -21,9 +21,9 @@ from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
+from checker.engine.reduction.plan import Plan
 from checker.engine.result import SEED, VALUE
 from checker.engine.tables.fingerprints import CellNumbers
-from checker.engine.reduction.plan import Plan
 from checker.engine.tables.layout import Group, ModelLayout, Role
 from checker.engine.tables.verdicts import Verdicts
 
