@@ -4,5 +4,6 @@ Two reductions exist. `drains` carries deliveries out at once, and `stubborn` fo
 
 `drains` decides which deliveries these are, `channels` compares operations on channels, `futures` has the operations
 that a process may still send, and `origins` the senders of each operation. `events` and `views` have what a process may
-do while certain messages may arrive, and `plan` has the processes and channels in numbers. The theory: docs/explanation-reduction.md.
+do while certain messages may arrive, and `plan` has the processes and channels in numbers. The theory:
+docs/explanation-reduction.md.
 """

@@ -137,7 +137,7 @@ class StubbornSets:
         """An operation on a channel was carried out. Raises ModelError if it is declared to append and does not."""
         channel = self._by_column.get(self._tables.column_of(cell))
         if channel is not None and value & LOW != IMPOSSIBLE:
-            with suppress(IrregularError):  # `listed` says so of the content
+            with suppress(IrregularError):  # `listed` marks the content
                 self._views.events.check_append(channel, cell, operation)
 
     def listed(self, cell: int) -> None:
@@ -228,7 +228,7 @@ class StubbornSets:
     # -- paths -----------------------------------------------------------------------------------------------
 
     def drained(self, _: list[int]) -> list[int]:
-        """No delivery is carried out at once."""
+        """A search by stubborn sets drains nothing."""
         return []
 
     def chosen(self, cells: list[int]) -> frozenset[int] | None:
