@@ -14,7 +14,7 @@ import numpy as np
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
-from checker.engine.reduction.plan import Plan
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.states.frontier import RowBlock, padded
 from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
@@ -90,7 +90,7 @@ class Worker:
         self._recent = np.zeros(RECENT, np.uint64)
         self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
         self._uncounted = np.zeros(0, np.uint64)
-        self._stubborn = Plan.empty() if tables.observer is None else tables.observer.plan
+        self._stubborn = StubbornPlan.empty() if tables.observer is None else tables.observer.plan
         self._room = self._stubborn.room()
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)

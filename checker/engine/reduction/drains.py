@@ -13,7 +13,7 @@ from checker.engine.kernels import drain_kernels
 from checker.engine.reduction.answers import Answers
 from checker.engine.reduction.channels import LOW, OldestMessage
 from checker.engine.reduction.eligible import EligibleChannel
-from checker.engine.reduction.plan import Plan
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.reduction.questions import ArrivalEffect, Future, Removal
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
@@ -23,7 +23,7 @@ class Drains(Answers):
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel]) -> None:
         super().__init__(tables, channels)
-        self.plan = Plan.empty()
+        self.plan = StubbornPlan.empty()
         tables.observer = self
 
     # -- paths -----------------------------------------------------------------------------------------------

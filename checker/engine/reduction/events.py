@@ -22,7 +22,7 @@ class IrregularError(Exception):
     """An event or a channel that does more than stubborn sets can regard."""
 
 
-class Process(NamedTuple):
+class ProcessChannels(NamedTuple):
     """A process: its column, and the positions of the channels to it and from it."""
 
     column: int
@@ -47,7 +47,7 @@ class Content(NamedTuple):
 class LocalEvents:
     """The events of processes, and the messages of channels."""
 
-    def __init__(self, tables: Tables, channels: list[EligibleChannel], processes: list[Process]) -> None:
+    def __init__(self, tables: Tables, channels: list[EligibleChannel], processes: list[ProcessChannels]) -> None:
         self._tables, self._channels, self.processes = tables, channels, processes
         self._own: dict[int, tuple[Event, ...]] = {}
         self._delivered: dict[tuple[int, int], Event | None] = {}

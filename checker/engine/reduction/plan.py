@@ -9,7 +9,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-class Plan(NamedTuple):
+class StubbornPlan(NamedTuple):
     """The arrays of `kernels.stubborn_kernels`, which has their meaning; all u32, and `owners` u8.
 
     A plan without processes selects nothing, so that all moves are followed.
@@ -23,7 +23,7 @@ class Plan(NamedTuple):
     sides: Array
 
     @classmethod
-    def empty(cls) -> Plan:
+    def empty(cls) -> StubbornPlan:
         """The plan of a search that follows all moves."""
         return cls(
             np.zeros(0, np.uint8),

@@ -23,8 +23,8 @@ from checker.engine.kernels import stubborn_kernels
 from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW
 from checker.engine.reduction.eligible import EligibleChannel
-from checker.engine.reduction.events import Event, IrregularError, LocalEvents, Process
-from checker.engine.reduction.plan import Plan
+from checker.engine.reduction.events import Event, IrregularError, LocalEvents, ProcessChannels
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.reduction.questions import YES
 from checker.engine.reduction.views import Messages, View, Views
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
@@ -84,7 +84,9 @@ class StubbornSets:
         self._place = {channel: place for each in inputs for place, channel in enumerate(each)}
         self._of_column = {column: position for position, column in enumerate(columns)}
         self._by_column = {channel.column: position for position, channel in enumerate(channels)}
-        self._processes = [Process(column, tuple(inputs[n]), tuple(outputs[n])) for n, column in enumerate(columns)]
+        self._processes = [
+            ProcessChannels(column, tuple(inputs[n]), tuple(outputs[n])) for n, column in enumerate(columns)
+        ]
         tables.observer = self
         self._views = Views(LocalEvents(tables, channels, self._processes))
         self._joint = tables.joint_bundles
@@ -99,7 +101,7 @@ class StubbornSets:
             [[n for n, channel in numbered if channel.source == column] for column in columns],
         )
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> StubbornPlan:
         width, number = len(self._tables.model.columns), self._tables.question
         owners = np.full(width, stubborn_kernels.NOBODY, np.uint8)
         order = [channel for process in self._processes for channel in process.inputs]
@@ -119,7 +121,7 @@ class StubbornSets:
         ]  # fmt: skip
         outputs = [at[channel] for process in self._processes for channel in process.outputs]
         sides = np.flatnonzero(owners == stubborn_kernels.NOBODY)
-        return Plan(
+        return StubbornPlan(
             owners,
             np.array(processes, np.uint32),
             np.array(inputs, np.uint32),

@@ -21,7 +21,7 @@ from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
-from checker.engine.reduction.plan import Plan
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.result import SEED, VALUE
 from checker.engine.tables.fingerprints import CellNumbers
 from checker.engine.tables.layout import Group, ModelLayout, Role
@@ -59,7 +59,7 @@ class TablesObserver(Protocol):
     """The reduction, which follows what the tables learn, and answers the questions that kernels ask about it."""
 
     rows: np.ndarray[Any, Any]  # of the channels whose deliveries may be drained, as kernels take them
-    plan: Plan
+    plan: StubbornPlan
 
     def sent(self, actor: int, operation: int, source: str) -> None:
         """A rule or a step, named by `source`, sends an operation to the actor at this position."""
