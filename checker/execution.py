@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from checker.engine.result import SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
 
 EngineName = Literal["tables", "plain", "both"]
-Reduction = Literal["none", "safe"]
+Reduction = Literal["none", "safe", "stubborn"]
 Report = Callable[[Exploration], None]
 """Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
 
@@ -69,7 +70,7 @@ def run_job(
     with _progress(job.name, report) as progress:
         if engine == "plain":
             return _plain(job, limits, progress, reduce)
-        search = _reduced if reduce == "safe" else _by_tables
+        search = _by_tables if reduce == "none" else partial(_reduced, reduce)
         found = search(job, limits, progress, workers, checkpoint, seed)
         if engine == "tables" or found.stop in CUT_SHORT:
             return found
@@ -111,18 +112,23 @@ def _by_tables(
 
 
 def _reduced(
-    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
+    reduce: Literal["safe", "stubborn"],
+    job: Job,
+    limits: Limits,
+    progress: Report,
+    workers: Workers,
+    checkpoint: Checkpoint | None,
+    seed: int,
 ) -> Exploration:
-    """Explore a job with drained deliveries. Raises ModelError for what a reduced search cannot do."""
+    """Explore a job with a reduction. Raises ModelError for what a reduced search cannot do."""
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
     from checker.engine.reduction import reduced_search  # noqa: PLC0415 (loads the kernels)
 
     if checkpoint is not None or not isinstance(workers, int):
         what = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
-        raise ModelError(f"--reduce safe {what}; write --reduce none, or leave the other option out")
-    return reduced_search.explore(
-        job.model, limits, until_witnessed=job.until_witnessed, progress=progress, workers=workers, seed=seed
-    )
+        raise ModelError(f"--reduce {reduce} {what}; write --reduce none, or leave the other option out")
+    named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress, "seed": seed}
+    return reduced_search.explore(job.model, limits, workers=workers, mode=reduce, **named)
 
 
 def _plain(job: Job, limits: Limits, progress: Report, reduce: Reduction = "none") -> Exploration:
@@ -143,7 +149,11 @@ def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Expl
 
     if other.stop in CUT_SHORT:
         return replace(found, stop=other.stop) if found.violations else other
-    differences = (disagreements if reduce == "none" else verdict_disagreements)(found, other)
+    differences = (
+        disagreements(found, other)
+        if reduce == "none"
+        else verdict_disagreements(found, other, counts=reduce == "safe")
+    )
     if differences:
         raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
     return found

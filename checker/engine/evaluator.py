@@ -188,6 +188,12 @@ class Evaluator:
         columns = [] if observer is None else observer.drained(self._tables.row(row))
         return [self._result.model.columns[column].name for column in columns]
 
+    def _chosen(self, row: Row) -> set[str] | None:
+        """The columns whose own rules were followed in a row; None for all moves."""
+        observer = self._tables.observer
+        columns = None if observer is None else observer.chosen(self._tables.row(row))
+        return None if columns is None else {self._result.model.columns[column].name for column in columns}
+
     def _note(self, row_of: Callable[[int], Array]) -> None:
         """Note the first state with a finding of each property."""
         verdicts, hits = self._tables.verdicts, dict[int, int]()
@@ -210,7 +216,7 @@ class Evaluator:
         something.
         """
         model = self._result.model
-        path = rebuild(model, history.ordinals(hit.state), self._drained)
+        path = rebuild(model, history.ordinals(hit.state), self._drained, self._chosen)
         if path[-1].row != self._tables.values(hit.cells):
             raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
         prop = model.properties[hit.position]

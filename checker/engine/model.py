@@ -83,7 +83,8 @@ class Channel:
     The reduction of the state space (`checker.engine.reduction`) needs it, and changes nothing in a column that is not
     declared. A channel has one rule that reads its column alone. It lists the delivery of the oldest message: first an
     operation for the channel that removes the message, then one for the target. `appends` says of an operation whether
-    it only adds messages behind all others, whatever the channel holds; without it, the engine compares the results.
+    it only adds messages behind all others, whatever the channel holds; without it, the engine compares the results,
+    and selects no stubborn sets.
     """
 
     column: str

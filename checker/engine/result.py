@@ -251,10 +251,11 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
     return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
 
 
-def verdict_disagreements(reduced: Exploration, full: Exploration) -> list[str]:
+def verdict_disagreements(reduced: Exploration, full: Exploration, *, counts: bool = True) -> list[str]:
     """A line for each answer of a full search that a reduced one does not give; empty if it gives all of them.
 
-    A limit of depth or states ends the two searches at different places, and the reduced one may find more.
+    A limit of depth or states ends the two searches at different places, and the reduced one may find more. Without
+    `counts`, the reduced search need not find each deadlock with all contents of channels, nor each action.
     """
     complete = full.stop not in (Stop.DEPTH, Stop.STATES)
     found = _depths(reduced)
@@ -264,8 +265,10 @@ def verdict_disagreements(reduced: Exploration, full: Exploration) -> list[str]:
     if complete:
         figures.append(("why it ended", reduced.stop, full.stop))
     if full.stop is reduced.stop is Stop.EXHAUSTED:
-        figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
-        figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
+        figures.append(("whether a state has no successor", reduced.deadlocks > 0, full.deadlocks > 0))
+        if counts:
+            figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
+            figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
     return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
 
 

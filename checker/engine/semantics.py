@@ -7,7 +7,7 @@ rebuilt here, which checks the tables at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 
 from checker.engine.contract import call, step, unhashable
@@ -104,15 +104,20 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
 
 
 def rebuild(
-    model: Model, ordinals: Iterable[int], drained: Callable[[Row], Iterable[str]] = lambda _: ()
+    model: Model,
+    ordinals: Iterable[int],
+    drained: Callable[[Row], Iterable[str]] = lambda _: (),
+    chosen: Callable[[Row], Container[str] | None] = lambda _: None,
 ) -> tuple[Step, ...]:
     """The path from the initial row that takes these successors. Raises ModelError if one is missing.
 
-    After each of them follow the deliveries from the channels that `drained` names, in a reduced search.
+    In a reduced search, after each of them follow the deliveries from the channels that `drained` names; and if
+    `chosen` names columns, the ordinal counts the moves of the rules that read one of these columns alone.
     """
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
-        found = next((s for n, s in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
+        counted = _of_columns(model, path[-1].row, chosen(path[-1].row))
+        found = next((step for n, step in enumerate(counted) if n == ordinal), None)
         if found is None:
             raise ModelError(
                 f"step {len(path)} of a path has no successor number {ordinal}: a function of the model "
@@ -122,6 +127,14 @@ def rebuild(
         for column in drained(path[-1].row):
             path.append(_delivery(model, path[-1].row, column))
     return tuple(path)
+
+
+def _of_columns(model: Model, row: Row, columns: Container[str] | None) -> Iterator[tuple[Move, Row]]:
+    """The successors of a row by the rules that read one of these columns alone; None: by all rules."""
+    if columns is None:
+        return successors(model, row)
+    own = {rule.name for rule in model.rules if len(rule.reads) == 1 and rule.reads[0].column in columns}
+    return ((move, after) for rule, move, after in by_rule(model, row) if rule in own)
 
 
 def _delivery(model: Model, row: Row, column: str) -> Step:

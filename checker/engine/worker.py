@@ -14,6 +14,7 @@ import numpy as np
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.states.frontier import RowBlock, padded
 from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
@@ -89,6 +90,8 @@ class Worker:
         self._recent = np.zeros(RECENT, np.uint64)
         self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
         self._uncounted = np.zeros(0, np.uint64)
+        self._stubborn = StubbornPlan.empty() if tables.observer is None else tables.observer.plan
+        self._room = self._stubborn.room()
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
         self.noted = 0  # missing keys
@@ -134,7 +137,8 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                self._channels, tables.asks.view, self._uncounted,
+                self._channels, tables.asks.view, self._uncounted, *self._stubborn,
+                tables.contents.view, *self._room,
                 self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
                 part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
             )  # fmt: skip

@@ -4,7 +4,7 @@ A system has two or three processes with up to four states each. A message leads
 further messages, or does neither. Channels are bounded, or bounded and merging, or unbounded. Some systems lose
 messages or crash a process, which clears the channels to it and perhaps from it.
 
-Two more systems are written by hand, since no random one needs the condition that they show.
+Some more systems are written by hand, since no random one needs the condition that they show.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from checker.engine import Actor, Column, Model, Move, Outcome, Read, Rule, Send
+from checker.engine import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.model import Channel
 
 POP, CLEAR, CRASH = "pop", "clear", "crash"
@@ -63,7 +63,46 @@ def random_system(seed: int) -> Model:
     return Model(f"system {seed}", tuple(columns), tuple(actors), tuple(rules), (), channels)
 
 
-Arrivals = dict[tuple[str, int, str, int], tuple[int, Sent]]
+def ordered_system(seed: int) -> Model:
+    """A system with unbounded channels, for stubborn sets.
+
+    Some messages cannot arrive in some states, and some have the effect of a spontaneous move. A property reads two
+    processes together. Some systems lose messages, and some crash a process, which clears the channels to it.
+    """
+    rng = random.Random(seed)
+    names = [str(n) for n in range(rng.choice([2, 3, 3]))]
+    pairs = [(a, b) for a in names for b in names if a != b]
+    states, messages = rng.choice([2, 3, 4]), rng.choice([1, 2, 3])
+    arrivals, starts = _behaviour(rng, names, states, messages, bounded=False)
+    for key in arrivals:
+        like = starts.get(key[:2])
+        chance = rng.random()
+        if chance < 0.15:
+            arrivals[key] = None
+        elif chance < 0.4 and like is not None:
+            arrivals[key] = like
+    columns = [Column(name, 0) for name in names]
+    columns += [
+        Column(f"{a}>{b}", tuple(rng.randrange(messages) for _ in range(rng.choice([0, 0, 1, 2])))) for a, b in pairs
+    ]
+    kind, loses = ChannelKind(None, merges=False), rng.random() < 0.2
+    actors = [_process(name, arrivals, starts) for name in names] + [_channel(f"{a}>{b}", kind) for a, b in pairs]
+    rules = [_start(name, starts) for name in names] + [_delivery(a, b, loses=loses) for a, b in pairs]
+    if rng.random() < 0.25:
+        columns.append(Column("crashes", 1))
+        actors.append(Actor("crashes", ("crashes",), lambda v, _: Outcome((v[0] - 1,)) if v[0] else None))
+        rules += [_crash(name, pairs, both_ways=False) for name in names]
+    seen = rng.randrange(1, states)
+    reads = tuple(Read(name, lambda state: state >= seen) for name in names[:2])
+    together = Property("Together", reads, lambda *_: None)
+    return Model(f"ordered system {seed}", tuple(columns), tuple(actors), tuple(rules), (together,), _appending(pairs))
+
+
+def _appending(pairs: Iterable[tuple[str, str]]) -> tuple[Channel, ...]:
+    return tuple(Channel(f"{a}>{b}", a, b, lambda operation: operation not in (POP, CLEAR)) for a, b in pairs)
+
+
+Arrivals = dict[tuple[str, int, str, int], tuple[int, Sent] | None]
 Starts = dict[tuple[str, int], tuple[int, Sent]]
 
 
@@ -101,7 +140,7 @@ def _process(name: str, arrivals: Arrivals, starts: Starts) -> Actor:
         state = values[0]
         if operation == CRASH:
             return Outcome((0,)) if state else None
-        reaction = starts.get((name, state)) if operation == "start" else arrivals[name, state, *operation]
+        reaction = starts.get((name, state)) if operation == "start" else arrivals.get((name, state, *operation))
         if reaction is None:
             return None
         batches: dict[str, tuple[int, ...]] = {}
@@ -143,6 +182,48 @@ def cleared_by_another() -> Model:
     return _cleared("2", 0, "0>1", arrivals)
 
 
+def turns_back() -> Model:
+    """Process 0 moves between two states for ever, and 1 moves once: whoever follows 0 alone never sees it."""
+    return _by_hand("0 turns back", {}, {("0", 0): (1, ()), ("0", 1): (0, ()), ("1", 0): (1, ())})
+
+
+def answers_for_ever() -> Model:
+    """Processes 0 and 1 send one message to and fro without any other effect, and 2 moves once."""
+    arrivals: Arrivals = {("0", 0, "1", 0): (0, (("1", 0),)), ("1", 0, "0", 0): (0, (("0", 0),))}
+    return _by_hand("0 and 1 answer for ever", arrivals, {("2", 0): (1, ())}, {("0", "1"): (0,)})
+
+
+def becomes_important() -> Model:
+    """Process 1 sends a message to 0 that has no effect at first, and another one after a move of 0."""
+    arrivals: Arrivals = {("0", 0, "1", 0): (0, ()), ("0", 1, "1", 0): (2, ())}
+    return _by_hand("a message becomes important", arrivals, {("0", 0): (1, ()), ("1", 0): (1, (("0", 0),))})
+
+
+def sends_two() -> Model:
+    """Process 1 sends a message to 0 that may arrive at once, and then one that cannot arrive before 0 moves."""
+    arrivals: Arrivals = {("0", 0, "1", 1): (2, ())}
+    starts: Starts = {("0", 0): (1, ()), ("1", 0): (1, (("0", 1),)), ("1", 1): (2, (("0", 0),))}
+    return _by_hand("1 sends two messages", arrivals, starts)
+
+
+def _by_hand(
+    name: str, arrivals: Arrivals, starts: Starts, waiting: dict[tuple[str, str], tuple[int, ...]] | None = None
+) -> Model:
+    """Three processes and the channels between all of them; other arrivals are impossible."""
+    names = ("0", "1", "2")
+    pairs = [(a, b) for a in names for b in names if a != b]
+    columns = [
+        *(Column(each, 0) for each in names),
+        *(Column(f"{a}>{b}", (waiting or {}).get((a, b), ())) for a, b in pairs),
+    ]
+    actors = [
+        *(_process(each, arrivals, starts) for each in names),
+        *(_channel(f"{a}>{b}", ChannelKind(None, merges=False)) for a, b in pairs),
+    ]
+    rules = [*(_start(each, starts) for each in names), *(_delivery(a, b, loses=False) for a, b in pairs)]
+    return Model(name, tuple(columns), tuple(actors), tuple(rules), (), _appending(pairs))
+
+
 def _cleared(clearing: str, when: int, channel: str, arrivals: Arrivals) -> Model:
     """Processes 0 and 1, a message that 0 sends first, and a process that clears a channel once, in a state."""
     names, pairs = ("0", "1", "2"), (("0", "1"), ("1", "0"))
@@ -166,7 +247,7 @@ def _cleared(clearing: str, when: int, channel: str, arrivals: Arrivals) -> Mode
         Rule("clear", (Read(clearing),), lambda state: [clear] if state == when else []),
         *(_delivery(a, b, loses=False) for a, b in pairs),
     ]
-    channels = tuple(Channel(f"{a}>{b}", a, b, lambda operation: operation not in (POP, CLEAR)) for a, b in pairs)
+    channels = _appending(pairs)
     return Model(f"{channel} is cleared by {clearing}", tuple(columns), tuple(actors), tuple(rules), (), channels)
 
 

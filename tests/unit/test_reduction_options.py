@@ -18,6 +18,28 @@ def run(*options: str) -> int:
     return main(["run", SCENARIO, "--reduce", "safe", *options])
 
 
+PAXOS = "docs/examples/paxos.py:model(1, 'ordered')"
+
+
+def test_stubborn_sets_are_named_with_what_they_do_not_keep(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", PAXOS, "--reduce", "stubborn", "--engine", "both"]) == ExitCode.PASSED
+    shown = capsys.readouterr().out
+    assert "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept" in shown
+
+
+def test_a_model_without_appends_is_explored_in_full_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """The channels between servers replace a message that waits by a newer one."""
+    assert main(["run", SCENARIO, "--reduce", "stubborn"]) == ExitCode.PASSED
+    shown = capsys.readouterr().out
+    assert "none is possible: " in shown
+    assert "the model does not say which operations append" in shown
+
+
+def test_stubborn_sets_save_no_checkpoint(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["run", PAXOS, "--reduce", "stubborn", "--checkpoint", str(tmp_path / "saved")]) != ExitCode.PASSED
+    assert "--reduce stubborn saves no checkpoint" in capsys.readouterr().out
+
+
 def test_a_witness_has_a_shortest_run(capsys: pytest.CaptureFixture[str]) -> None:
     """Servers 1 and 3 hear from 2, 2 hears from one of them, and two votes for 2 arrive: start, four deliveries."""
     assert run() == ExitCode.PASSED

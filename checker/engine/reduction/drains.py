@@ -13,6 +13,7 @@ from checker.engine.kernels import drain_kernels
 from checker.engine.reduction.answers import Answers
 from checker.engine.reduction.channels import LOW, OldestMessage
 from checker.engine.reduction.eligible import EligibleChannel
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.reduction.questions import ArrivalEffect, Future, Removal
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
@@ -22,6 +23,7 @@ class Drains(Answers):
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel]) -> None:
         super().__init__(tables, channels)
+        self.plan = StubbornPlan.empty()
         tables.observer = self
 
     # -- paths -----------------------------------------------------------------------------------------------
@@ -45,6 +47,9 @@ class Drains(Answers):
                 columns.append(channel.column)
                 again = True
         return columns
+
+    def chosen(self, cells: list[int]) -> None:
+        """All moves of a row are followed."""
 
     def _is_drained(self, row: list[int], number: int, delivery: OldestMessage) -> bool:
         channel = self._channels[number]

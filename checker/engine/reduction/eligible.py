@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from checker.engine.kernels.stubborn_kernels import MOST_PROCESSES
 from checker.engine.model import Channel, Kind, Model
 
 
@@ -74,4 +75,26 @@ def _reason_against(model: Model, channel: Channel) -> str | None:
     ends = {channel.source, channel.target}
     if ends & {each.column for each in model.channels} or len(columns) < 3:
         return "its column, its sender and its receiver are not three columns, or an end is a channel itself"
+    return None
+
+
+def reason_against_stubborn_sets(model: Model, eligibility: Eligibility) -> str | None:
+    """The reason why stubborn sets cannot be selected in a model, if there is one."""
+    for column, reason in eligibility.reasons.items():
+        return f"{column}: {reason}"
+    if not model.channels:
+        return "the model declares no channel"
+    known = {column for channel in model.channels for column in (channel.column, channel.source, channel.target)}
+    channels = {channel.column for channel in model.channels}
+    for channel in model.channels:
+        if channel.appends is None:
+            return f"{channel.column}: the model does not say which operations append"
+    for prop in model.properties:
+        if channels & {read.column for read in prop.reads}:
+            return f"the property {prop.name!r} reads a channel"
+    for rule in model.rules:
+        if len(rule.reads) == 1 and rule.reads[0].column not in known:
+            return f"the rule {rule.name!r} belongs to neither a process nor a channel"
+    if len(known - channels) > MOST_PROCESSES:
+        return f"the model has more than {MOST_PROCESSES} processes"
     return None

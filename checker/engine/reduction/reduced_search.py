@@ -1,9 +1,10 @@
-"""The reduced search: a search by tables that drains deliveries, and begins again whenever an answer is refuted.
+"""The reduced search: a search by tables that drains deliveries, or follows stubborn sets.
 
 Rules:
 
-- A search that ends has relied on no refuted answer. So it has reached every state of the model, except for the
-  contents of channels, and every deadlock.
+- A search that drains deliveries begins again whenever an answer is refuted. If it ends, it has relied on none: it has
+  reached every state of the model, except for the contents of channels, and every deadlock.
+- The answers about stubborn sets are final.
 - A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
   without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
   shortest.
@@ -14,11 +15,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from checker.engine import search
 from checker.engine.model import Model
 from checker.engine.reduction.drains import Drains
-from checker.engine.reduction.eligible import eligible_channels
+from checker.engine.reduction.eligible import Eligibility, eligible_channels, reason_against_stubborn_sets
+from checker.engine.reduction.stubborn import StubbornSets
 from checker.engine.result import SEED, Exploration, Limits, Stop
 from checker.engine.search import RefutedError, Search
 from checker.engine.tables import Tables
@@ -32,10 +35,12 @@ def explore(
     progress: Callable[[Exploration], None] | None = None,
     workers: int = 1,
     seed: int = SEED,
+    mode: Literal["safe", "stubborn"] = "safe",
 ) -> Exploration:
-    """Explore a model with drained deliveries; the arguments are those of `search.explore`. Raises ModelError.
+    """Explore a model with drained deliveries, or by stubborn sets. Raises ModelError.
 
-    A model without eligible channels is explored in full, and `Exploration.reduction` has the reason.
+    The other arguments are those of `search.explore`. A model that the mode cannot reduce is explored in full, and
+    `Exploration.reduction` has the reason.
     """
     began = time.monotonic()
 
@@ -44,14 +49,14 @@ def explore(
         return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
 
     eligible = eligible_channels(model)
-    if not eligible.channels:
-        column, why = next(iter(eligible.reasons.items()), ("", "the model declares no channel"))
+    why = reason_against_stubborn_sets(model, eligible) if mode == "stubborn" else _reason_against_drains(eligible)
+    if why is not None:
         full = search.explore(
             model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
         )
-        return replace(full, reduction=f"none is possible: {column + ': ' if column else ''}{why}")
+        return replace(full, reduction=f"none is possible: {why}")
     tables, restarts = Tables(model, seed), -1
-    Drains(tables, eligible.channels)
+    (StubbornSets if mode == "stubborn" else Drains)(tables, eligible.channels)
     found: Exploration | None = None
     while found is None:
         restarts += 1
@@ -63,10 +68,14 @@ def explore(
             found = one.run()
         except RefutedError:
             continue
-    drained = f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
+    done = (
+        f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
+        if mode == "safe"
+        else "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept"
+    )
 
     def whole(exploration: Exploration, said: str = "") -> Exploration:
-        return replace(exploration, seconds=time.monotonic() - began, reduction=drained + said)
+        return replace(exploration, seconds=time.monotonic() - began, reduction=done + said)
 
     if not found.found:
         return whole(found)
@@ -81,3 +90,10 @@ def explore(
     if only_witnesses and found.found.keys() <= full.found.keys():
         return whole(replace(found, found=full.found), "; then explored in full up to the last witness")
     return whole(found, "; the paths are not shown to be shortest")
+
+
+def _reason_against_drains(eligible: Eligibility) -> str | None:
+    """The reason why no delivery of a model can be drained, if there is one."""
+    if eligible.channels:
+        return None
+    return next((f"{column}: {why}" for column, why in eligible.reasons.items()), "the model declares no channel")

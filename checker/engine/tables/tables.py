@@ -21,6 +21,7 @@ from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
+from checker.engine.reduction.plan import StubbornPlan
 from checker.engine.result import SEED, VALUE
 from checker.engine.tables.fingerprints import CellNumbers
 from checker.engine.tables.layout import Group, ModelLayout, Role
@@ -57,7 +58,8 @@ class Label(NamedTuple):
 class TablesObserver(Protocol):
     """The reduction, which follows what the tables learn, and answers the questions that kernels ask about it."""
 
-    rows: np.ndarray[Any, Any]  # of the channels, as kernels take them
+    rows: np.ndarray[Any, Any]  # of the channels whose deliveries may be drained, as kernels take them
+    plan: StubbornPlan
 
     def sent(self, actor: int, operation: int, source: str) -> None:
         """A rule or a step, named by `source`, sends an operation to the actor at this position."""
@@ -77,6 +79,9 @@ class TablesObserver(Protocol):
     def drained(self, cells: list[int]) -> list[int]:
         """The columns of the channels that deliver at once in a row of cells, in this order."""
 
+    def chosen(self, cells: list[int]) -> frozenset[int] | None:
+        """The columns whose own rules were followed in a row of cells; None for all moves."""
+
 
 class Tables:
     """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
@@ -90,6 +95,7 @@ class Tables:
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
         self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
+        self.contents = Vector(np.uint32)  # for each cell of a channel: the question that adds its messages to a view
         self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
@@ -165,6 +171,7 @@ class Tables:
         self.bases.append(0)
         self.places.append(0)
         self.asks.append(0)
+        self.contents.append(0)
         self.masks.append((0,) * self._layout.words)
         return len(self._ids) - 1
 
@@ -221,13 +228,14 @@ class Tables:
 
     def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
         """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
-        fields = self.cells.view[[before, after], move_kernels.ZOBRIST]
-        seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
-        affected = 0
-        for slot, bundles in self._layout.readers[column]:
-            if seen[0][slot] != seen[1][slot]:
-                affected |= bundles
-        return int(fields[0] ^ fields[1]), affected
+        numbers = self.cells.view[:, move_kernels.ZOBRIST]
+        change, affected = int(numbers[before]) ^ int(numbers[after]), 0
+        if before != after:
+            seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
+            for slot, bundles in self._layout.readers[column]:
+                if seen[0][slot] != seen[1][slot]:
+                    affected |= bundles
+        return change, affected
 
     def _set(self, column: int, before: int, after: int) -> tuple[int, int, int]:
         """The words of an effect that replaces a cell."""
@@ -337,7 +345,10 @@ class Tables:
 
     def question(self, question: Hashable) -> int:
         """The number of a question, which kernels use like that of an operation."""
-        return self._operation(QUESTIONS, question, "the reduction")
+        number = self._operations.setdefault((QUESTIONS, question), len(self._operands))
+        if number == len(self._operands):
+            self._operands.append((QUESTIONS, question))
+        return number
 
     def subject(self, value: Hashable) -> int:
         """The number of a value that is no cell, for questions about it."""
@@ -368,6 +379,15 @@ class Tables:
         count = int(self.entries.view[effect]) & 0xFFFFFFFF
         found: list[int] = self.entries.view[effect + 1 : effect + 1 + count].tolist()
         return found
+
+    def affected(self, before: int, after: int) -> int:
+        """The bundles that may judge differently when a cell replaces another one of its column, as bits."""
+        return self._change(self.column_of(before), before, after)[1]
+
+    @property
+    def joint_bundles(self) -> int:
+        """The bundles that read several columns, as bits; the last bit also stands for all further bundles."""
+        return self._layout.joint_bundles()
 
     def effect(self, words: Iterable[int]) -> int:
         """The place of an effect with these words, and without an action."""

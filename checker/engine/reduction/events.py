@@ -1,0 +1,170 @@
+"""The events of single processes, from the tables: what a message or an own move does to a cell, and what it sends.
+
+Stubborn sets need events of cells that the search may never reach, so the tables learn these as well. An event is
+*regular* if it changes its process, and puts messages behind all others into channels of its process. A process with
+another event has no views (`IrregularError`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from checker.engine.kernels import move_kernels
+from checker.engine.model import ModelError
+from checker.engine.reduction.channels import LOW, SET
+from checker.engine.reduction.eligible import EligibleChannel
+from checker.engine.tables.tables import IMPOSSIBLE, Tables
+
+SET_WORDS = int(move_kernels.SET_WORDS)
+
+
+class IrregularError(Exception):
+    """An event or a channel that does more than stubborn sets can regard."""
+
+
+class ProcessChannels(NamedTuple):
+    """A process: its column, and the positions of the channels to it and from it."""
+
+    column: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class Event(NamedTuple):
+    """The cell of a process after an event, and (channel, operation) for each sending, in order."""
+
+    after: int
+    sent: tuple[tuple[int, int], ...]
+
+
+class Content(NamedTuple):
+    """The messages of a channel, as operations on its receiver, oldest first; and the content without them."""
+
+    messages: tuple[int, ...]
+    last: int
+
+
+class LocalEvents:
+    """The events of processes, and the messages of channels."""
+
+    def __init__(self, tables: Tables, channels: list[EligibleChannel], processes: list[ProcessChannels]) -> None:
+        self._tables, self._channels, self.processes = tables, channels, processes
+        self._own: dict[int, tuple[Event, ...]] = {}
+        self._delivered: dict[tuple[int, int], Event | None] = {}
+        self._contents: dict[int, Content] = {}
+        self._messages: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._positions = [{channels[c].column: c for c in process.outputs} for process in processes]
+        initial = tables.model.columns
+        self._empty = [tables.cell(c.column, initial[c.column].initial, "the initial state") for c in channels]
+
+    def own(self, process: int, cell: int) -> tuple[Event, ...]:
+        """The events by the own moves of a cell that are possible. Raises IrregularError."""
+        known = self._own.get(cell)
+        if known is None:
+            known = self._own[cell] = tuple(self._listed(process, cell))
+        return known
+
+    def delivered(self, process: int, cell: int, message: int) -> Event | None:
+        """The event that a message arrives; None if it is impossible. Raises IrregularError."""
+        key = (cell, message)
+        if key not in self._delivered:
+            self._delivered[key] = self._event(process, cell, [self.processes[process].column << 32 | message])
+        return self._delivered[key]
+
+    def messages(self, channel: int, operation: int) -> tuple[int, ...]:
+        """The messages that an operation puts into a channel. Raises IrregularError."""
+        key = (channel, operation)
+        if key not in self._messages:
+            appends = self._channels[channel].appends
+            if appends is None or not appends(self._tables.operation(operation)):
+                raise IrregularError
+            empty = self.content(channel, self._empty[channel]).last
+            self._messages[key] = self.content(channel, self._after(empty, operation)).messages
+        return self._messages[key]
+
+    def content(self, channel: int, cell: int) -> Content:
+        """The messages of a content, whose moves deliver or lose the oldest one. Raises IrregularError."""
+        waiting: list[tuple[int, int]] = []
+        while cell not in self._contents:
+            oldest = self._oldest(channel, cell)
+            if oldest is None:
+                self._contents[cell] = Content((), cell)
+                break
+            waiting.append((cell, oldest[1]))
+            cell = oldest[0]
+        for before, message in reversed(waiting):
+            rest = self._contents[cell]
+            self._contents[before], cell = Content((message, *rest.messages), rest.last), before
+        return self._contents[cell]
+
+    def check_append(self, channel: int, cell: int, operation: int) -> None:
+        """Raises ModelError if an operation that is declared to append does not, and IrregularError."""
+        appends, value = self._channels[channel].appends, self._tables.operation(operation)
+        if appends is None or not appends(value):
+            return
+        before, added = self.content(channel, cell).messages, self.messages(channel, operation)
+        if self.content(channel, self._after(cell, operation)).messages != before + added:
+            name = self._tables.model.columns[self._channels[channel].column].name
+            raise ModelError(
+                f"the channel {name!r} declares that {value!r} appends, but with {self._tables.values([cell])[0]!r} "
+                "it does not put the same messages behind all others"
+            )
+
+    def _after(self, cell: int, operation: int) -> int:
+        """The content after an operation that sends nothing."""
+        value = self._tables.result(cell, operation)
+        if value & LOW == IMPOSSIBLE or self._tables.effect_words(value >> 32):
+            raise IrregularError
+        return value & LOW
+
+    def _oldest(self, channel: int, cell: int) -> tuple[int, int] | None:
+        """The content without its oldest message, and this message; None for an empty channel."""
+        place, count = self._tables.listing(cell)
+        found, messages = set(), set[int]()
+        own, target = SET | self._channels[channel].column, self._channels[channel].target
+        for _ in range(count):
+            words = self._tables.effect_words(place)
+            place += 1 + len(words)
+            if len(words) < SET_WORDS or words[0] >> 32 != own or len(words) > SET_WORDS + 1:
+                raise IrregularError
+            found.add(words[0] & LOW)
+            messages |= {word & LOW for word in words[SET_WORDS:] if word >> 32 == target}
+            if any(word >> 32 != target for word in words[SET_WORDS:]):
+                raise IrregularError
+        if not count:
+            return None
+        if len(found) != 1 or len(messages) != 1 or found == {cell}:
+            raise IrregularError
+        return found.pop(), messages.pop()
+
+    def _listed(self, process: int, cell: int) -> list[Event]:
+        place, count = self._tables.listing(cell)
+        events = []
+        for _ in range(count):
+            words = self._tables.effect_words(place)
+            place += 1 + len(words)
+            event = self._event(process, cell, words)
+            if event is not None:
+                events.append(event)
+        return events
+
+    def _event(self, process: int, cell: int, words: list[int]) -> Event | None:
+        """The event that these words of an effect describe."""
+        column, positions = self.processes[process].column, self._positions[process]
+        after, sent, left = cell, list[tuple[int, int]](), list(words)
+        while left:
+            word, *left = left
+            target, operation = word >> 32, word & LOW
+            if target == SET | column:
+                after, left = operation, left[SET_WORDS - 1 :]
+            elif target == column:
+                value = self._tables.result(after, operation)
+                if value & LOW == IMPOSSIBLE:
+                    return None
+                after, left = value & LOW, [*self._tables.effect_words(value >> 32), *left]
+            elif target in positions:
+                self.messages(positions[target], operation)
+                sent.append((positions[target], operation))
+            else:
+                raise IrregularError
+        return Event(after, tuple(sent))

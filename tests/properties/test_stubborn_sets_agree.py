@@ -1,0 +1,232 @@
+"""Stubborn sets keep the states of each process, joint readings, and deadlocks; each of their conditions is needed.
+
+The full space is enumerated by the functions of `checker.engine.semantics` alone. The reduced space is enumerated by
+them too, with the moves that `StubbornSets.chosen` names in each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from benchmarks import models
+from checker.engine import Model, ModelError, Outcome, Stop
+from checker.engine.model import Row
+from checker.engine.reduction import events, reduced_search, stubborn, views
+from checker.engine.reduction.eligible import eligible_channels, reason_against_stubborn_sets
+from checker.engine.search import Search, explore
+from checker.engine.semantics import by_rule, read
+from checker.engine.tables import Tables
+from checker.models import rounds
+from tests.support.random_processes import (
+    answers_for_ever,
+    becomes_important,
+    cleared_by_another,
+    cleared_by_its_receiver,
+    cleared_by_its_sender,
+    ordered_system,
+    random_system,
+    sends_two,
+    turns_back,
+)
+
+SYSTEMS = 2000
+CHUNK = 100
+MOST = 3000  # states of a system that a test enumerates
+
+
+class Kept(NamedTuple):
+    """The answers of a space: the values of each column, joint readings, and deadlocks, all without channels."""
+
+    values: frozenset[tuple[str, Any]]
+    readings: frozenset[tuple[str, Any]]
+    deadlocks: frozenset[Row]
+
+
+def enumerated(
+    model: Model, chosen: Callable[[Row], set[str] | None] = lambda _: None, most: int = MOST
+) -> tuple[int, Kept] | None:
+    """The number of states, and their answers, if only chosen columns move; None if there are more than `most`."""
+    held = {channel.column for channel in model.channels}
+    kept = [(place, column.name) for place, column in enumerate(model.columns) if column.name not in held]
+    columns_of = {rule.name: {each.column for each in rule.reads} for rule in model.rules}
+    seen, waiting, deadlocks = {model.initial()}, [model.initial()], set[Row]()
+    while waiting:
+        row = waiting.pop()
+        columns = chosen(row)
+        found = [after for rule, _, after in by_rule(model, row) if columns is None or columns_of[rule] <= columns]
+        if not found:
+            deadlocks.add(tuple(row[place] for place, _ in kept))
+        new = {*found} - seen
+        waiting += new
+        seen |= new
+        if len(seen) > most:
+            return None
+    values = frozenset((name, row[place]) for row in seen for place, name in kept)
+    readings = frozenset((prop.name, read(model, prop.reads, row)) for row in seen for prop in model.properties)
+    return len(seen), Kept(values, readings, frozenset(deadlocks))
+
+
+def reduced(model: Model) -> tuple[int, tuple[int, Kept] | None]:
+    """The number of states of the reduced search, and the space of its stubborn sets."""
+    tables = Tables(model)
+    decided = stubborn.StubbornSets(tables, eligible_channels(model).channels)
+    found = Search(model, reduced=tables).run()
+
+    def chosen(row: Row) -> set[str] | None:
+        columns = decided.chosen(tables.row(row))
+        return None if columns is None else {model.columns[column].name for column in columns}
+
+    return found.states, enumerated(model, chosen)
+
+
+WRITTEN_BY_HAND = [
+    turns_back(),
+    answers_for_ever(),
+    becomes_important(),
+    sends_two(),
+    cleared_by_its_receiver(),
+    cleared_by_its_sender(),
+]
+
+
+def differences(systems: Iterable[Model]) -> Iterator[str]:
+    """The names of systems whose reduced search differs from their full space."""
+    for model in systems:
+        full = enumerated(model)
+        if full is None:
+            continue
+        states, space = reduced(model)
+        if space is None or space[1] != full[1] or states != space[0]:
+            yield model.name
+
+
+@pytest.mark.parametrize("first", range(0, SYSTEMS, CHUNK))
+def test_stubborn_sets_keep_values_readings_and_deadlocks(first: int) -> None:
+    assert list(differences(map(ordered_system, range(first, first + CHUNK)))) == []
+
+
+@pytest.mark.parametrize("system", WRITTEN_BY_HAND, ids=lambda model: model.name)
+def test_a_system_written_by_hand_keeps_them_too(system: Model) -> None:
+    assert reason_against_stubborn_sets(system, eligible_channels(system)) is None
+    assert list(differences([system])) == []
+
+
+def test_a_process_without_channels_that_clears_one_is_refused() -> None:
+    system = cleared_by_another()
+    reason = reason_against_stubborn_sets(system, eligible_channels(system))
+    assert reason == "the rule 'clear' belongs to neither a process nor a channel"
+
+
+def test_the_election_keeps_its_answers_in_fewer_states() -> None:
+    model = models.small_election(3)
+    full, (states, space) = enumerated(model, most=10_000), reduced(model)
+    assert full is not None and space is not None
+    assert full[0] == 6544
+    assert space == (states, full[1])
+    assert 6 * states < full[0]
+
+
+def test_a_violation_has_a_shortest_path() -> None:
+    model = rounds.election(3)
+    found = reduced_search.explore(model, mode="stubborn")
+    assert found.stop is Stop.FOUND
+    assert found.found["OneLeader"].depth == explore(model).found["OneLeader"].depth
+
+
+def test_channels_that_do_not_say_what_appends_are_refused() -> None:
+    model = random_system(0)
+    assert all(channel.appends is None for channel in model.channels)
+    found = reduced_search.explore(model, mode="stubborn")
+    assert found.reduction == "none is possible: 0>1: the model does not say which operations append"
+    assert found.states == explore(model).states
+
+
+def test_an_operation_that_is_declared_to_append_and_does_not_is_an_error() -> None:
+    """The channel puts a message before all others."""
+    model = rounds.election(3)
+
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        (waiting,) = values
+        if operation == "pop":
+            return Outcome((waiting[1:],)) if waiting else None
+        return Outcome(((*operation, *waiting),))
+
+    actors = tuple(each if "->" not in each.name else replace(each, step=step) for each in model.actors)
+    with pytest.raises(ModelError, match="does not put the same messages behind all others"):
+        reduced_search.explore(replace(model, actors=actors), mode="stubborn")
+
+
+def only_itself(self: views.Views, view: views.View) -> views.Closure:
+    """A closure without later cells."""
+    outputs = self.events.processes[view.process].outputs
+    return views.Closure(frozenset({view.cell}), tuple(frozenset() for _ in outputs))
+
+
+def ignoring_others(self: events.LocalEvents, process: int, cell: int, words: list[int]) -> events.Event | None:
+    """An event without what it sends to columns that are no outputs, and without operations that do not append."""
+    known = {self.processes[process].column, *self._positions[process]}
+    kept, left = list[int](), list(words)
+    while left:
+        count = events.SET_WORDS if left[0] >> 32 & events.SET else 1
+        appends = self._channels[0].appends
+        assert appends is not None
+        own = count > 1 or left[0] >> 32 == self.processes[process].column
+        if own or (left[0] >> 32 in known and appends(self._tables.operation(left[0] & 0xFFFFFFFF))):
+            kept += left[:count]
+        left = left[count:]
+    try:
+        return EVENT(self, process, cell, kept)
+    except events.IrregularError:
+        return events.Event(cell, ())
+
+
+EVENT = events.LocalEvents._event
+PLAN = stubborn.StubbornSets._plan
+
+MUTANTS: dict[str, tuple[Any, str, Any]] = {
+    "what others may still send": (views.Views, "needs_sender", lambda *_: False),
+    "a message that cannot arrive now": (
+        views.Views, "needs_sender",
+        lambda self, view, place: all(
+            self.events.delivered(view.process, view.cell, each) is not None for each in view.messages[place]
+        ),
+    ),
+    "a message with an effect": (views.Views, "_are_redundant", lambda *_: True),
+    "a message that has an effect later": (
+        views.Views, "needs_sender",
+        lambda self, view, place: not self._are_redundant(view.process, view.cell, view.messages[place]),
+    ),
+    "later cells": (views.Views, "closure", only_itself),
+    "a process that turns back": (views.Views, "is_irreversible", lambda *_: True),
+    "answers that are answered": (views.Views, "are_silent", lambda *_: True),
+    "a joint reading that changes": (stubborn.StubbornSets, "_is_unseen", lambda *_: True),
+    "a crash that may come": (
+        stubborn.StubbornSets, "_plan",
+        lambda self: PLAN(self)._replace(sides=np.arange(len(self._tables.model.columns), dtype=np.uint32)),
+    ),
+    "an event that clears a channel": (events.LocalEvents, "_event", ignoring_others),
+}  # fmt: skip
+"""Conditions of stubborn sets, each with the function that ignores it."""
+
+
+def is_noticed() -> bool:
+    """Whether some system differs from its full space, or contradicts itself."""
+    try:
+        systems = chain(WRITTEN_BY_HAND, map(ordered_system, range(SYSTEMS)))
+        return next(differences(systems), None) is not None
+    except ModelError:
+        return True
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_condition_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, the reduced search of some system misses a value, a reading or a deadlock."""
+    owner, attribute, without = MUTANTS[name]
+    monkeypatch.setattr(owner, attribute, without)
+    assert is_noticed()
