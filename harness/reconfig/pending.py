@@ -43,6 +43,8 @@ CONTROL_SPLIT = PendingRun("3 to 5, nobody reconnects, the network splits", (4, 
 CONTROL_CRASH = PendingRun(
     "1 and 2 are replaced by 4 and 5, nobody reconnects, 3 is killed", (4, 5), (1, 2), False, "kill"
 )
+SECONDS_TO_SERVE, SECONDS_TO_SERVE_IN_CONTROLS = 40.0, 12.0
+"""The time that each side has to serve; in a control one side never does."""
 VARIANTS = (SPLIT, CRASH, CONTROL_SPLIT, CONTROL_CRASH)
 
 
@@ -104,7 +106,7 @@ def run(bench: FactBench, variant: PendingRun, name: str) -> PendingOutcome:
         client.drop()
         outcome = PendingOutcome(views, {}, {}, {})
         _fault(servers, variant)
-        _write(servers, outcome)
+        _write(servers, outcome, SECONDS_TO_SERVE if variant.reconnects else SECONDS_TO_SERVE_IN_CONTROLS)
         _recover(servers, variant)
         _read(servers, outcome)
         return outcome
@@ -120,10 +122,10 @@ def _fault(servers: ReconfigServers, variant: PendingRun) -> None:
                 link.drop()
 
 
-def _write(servers: ReconfigServers, outcome: PendingOutcome) -> None:
+def _write(servers: ReconfigServers, outcome: PendingOutcome, seconds: float) -> None:
     """Write at each side as soon as it serves; a side that does not serve for a while is given up."""
     for sid, path in ((1, OLD_WRITE), (4, NEW_WRITE)):
-        deadline = time.monotonic() + 12.0
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and path not in outcome.zxids:
             try:
                 answer = servers.create(sid, path)

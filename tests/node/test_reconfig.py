@@ -28,6 +28,7 @@ def test_the_bytes_of_a_reconfiguration_are_those_on_the_page(bench: FactBench) 
     assert differences(PAGE.read_text(encoding="utf-8"), packets.measure(bench)) == ()
 
 
+@pytest.mark.slow
 def test_a_reconnected_joiner_activates_what_is_not_committed_and_two_leaders_lose_a_write(bench: FactBench) -> None:
     outcome = pending.run(bench, pending.SPLIT, "pending")
     assert set(outcome.leaders) == {2, 5}
@@ -36,6 +37,7 @@ def test_a_reconnected_joiner_activates_what_is_not_committed_and_two_leaders_lo
     assert pending.OLD_WRITE in outcome.lost
 
 
+@pytest.mark.slow
 def test_two_starts_forget_an_acknowledged_reconfiguration(bench: FactBench) -> None:
     row = dict(zip(forgotten.COLUMNS, forgotten.run(bench, 2, "forgotten"), strict=True))
     assert row["log of 1"] == "has the transaction"
@@ -44,6 +46,7 @@ def test_two_starts_forget_an_acknowledged_reconfiguration(bench: FactBench) -> 
     assert row["`/new-side`"].startswith("acknowledged")
 
 
+@pytest.mark.slow
 def test_a_joiner_that_dies_before_the_commit_cannot_start_again(bench: FactBench) -> None:
     number = next(number for number, step in enumerate(crashes.STEPS) if step[1] == crashes.JOINER)
     assert "exits with 1" in crashes.crash(bench, number)
