@@ -1,7 +1,7 @@
 """Reconfigurations of real 3.9.5 servers do what the page of facts says.
 
-The expected values are those of the page, `docs/reference-reconfig-facts.md`, which `python -m harness reconfig --write`
-made from real servers; each test repeats a measurement and compares, or checks one outcome of it.
+The expected values are those of the page, `docs/reference-reconfig-facts.md`, whose tables were written from real
+servers by `python -m harness reconfig --write`. A test repeats a measurement and compares, or checks one outcome of it.
 """
 
 from pathlib import Path
