@@ -136,14 +136,15 @@ def _aftermath(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
     yield "COMMITANDACTIVATE was sent", "yes" if committed else "no"
     yield "config node of 3", brief(servers.config(3)) or "-"
     yield "active file of 3, `.next` of 3", f"{look(servers, 3).active}, {look(servers, 3).next}"
-    yield "a write at 3 afterwards", _asked(lambda: servers.create(3, "/after").err)
-    yield "a second reconfiguration at 3", _asked(lambda: servers.reconfig(3, leave=[2]).err)
+    yield "a write at 3 afterwards", _code_of(lambda: servers.create(3, "/after").err)
+    yield "a second reconfiguration at 3", _code_of(lambda: servers.reconfig(3, leave=[2]).err)
     time.sleep(3.0)
     ended = {servers.exit_code(sid) for sid in (1, 2)} - {None}
     yield "exit codes of followers that have ended", ", ".join(map(str, sorted(ended, key=str))) or "-"
 
 
-def _asked(ask: Callable[[], int]) -> str:
+def _code_of(ask: Callable[[], int]) -> str:
+    """The code of a reply, as text; `no reply` if the connection ends or nothing comes."""
     try:
         return f"reply with code {ask()}"
     except (ServerError, OSError):
