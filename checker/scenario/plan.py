@@ -59,14 +59,16 @@ class PlanReader:
             yield from self._actions(decode(PlanEntry, self._document, value, path), path)
 
     def _actions(self, entry: PlanEntry, path: Path) -> Iterable[PlannedAction | PlannedReconfig]:
-        given = [name for name in ("restart", "stop", "start", "reconfig") if getattr(entry, name) is not None]
+        change = None if entry.reconfig is msgspec.UNSET else self._change(entry, path)
+        given = [name for name in ("restart", "stop", "start") if getattr(entry, name) is not None]
+        given += ["reconfig"] if change is not None else []
         if len(given) != 1:
             right = "write one of restart, stop and start, with the id of a server, or reconfig"
             raise self._document.error(path, f"{len(given)} actions in one entry", right)
         (name,) = given
-        if name == "reconfig":
+        if change is not None:
             after, self._after = self._after, ()
-            yield PlannedReconfig(self._change(entry, path), after)
+            yield PlannedReconfig(change, after)
             return
         sid: Sid = getattr(entry, name)
         check_server(self._document, sid, self._boots_with, (*path, name))
@@ -86,10 +88,6 @@ class PlanReader:
 
     def _change(self, entry: PlanEntry, path: Path) -> MembershipChange:
         """The change of a `reconfig` command. Raises ScenarioError, also for a key that changes nothing there."""
-        for key in ("file", "disk", "wait", "like", "variants"):
-            if getattr(entry, key):
-                what = "it changes nothing at a reconfig, which starts no server"
-                raise self._document.error((*path, key), what, "leave it out")
         here = (*path, "reconfig")
         written = decode(ReconfigEntry, self._document, entry.reconfig, here)
         named: list[Sid] = []
@@ -104,6 +102,10 @@ class PlanReader:
             raise self._document.error(
                 here, "it names no server", "write {add: [4]}, {observers: [4]} or {remove: [3]}"
             )
+        for key in ("file", "disk", "wait", "like", "variants"):
+            if getattr(entry, key):
+                what = "it changes nothing at a reconfig, which starts no server"
+                raise self._document.error((*path, key), what, "leave it out")
         return MembershipChange(frozenset(written.add), frozenset(written.observers), frozenset(written.remove))
 
 

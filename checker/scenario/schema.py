@@ -162,7 +162,7 @@ class PlanEntry(msgspec.Struct):
     restart: int | None = None
     stop: int | None = None
     start: int | None = None
-    reconfig: Any = None
+    reconfig: Any = msgspec.UNSET
     file: str | None = None
     disk: str | None = None
     wait: str | None = None

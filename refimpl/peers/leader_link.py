@@ -22,8 +22,8 @@ from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble
 from spec.quorum import Sid
 from spec.zab import packets as zab
-from spec.zab.epochs import followed_epochs
 from spec.zab.events import Receive
+from spec.zab.registration import followed_epochs
 from spec.zab.state import Learner, SyncMode
 from spec.zab.timeouts import is_leader_silent
 

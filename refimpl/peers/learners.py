@@ -25,9 +25,8 @@ from refimpl.wire.request import BadRequestError
 from spec.config import Ensemble, ServerLine
 from spec.quorum import Sid
 from spec.zab import packets as zab
-from spec.zab.epochs import believed_epochs
 from spec.zab.events import LearnerGone, Receive
-from spec.zab.registration import Refusal, refusal
+from spec.zab.registration import Refusal, believed_epochs, refusal
 from spec.zab.state import Leader, LeaderPhase
 from spec.zab.timeouts import is_late, resignation, silent_learners
 

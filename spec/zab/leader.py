@@ -31,7 +31,6 @@ from spec.quorum import Sid, View
 from spec.txn import counter_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import disk, leader_broadcast, reconfiguration
-from spec.zab.epochs import believed_epochs
 from spec.zab.events import (
     Applied,
     ClientSync,
@@ -62,6 +61,7 @@ from spec.zab.packets import (
     UpToDate,
     name_of,
 )
+from spec.zab.registration import believed_epochs
 from spec.zab.state import Handler, Leader, LeaderPhase, Stage, ZabResult, ZabRules
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase

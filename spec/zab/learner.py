@@ -26,7 +26,6 @@ from spec.effects import Connect, Disconnect, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.zab import disk, learner_broadcast, learner_sync
-from spec.zab.epochs import followed_epochs
 from spec.zab.events import (
     Applied,
     ClientSync,
@@ -59,6 +58,7 @@ from spec.zab.packets import (
     UpToDate,
     name_of,
 )
+from spec.zab.registration import followed_epochs
 from spec.zab.state import Learner, LearnerPhase, ZabResult, ZabRules
 
 DISCOVERY, SYNCHRONIZATION, SYNCED, BROADCAST = LearnerPhase

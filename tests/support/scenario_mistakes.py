@@ -39,6 +39,9 @@ ENSEMBLE: dict[str, Any] = {
     "faults": {"crashes": 1, "restarts": 1, "cuts": 1, "partitions": 1, "heals": 1, "disconnects": 1},
     "variants": ["torn-record"], "always": ["Leadership"],
 }  # fmt: skip
+RECONFIG: dict[str, Any] = {
+    **ENSEMBLE, "plan": [{"reconfig": {"add": [1], "observers": [2], "remove": [3]}}], "opening": [], "variants": [],
+}  # fmt: skip
 RECIPE: dict[str, Any] = {
     **COMMON, "recipe": "lock", "clients": 2, "servers": 2, "lag": True, "clocks": "paused", "rounds": 1, "writes": 1,
     "again": 1, "quits": 1, "removals": 1, "faults": {"disconnects": 1, "expiries": 1, "crashes": 1},
@@ -56,6 +59,7 @@ PLACES: list[tuple[type[msgspec.Struct], dict[str, Any], Path]] = [
     (schema.LogEntry, ENSEMBLE, ("servers", 1, "log", 1)),
     (schema.HistoryEntry, ENSEMBLE, ("history", 0)),
     (schema.PlanEntry, ENSEMBLE, ("plan", 0)),
+    (schema.ReconfigEntry, RECONFIG, ("plan", 0, "reconfig")),
     (schema.OpeningEntry, ENSEMBLE, ("opening", 0)),
     (schema.FaultsEntry, ENSEMBLE, ("faults",)),
     (schema.WorkloadEntry, ENSEMBLE, ("workload",)),
@@ -69,7 +73,7 @@ PLACES: list[tuple[type[msgspec.Struct], dict[str, Any], Path]] = [
 """The scenario and the path where each struct occurs."""
 ONE_OF = {
     schema.OpeningEntry: set(schema.OpeningEntry.__struct_fields__),
-    schema.PlanEntry: {"restart", "stop", "start"},
+    schema.PlanEntry: {"restart", "stop", "start", "reconfig"},
 }
 """The fields of which an entry has exactly one."""
 KINDS_OF_PROPERTIES = ("always", "sometimes", "final", "recoverable", "eventually")
