@@ -49,7 +49,7 @@ def error_of(text: str) -> ScenarioError:
         (
             BASE + "plan: [{stop: 2, start: 2}]\n",
             "s.yaml:3: plan[0]: 2 actions in one entry; "
-            "write one of restart, stop and start, with the id of a server",
+            "write one of restart, stop and start, with the id of a server, or reconfig",
         ),
         (
             BASE + "plan: [{stop: 2}, {restart: 2}]\n",

@@ -66,7 +66,7 @@ def may_be_silent(setup: Setup) -> frozenset[Action]:
     servers lead and follow, nothing may be written; a client that never writes is still reported, as the silent action
     `client write`. After a history with an established leader its work alone is explored, so there need be no election.
     """
-    absent = {Need.FAULT, Need.CONFIGURATION}
+    absent = {Need.FAULT, Need.CONFIGURATION} if setup.gossip else {Need.FAULT}
     if setup.zab is not None:
         absent |= {Need.WRITE, Need.ELECTION} if setup.prologue else {Need.WRITE}
     return frozenset(action for action in Action if action.traits.need in absent)
