@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, lookup, note
+from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, note
 from checker.engine.kernels.jit import inlined
 from checker.engine.kernels.move_kernels import DONE, FIELDS, INCOMPLETE, LISTED, UNLISTED, run
 
@@ -22,16 +22,6 @@ MOST_DRAINED = U64(1 << 10)  # deliveries of one row; the rest is left to later 
 
 
 @inlined
-def ask(row: Array, column: Any, question: Any, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:
-    """The answer to a question about a cell of a row; MISSING if it is not yet known."""
-    key = (U64(row[column]) << BITS32) | U64(question)
-    answer = lookup(memo, shift, key)
-    if answer == MISSING:
-        note(missing, counters, key)
-    return answer
-
-
-@inlined
 def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: Array, shift: Any,
                missing: Array, counters: Array) -> Any:  # fmt: skip
     """Whether the delivery from a channel is drained: YES, NO or UNKNOWN. channel = (column, source, target, future).
@@ -39,20 +29,18 @@ def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: 
     `question` is that about its arrival. The answer has the number of an `InertDeliveries`, and an effect that asks
     about what the delivery sends. The number and the future together give the question about the removal.
     """
-    arrival = ask(row, channel[2], question, memo, shift, missing, counters)
+    arrival = ask(row[channel[2]], question, memo, shift, missing, counters)
     if arrival == MISSING:
         return UNKNOWN
     if arrival & LOW == IMPOSSIBLE:
         return NO
-    future = ask(row, channel[1], channel[3], memo, shift, missing, counters)
+    future = ask(row[channel[1]], channel[3], memo, shift, missing, counters)
     if future == MISSING:
         return UNKNOWN
-    key = (arrival << BITS32) | (future & LOW)
-    asked = lookup(memo, shift, key)
+    asked = ask(arrival, future & LOW, memo, shift, missing, counters)
     if asked == MISSING:
-        note(missing, counters, key)
         return UNKNOWN
-    removal = ask(row, channel[0], asked & LOW, memo, shift, missing, counters)
+    removal = ask(row[channel[0]], asked & LOW, memo, shift, missing, counters)
     if removal == MISSING:
         return UNKNOWN
     if removal & LOW == IMPOSSIBLE:
@@ -60,14 +48,14 @@ def is_drained(row: Array, channel: Array, question: Any, entries: Array, memo: 
     at = arrival >> BITS32
     for n in range(entries[at] & LOW):
         word = entries[at + ONE + U64(n)]
-        insertion = ask(row, word >> BITS32, word & LOW, memo, shift, missing, counters)
+        insertion = ask(row[word >> BITS32], word & LOW, memo, shift, missing, counters)
         if insertion == MISSING:
             return UNKNOWN
         if insertion & LOW == IMPOSSIBLE:
             return NO
         if insertion >> BITS32:
             word = entries[(insertion >> BITS32) + ONE]
-            repetition = ask(row, word >> BITS32, word & LOW, memo, shift, missing, counters)
+            repetition = ask(row[word >> BITS32], word & LOW, memo, shift, missing, counters)
             if repetition == MISSING:
                 return UNKNOWN
             if repetition & LOW == IMPOSSIBLE:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.kernels.drain_kernels import NO, UNKNOWN, YES
-from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, lookup, note
+from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -40,16 +40,6 @@ OWN_KEY, OWN_KEY_IF_SILENT = ONE, U64(2)
 
 
 @inlined
-def ask_about(subject: Any, question: Any, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:
-    """The answer to a question about a view; MISSING if it is not yet known."""
-    key = (subject << BITS32) | question
-    answer = lookup(memo, shift, key)
-    if answer == MISSING:
-        note(missing, counters, key)
-    return answer
-
-
-@inlined
 def view_of(row: Array, process: Any, processes: Array, inputs: Array, contents: Array, sends: Array,
             memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The view of a process: its cell, with the messages in its channels and those that may still be sent."""
@@ -57,12 +47,12 @@ def view_of(row: Array, process: Any, processes: Array, inputs: Array, contents:
     for c in range(processes[process, 1], processes[process, 2]):
         held = U64(contents[row[inputs[c, 0]]])
         if held:
-            view = ask_about(view, held, memo, shift, missing, counters)
+            view = ask(view, held, memo, shift, missing, counters)
             if view == MISSING:
                 return MISSING
             view &= LOW
         if sends[c]:
-            view = ask_about(view, U64(sends[c]), memo, shift, missing, counters)
+            view = ask(view, U64(sends[c]), memo, shift, missing, counters)
             if view == MISSING:
                 return MISSING
             view &= LOW
@@ -86,7 +76,7 @@ def settle(row: Array, processes: Array, inputs: Array, outputs: Array, question
         view = view_of(row, process, processes, inputs, contents, sends, memo, shift, missing, counters)
         answer = MISSING
         if view != MISSING:
-            answer = ask_about(view, U64(questions[0]), memo, shift, missing, counters)
+            answer = ask(view, U64(questions[0]), memo, shift, missing, counters)
         if answer == MISSING:
             status = UNKNOWN
             continue
@@ -126,7 +116,7 @@ def are_silent(process: Any, at: Any, processes: Array, inputs: Array, outputs: 
         asked = entries[at]
         at += ONE
         if asked:
-            answer = ask_about(U64(views[inputs[outputs[k], 3]]), asked, memo, shift, missing, counters)
+            answer = ask(U64(views[inputs[outputs[k], 3]]), asked, memo, shift, missing, counters)
             if answer == MISSING:
                 return UNKNOWN
             if answer & LOW == IMPOSSIBLE:
@@ -143,7 +133,7 @@ def moves_of(row: Array, process: Any, processes: Array, inputs: Array, outputs:
     Fewer moves weigh less, and among equal numbers fewer own moves.
     """
     needed, is_key, is_key_if_silent, complete = ZERO, False, False, True
-    own = ask_about(U64(views[process]), U64(questions[1]), memo, shift, missing, counters)
+    own = ask(U64(views[process]), U64(questions[1]), memo, shift, missing, counters)
     if own == MISSING:
         return UNKNOWN, ZERO, False, ZERO
     at = own >> BITS32
@@ -153,7 +143,7 @@ def moves_of(row: Array, process: Any, processes: Array, inputs: Array, outputs:
     for c in range(processes[process, 1], processes[process, 2]):
         cell = row[inputs[c, 0]]
         if contents[cell]:
-            answer = ask_about(U64(views[process]), U64(asks[cell]), memo, shift, missing, counters)
+            answer = ask(U64(views[process]), U64(asks[cell]), memo, shift, missing, counters)
             if answer == MISSING:
                 complete = False
                 continue
@@ -162,7 +152,7 @@ def moves_of(row: Array, process: Any, processes: Array, inputs: Array, outputs:
             is_key |= answer == U64(KEY)
             is_key_if_silent |= answer == U64(KEY_IF_SILENT)
         elif sends[c]:
-            answer = ask_about(U64(views[process]), U64(inputs[c, 2]), memo, shift, missing, counters)
+            answer = ask(U64(views[process]), U64(inputs[c, 2]), memo, shift, missing, counters)
             if answer == MISSING:
                 complete = False
             elif answer & LOW != IMPOSSIBLE:
