@@ -35,6 +35,11 @@ _reconfiguration_invariant = partial(
 )
 
 
+def _views_of_files(setup: Setup) -> frozenset[View]:
+    """The views with which servers start; every other view comes from a reconfiguration."""
+    return frozenset(file.view for file in setup.files)
+
+
 @_reconfiguration_invariant(
     "OneViewPerVersion",
     meaning="Views of one version are equal, on all servers, active or seen last",
@@ -54,7 +59,7 @@ def _one_view_per_version(setup: Setup) -> Condition:
                 return Finding("two views have one version", values)
         return None if len(views) > 1 else TRIVIAL
 
-    files = frozenset(view for sid in setup.sids for view in setup.views_of(sid))
+    files = _views_of_files(setup)
 
     def learnt(server: Server) -> tuple[View, ...]:
         return tuple(view for view in (server.view, server.last_seen) if view is not None and view not in files)
@@ -73,7 +78,7 @@ def _one_view_per_version(setup: Setup) -> Condition:
     "before the transaction.",
 )
 def _active_view_committed(setup: Setup) -> Condition:
-    files = frozenset(view for sid in setup.sids for view in setup.views_of(sid))
+    files = _views_of_files(setup)
 
     def learnt(server: Server) -> View | str:
         return "a file's" if server.view in files else server.view
@@ -163,7 +168,7 @@ def _designated_leader_complete(setup: Setup) -> Condition:
     notes="It is a property of steps. A start with another file may have any version.",
 )
 def _active_view_never_returns(setup: Setup) -> StepCondition:
-    files = frozenset(view for sid in setup.sids for view in setup.views_of(sid))
+    files = _views_of_files(setup)
 
     def judge(values: tuple[Any, ...], operation: Any, outcome: Outcome) -> Answer:
         before, after = values[0].view, outcome.values[0].view
