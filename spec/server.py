@@ -34,7 +34,7 @@ from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, ElectionRules, Peer
 from spec.election.vote import ServerState, Vote, is_observer
-from spec.quorum import Sid, View, have_quorums, views_in_use, votes_in
+from spec.quorum import Sid, View, have_quorums, seen_after_activation, seen_beside, views_in_use, votes_in
 from spec.variants import Variant
 from spec.zab import disk, leader, learner, memory
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
@@ -213,12 +213,10 @@ def _configured(server: Server, effects: Effects) -> Server:
     """The server after the effects that change its configuration (`spec.zab.reconfiguration`)."""
     for effect in effects:
         if isinstance(effect, Configure):
-            last_seen = server.last_seen
-            later = last_seen is not None and last_seen.version > effect.view.version
-            server = replace(server, view=effect.view, last_seen=last_seen if later else None)
+            seen = seen_after_activation(effect.view, server.last_seen)
+            server = replace(server, view=effect.view, last_seen=seen)
         elif isinstance(effect, ConfigureNext):
-            known = effect.view.version == server.view.version
-            server = replace(server, last_seen=None if known else effect.view)
+            server = replace(server, last_seen=seen_beside(server.view, effect.view))
     return server
 
 

@@ -6,9 +6,9 @@ The relation reads only summaries (`spec.server.summary`) and the cut links.
 
 **The relation.** Fix a leader l, its vote v and a round r. The rules below are per server: q's voters, q's quorums and
 q's order of votes are those of q's view (with a later view that q has seen last, the voters of both, and a quorum of
-each), and no message passes a cut link. Where the addresses of two files differ, q
-hears p only over a connection: a LOOKING server makes one by its own file (`spec.quorum.addresses`), a server that has
-decided makes no connection, and a connection that was made before remains.
+each), and no message passes a cut link. Where the addresses of two files differ, q hears p only over a connection: a
+LOOKING server makes one by its own file (`spec.quorum.addresses`), a server that has decided makes no connection, and a
+connection that was made before remains.
 
 - q *hears the proposals* of p if p is a voter for q (else q only answers) and q is a voter for p (p sends its proposals
   only to its own voters). If q is outside p's view, q hears the vote that p sends to outsiders while LOOKING: the vote

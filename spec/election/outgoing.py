@@ -28,7 +28,7 @@ def send_notifications(peer: Peer, election: Election) -> Progress:
     A server that is not a voter in its view sends as well, but hears nothing from itself.
     """
     message = notification(peer, election, election.vote)
-    voters = peer.view.voters if peer.proposed is None else peer.view.voters | peer.proposed.voters
+    voters = {voter for view in peer.views for voter in view.voters}
     sends = tuple(Send(voter, message) for voter in sorted(voters) if voter != peer.sid)
     if not peer.hears_itself:
         return election, sends

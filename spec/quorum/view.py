@@ -82,6 +82,16 @@ def views_in_use(view: View, last_seen: View | None) -> tuple[View, ...]:
     return (view,) if last_seen is None or last_seen.version <= view.version else (view, last_seen)
 
 
+def seen_beside(active: View, seen: View) -> View | None:
+    """The view seen last, as a server keeps it beside its active one: None if it is the active one."""
+    return None if seen.version == active.version else seen
+
+
+def seen_after_activation(active: View, last_seen: View | None) -> View | None:
+    """The view seen last, once a view has become active: only a later one is kept (`setQuorumVerifier`)."""
+    return last_seen if last_seen is not None and last_seen.version > active.version else None
+
+
 def votes_in(views: Iterable[View], sid: Sid) -> bool:
     """Whether a server is a voter in one of these views (`QuorumPeer.getCurrentAndNextConfigVoters`)."""
     return any(view.is_voter(sid) for view in views)

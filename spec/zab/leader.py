@@ -61,7 +61,7 @@ from spec.zab.packets import (
     UpToDate,
     name_of,
 )
-from spec.zab.registration import believed_epochs
+from spec.zab.registration import refusal
 from spec.zab.state import Handler, Leader, LeaderPhase, Stage, ZabResult, ZabRules
 
 FOLLOWERINFO, ACKEPOCH, NEWLEADER_ACK, BROADCAST = LeaderPhase
@@ -127,9 +127,9 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
     handler = leader.handler(source)
     stage = None if handler is None else handler.stage
     match stage, packet:
-        case None, FollowerInfo(config_version=version) if version > peer.view.version:
-            return ZabResult(peer.durable, leader, (Disconnect(source),))
-        case None, FollowerInfo(accepted_epoch=epoch, observer=observer):
+        case None, FollowerInfo(accepted_epoch=epoch, observer=observer, config_version=version):
+            if refusal(peer, source, epoch, version) is not None:
+                return ZabResult(peer.durable, leader, (Disconnect(source),))
             return _follower_info(peer, leader, Handler(source, Stage.REGISTERED, observer), epoch, rules)
         case (Stage.REGISTERED, _) | (Stage.EPOCH_ACKED, _):
             return None
@@ -159,11 +159,8 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     """`getEpochToPropose`: the new epoch is above the acceptedEpoch of every counted server.
 
     ZooKeeper also raises it above that of a server that does not vote, which lets any stranger use up all epochs. It
-    is not needed: an epoch is unique because a quorum of voters accepts it. An acceptedEpoch that is not credible ends
-    the connection.
+    is not needed: an epoch is unique because a quorum of voters accepts it.
     """
-    if accepted not in believed_epochs(peer.durable.accepted_epoch):
-        return ZabResult(peer.durable, leader, (Disconnect(handler.sid),))
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)

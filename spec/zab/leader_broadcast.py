@@ -22,9 +22,17 @@ from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
 from spec.zab.events import Broadcast, Committed, MessageKind, ViewCommitted, unexpected
-from spec.zab.packets import Commit, CommitAndActivate, Inform, InformAndActivate, Proposal, QuorumSync
+from spec.zab.packets import (
+    Commit,
+    CommitAndActivate,
+    Inform,
+    InformAndActivate,
+    Proposal,
+    QuorumPacket,
+    QuorumSync,
+)
 from spec.zab.reconfiguration import Refused
-from spec.zab.state import Append, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
+from spec.zab.state import Append, Handler, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
 
 
 def is_quorum(view: View, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -94,7 +102,10 @@ def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> 
 
 
 def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> ZabResult:
-    """`tryToCommit`: in order, and with a quorum; then send COMMIT to followers and INFORM to observers, and apply."""
+    """`tryToCommit`: in order, and with a quorum; then send COMMIT to followers and INFORM to observers, and apply.
+
+    The view of a reconfiguration becomes active first. Later proposals may then have their quorums already.
+    """
     early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
     first = leader.outstanding[0] is proposal
     if not first or not (early or has_all_quorums(proposal.views or (peer.view,), proposal.acks, rules)):
@@ -102,16 +113,19 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     zxid = proposal.zxid
     txn = logged(peer.durable, leader.queue, zxid)
     assert txn is not None  # it is outstanding
-    if (view := reconfiguration.view_of(txn)) is not None:
-        return _activate(peer, leader, proposal, view, txn, rules)
     sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
+    designated: Sid | None = None
+    if (view := reconfiguration.view_of(txn)) is not None:
+        designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:], rules)
+        peer, configured = reconfiguration.activate(peer, view, rules)
+        sent = [*configured, *sent, Observe(ViewCommitted(peer.sid, leader.epoch, view))]
     handlers = leader.handlers
     for handler in leader.handlers:
-        if rules.hold_commits and handler.stage is Stage.SYNCING and not handler.observer:
+        if rules.hold_commits and designated is None and handler.stage is Stage.SYNCING and not handler.observer:
             holding = replace(handler, held=(*handler.held, zxid))
             handlers = tuple(holding if each is handler else each for each in handlers)
         elif handler.stage >= Stage.SYNCING:
-            sent.append(Send(handler.sid, Inform(txn) if handler.observer else Commit(zxid)))
+            sent.append(Send(handler.sid, _packet_of_commit(txn, handler, designated)))
     waiting = [sid for after, sid in leader.syncs if after == zxid]
     after = replace(
         leader,
@@ -120,41 +134,18 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         committed=zxid,
         commits=(*leader.commits, zxid),
         syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
-    )
-    effects = (*sent, *(Send(sid, QuorumSync()) for sid in waiting))
-    if rules.asynchronous_commits:
-        return ZabResult(peer.durable, after, effects)
-    return apply(peer, after, zxid).after(effects)
-
-
-def _activate(peer: Peer, leader: Leader, proposal: Outstanding, view: View, txn: Txn, rules: ZabRules) -> ZabResult:
-    """Commit a reconfiguration: its view becomes active before it is applied, and each learner hears of its leader.
-
-    Later proposals may have their quorums already, since the old view alone no longer counts.
-    """
-    designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:], rules)
-    now, configured = reconfiguration.activate(peer, view, rules)
-    sent = tuple(
-        Send(
-            each.sid,
-            InformAndActivate(txn, designated) if each.observer else CommitAndActivate(txn.zxid, designated),
-        )
-        for each in leader.handlers
-        if each.stage >= Stage.SYNCING
-    )
-    waiting = [sid for after, sid in leader.syncs if after == txn.zxid]
-    after = replace(
-        leader,
-        outstanding=leader.outstanding[1:],
-        committed=txn.zxid,
-        commits=(*leader.commits, txn.zxid),
-        syncs=tuple(pair for pair in leader.syncs if pair[0] != txn.zxid),
         successor=None if designated == peer.sid else designated,
     )
-    facts = (Committed(peer.sid, leader.epoch, txn), ViewCommitted(peer.sid, leader.epoch, view))
-    effects = (*configured, *map(Observe, facts), *sent, *(Send(sid, QuorumSync()) for sid in waiting))
-    done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(now, after, txn.zxid)
-    return _commit_ready(now, done.after(effects), rules)
+    effects = (*sent, *(Send(sid, QuorumSync()) for sid in waiting))
+    done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(peer, after, zxid)
+    return (done if view is None else _commit_ready(peer, done, rules)).after(effects)
+
+
+def _packet_of_commit(txn: Txn, handler: Handler, designated: Sid | None) -> QuorumPacket:
+    """The packet that tells a learner of a commit; that of a reconfiguration has the leader of the new view."""
+    if designated is None:
+        return Inform(txn) if handler.observer else Commit(txn.zxid)
+    return InformAndActivate(txn, designated) if handler.observer else CommitAndActivate(txn.zxid, designated)
 
 
 def _commit_ready(peer: Peer, done: ZabResult, rules: ZabRules) -> ZabResult:

@@ -110,11 +110,8 @@ def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid,
 
 def _in_new_view(before: Peer, now: Peer, learner: Learner, designated: Sid, done: ZabResult) -> ZabResult:
     """End the part after the commit if the role or the leader changes (`processReconfig`, a major change)."""
-    if not reconfiguration.is_changed(before, now) or not isinstance(done.state, Learner):
-        return done
-    if designated == learner.leader and not reconfiguration.changes_role(before, now):
-        return done
-    return replace(done, successor=designated)
+    major = reconfiguration.is_major_change(before, now, learner.leader, designated)
+    return replace(done, successor=designated) if major and done.state is not None else done
 
 
 def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:

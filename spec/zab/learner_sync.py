@@ -101,8 +101,7 @@ def _activate(
 ) -> tuple[Peer, ZabResult | None, Effects]:
     """Activate a view; with the end of the part if the role or the leader changes, before anything is applied."""
     now, configured = reconfiguration.activate(peer, view, rules)
-    major = designated != learner.leader or reconfiguration.changes_role(peer, now)
-    if reconfiguration.is_changed(peer, now) and major:
+    if reconfiguration.is_major_change(peer, now, learner.leader, designated):
         return now, ZabResult(peer.durable, learner, configured, successor=designated), configured
     return now, None, configured
 
@@ -205,9 +204,7 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     if view is not None and Variant.PENDING_VIEW_ACTIVATED not in rules.variants and _is_pending(learner, view):
         view = None
     now, configured = reconfiguration.activate(peer, view, rules)
-    if reconfiguration.is_changed(peer, now) and (
-        reconfiguration.changes_role(peer, now) or not reconfiguration.keeps_leader(peer, now, learner.leader)
-    ):
+    if reconfiguration.is_major_change(peer, now, learner.leader):
         return ZabResult(peer.durable, None, configured)
     return _serve(now, replace(learner, new_view=None), rules).after(configured)
 

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from spec.effects import Configure, ConfigureNext, Effects
 from spec.election.state import Peer
 from spec.election.vote import is_observer
-from spec.quorum import MembershipChange, Sid, View, changed, same_members
+from spec.quorum import MembershipChange, Sid, View, changed, same_members, seen_after_activation, seen_beside
 from spec.txn import Txn
 from spec.variants import Variant
 from spec.zab.state import Leader, Outstanding, Stage, ZabRules
@@ -59,7 +59,7 @@ def see(peer: Peer, view: View | None) -> tuple[Peer, Effects]:
     """
     if view is None or view.version == peer.latest.version:
         return peer, ()
-    return replace(peer, last_seen=None if view.version == peer.view.version else view), (ConfigureNext(view),)
+    return replace(peer, last_seen=seen_beside(peer.view, view)), (ConfigureNext(view),)
 
 
 def activate(peer: Peer, view: View | None, rules: ZabRules) -> tuple[Peer, Effects]:
@@ -67,27 +67,20 @@ def activate(peer: Peer, view: View | None, rules: ZabRules) -> tuple[Peer, Effe
     stale = view is not None and view.version <= peer.view.version
     if view is None or (stale and (Variant.STALE_VIEW_ACTIVATED not in rules.variants or view == peer.view)):
         return peer, ()
-    last_seen = peer.last_seen
-    kept = last_seen if last_seen is not None and last_seen.version > view.version else None
-    return replace(peer, view=view, last_seen=kept), (Configure(view),)
+    return replace(peer, view=view, last_seen=seen_after_activation(view, peer.last_seen)), (Configure(view),)
 
 
-def changes_role(before: Peer, after: Peer) -> bool:
-    """Whether a server becomes an observer, or ceases to be one (`updateLearnerType`).
+def is_major_change(before: Peer, after: Peer, leader: Sid, designated: Sid | None = None) -> bool:
+    """Whether a new active view changes the role or the leader of a learner, so that its part ends (`processReconfig`).
 
-    A server that the new view leaves out is a follower without a vote.
+    A server that the view leaves out is a follower without a vote. Without a designated leader the present one stays
+    if it is a voter in both views.
     """
-    return is_observer(before.sid, before.view) is not is_observer(after.sid, after.view)
-
-
-def keeps_leader(before: Peer, after: Peer, leader: Sid) -> bool:
-    """Whether a leader that nobody designated is a voter in both views (`processReconfig`)."""
-    return before.view.is_voter(leader) and after.view.is_voter(leader)
-
-
-def is_changed(before: Peer, after: Peer) -> bool:
-    """Whether the active view has other members, so that roles and leaders are looked at again."""
-    return before.view.version != after.view.version and not same_members(before.view, after.view)
+    if before.view.version == after.view.version or same_members(before.view, after.view):
+        return False
+    changes_role = is_observer(before.sid, before.view) is not is_observer(after.sid, after.view)
+    stays = before.view.is_voter(leader) and after.view.is_voter(leader) if designated is None else designated == leader
+    return changes_role or not stays
 
 
 # The leader.
@@ -136,8 +129,8 @@ def designated_leader(
 
     It is the present leader if it is a voter in the view, else a server that acknowledged the view. Among these it is
     one that acknowledged as many of the later proposals as possible, so that few of them are lost. The smallest id
-    decides among equals, as in a small `HashSet` of longs. A quorum of the view has acknowledged it,
-    except in variants; the voter with the smallest id is then chosen.
+    decides among equals, as in a small `HashSet` of longs. A quorum of the view has acknowledged it, except in
+    variants, where the voter with the smallest id may be chosen.
     """
     if view.is_voter(peer.sid):
         return peer.sid
