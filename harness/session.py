@@ -17,7 +17,7 @@ Source: `ClientCnxn`; ZooKeeper Programmer's Guide, sessions.
 import select
 import socket
 import struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from harness.layouts import read, read_answer, write, write_request
 from harness.processes import LOOPBACK, ServerError
@@ -29,6 +29,17 @@ AUTH_XID = -4
 SPECIAL_XIDS = {11: -2, 100: AUTH_XID, 101: -8, 105: -8}
 CLOSE_SESSION = -11
 PING = 11
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytes:
+    """This number of bytes. Raises ConnectionResetError if the server ends the connection, and OSError."""
+    received = bytearray()
+    while len(received) < count:
+        part = connection.recv(count - len(received))
+        if not part:
+            raise ConnectionResetError("the server ended the connection")
+        received += part
+    return bytes(received)
 
 
 class DisconnectedError(ServerError):
@@ -171,19 +182,13 @@ class Session:
     def _exactly(self, count: int) -> bytes:
         if self._socket is None:
             raise DisconnectedError("the session has no connection")
-        received = bytearray()
-        while len(received) < count:
-            try:
-                part = self._socket.recv(count - len(received))
-            except TimeoutError:
-                raise ServerError(f"no answer from the server within {SECONDS:g} s") from None
-            except ConnectionResetError as error:
-                self._broken(error)
-            if not part:
-                self._broken(None)
-            received += part
-        return bytes(received)
+        try:
+            return receive_exactly(self._socket, count)
+        except TimeoutError:
+            raise ServerError(f"no answer from the server within {SECONDS:g} s") from None
+        except ConnectionResetError as error:
+            self._broken(error)
 
-    def _broken(self, error: OSError | None) -> None:
+    def _broken(self, error: OSError) -> NoReturn:
         self.drop()
         raise DisconnectedError("the server ended the connection") from error

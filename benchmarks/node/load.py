@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.node.requests import CLOSE_SESSION, CREATE, OPEN, VALUE, Batch, first_wrong, opening, request
 from benchmarks.outcome import NotMeasured
 from harness.processes import LOOPBACK
+from harness.session import receive_exactly
 
 SECONDS = 20.0
 """The limit for one reply, in seconds."""
@@ -128,15 +129,5 @@ def _times(events: list[tuple[float, int]]) -> NDArray[np.float64]:
 
 def _frame(connection: socket.socket) -> bytes:
     """One frame without its length. Raises OSError."""
-    length = int.from_bytes(_exactly(connection, 4), "big")
-    return _exactly(connection, length)
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    received = b""
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise ConnectionResetError("the server ended the connection")
-        received += part
-    return received
+    length = int.from_bytes(receive_exactly(connection, 4), "big")
+    return receive_exactly(connection, length)

@@ -16,6 +16,7 @@ from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict
 from checker.rollout.inputs.sources import read_input
 from checker.symbolic.disjoint import UndecidedError
 from harness import real
+from harness.directories import add_keep, keep_mistake
 from harness.follow.loopback import Loopback, MappingError
 from harness.follow.result import Ending, FollowedRun
 from harness.follow.run import FollowOptions, PlanFollower
@@ -34,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=_number, default=1, metavar="N", help="how often (default: once)")
     parser.add_argument("--kills", type=_number, default=1, metavar="K", help="SIGKILLs in each run (default: 1)")
     parser.add_argument("--seed", type=_number, default=1, metavar="S", help="of the first run; each run adds 1")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+    add_keep(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
         return _refused(reason)
     if options.runs == 0:
         return _refused("--runs 0: nothing to do; write a number from 1")
-    if options.keep is not None and options.keep.exists():
-        return _refused(f"--keep {options.keep}: the folder exists; name a new one")
+    if mistake := keep_mistake(options.keep):
+        return _refused(mistake)
     try:
         made = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
         _check(made)

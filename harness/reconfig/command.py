@@ -5,13 +5,12 @@ command line.
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness import real
+from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.reconfig import crashes, errors, forgotten, moments, packets, pending, resizing, suspicions
 from harness.reconfig.facts import FactBench, FactTable, Measure
@@ -41,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
     parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+    add_keep(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,17 +48,13 @@ def run(options: argparse.Namespace) -> int:
     if reason := real.available(options.release) or _mistake(options):
         print(f"error: {reason}", file=sys.stderr)
         return 2
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
-        return _compared(options, tables)
+        with directories(options.keep) as folder:
+            tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
+            return _compared(options, tables)
     except (ServerError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    finally:
-        if options.keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:
@@ -98,6 +93,4 @@ def _mistake(options: argparse.Namespace) -> str | None:
             return (
                 f"{page}: no such page; name docs/reference-reconfig-facts.md, or another page with places for tables"
             )
-    if options.keep is not None and options.keep.exists():
-        return f"--keep {options.keep}: the folder exists; name a new one"
-    return None
+    return keep_mistake(options.keep)

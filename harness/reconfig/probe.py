@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 
 from harness.processes import LOOPBACK, ServerError
+from harness.session import receive_exactly
 
 OUTSIDER = 200
 """An id that no configuration has. It is greater than the others, so the server keeps the connection."""
@@ -45,20 +46,10 @@ def gossip(election_port: int, config: str) -> Gossip:
         with socket.create_connection((LOOPBACK, election_port), SECONDS) as connection:
             opening = OPENING.pack(ONE_ADDRESS, OUTSIDER, len(address)) + address
             connection.sendall(opening + struct.pack(">i", len(question)) + question)
-            (length,) = struct.unpack(">i", _exactly(connection, 4))
-            answer = _exactly(connection, length)
+            (length,) = struct.unpack(">i", receive_exactly(connection, 4))
+            answer = receive_exactly(connection, length)
     except OSError as error:
         raise ServerError(f"the election port {election_port} does not answer: {error}") from error
     state, leader, zxid, epoch, peer_epoch, version, size = NOTIFICATION.unpack_from(answer)
     named = answer[NOTIFICATION.size : NOTIFICATION.size + size].decode("utf-8")
     return Gossip(STATES[state], leader, zxid, epoch, peer_epoch, version, named)
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    received = b""
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise ConnectionResetError("the server ended the connection")
-        received += part
-    return received

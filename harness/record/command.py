@@ -4,12 +4,11 @@ Exit codes: 0 recorded, 1 an error of the servers, 2 a wrong command line.
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from harness import real
+from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.record.ensemble import Plan, record
 from harness.record.writer import Recorder
@@ -32,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", type=_from_one, default=3, metavar="N", help="concurrent writers (default: 3)")
     parser.add_argument("--pause", type=_seconds, default=0.01, metavar="S", help="after each write (default: 0.01)")
     parser.add_argument("--seed", type=_from_zero, default=1, metavar="K", help="of the kills and the clients")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+    add_keep(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,29 +39,25 @@ def run(options: argparse.Namespace) -> int:
     if reason := real.available(options.release) or _mistake(options):
         print(f"error: {reason}", file=sys.stderr)
         return 2
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
+    plan = Plan(
+        servers=options.servers,
+        observers=options.observers,
+        kills=options.kills,
+        seconds=options.seconds,
+        seed=options.seed,
+        clients=options.clients,
+        pause=options.pause,
+    )
+    recorder = Recorder(options.release, f"{options.kills} kills in {options.seconds:g} s, seed {options.seed}")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        plan = Plan(
-            servers=options.servers,
-            observers=options.observers,
-            kills=options.kills,
-            seconds=options.seconds,
-            seed=options.seed,
-            clients=options.clients,
-            pause=options.pause,
-        )
-        recorder = Recorder(options.release, f"{options.kills} kills in {options.seconds:g} s, seed {options.seed}")
-        try:
-            writes = record(plan, folder, options.release, recorder, lambda text: print(text, flush=True))
-        finally:
-            recorder.save(options.file)
+        with directories(options.keep) as folder:
+            try:
+                writes = record(plan, folder, options.release, recorder, lambda text: print(text, flush=True))
+            finally:
+                recorder.save(options.file)
     except (ServerError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    finally:
-        if options.keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
     print(f"{options.file}: {recorder.packets} packets, {writes} acknowledged writes")
     return 0
 
@@ -72,8 +67,8 @@ def _mistake(options: argparse.Namespace) -> str | None:
         return f"{options.file}: the file exists; name a new one"
     if not options.file.parent.is_dir():
         return f"{options.file}: its folder does not exist; name one that exists"
-    if options.keep is not None and options.keep.exists():
-        return f"--keep {options.keep}: the folder exists; name a new one"
+    if mistake := keep_mistake(options.keep):
+        return mistake
     if options.servers + options.observers > MOST_SERVERS:
         return f"{options.servers + options.observers} servers were asked for; {MOST_SERVERS} are the most"
     if options.clients > MOST_CLIENTS:

@@ -5,14 +5,13 @@ file, 3 a run in which the harness failed.
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
 from harness import real
+from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.record.writer import Recorder
 from harness.releases import DEBIAN
@@ -40,15 +39,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a recording for checker validate (with --runs N: FILE-1, ...)",
     )
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the servers' directories in a new folder")
+    add_keep(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
     if reason := real.available(options.release):
         return _refused(reason)
-    if options.keep is not None and options.keep.exists():
-        return _refused(f"--keep {options.keep}: the folder exists; name a new one")
+    if mistake := keep_mistake(options.keep):
+        return _refused(mistake)
     if options.record is not None:
         if not options.record.parent.is_dir():
             return _refused(f"--record {options.record}: its folder does not exist; name one that exists")
@@ -60,12 +59,8 @@ def run(options: argparse.Namespace) -> int:
         if options.without is not None:
             schedule = without(schedule, options.without)
         schedule = with_losses(schedule)
-        folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
-        try:
+        with directories(options.keep) as folder:
             return _carry_out(schedule, options, folder)
-        finally:
-            if options.keep is None:
-                shutil.rmtree(folder, ignore_errors=True)
     except (ScheduleError, ServerError, OSError) as error:
         return _refused(str(error))
 
