@@ -243,6 +243,18 @@ def test_three_to_five_is_proved_without_any_option() -> None:
         assert [each["running"] for each in order["proof"]["stages"]] == [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
 
 
+def test_the_order_that_the_readme_calls_proved_has_the_two_conditions_that_it_names() -> None:
+    """The README states the claim with its conditions; the plan has a proof with these two and no other."""
+    text = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+    assert "if the two printed conditions are kept: before the first step, and before server 5 starts" in text
+    stage = shipped("three", "five")
+    for leader in (1, 2, 3):
+        steps = next(unsplit(stage, leader))
+        proof = order_proof(stage, steps, Way.ONE_BY_ONE)
+        assert proof is not None and str(steps[-1]) == "start 5"
+        assert [each.step for each in proof.conditions] == [1, len(steps)]
+
+
 @pytest.mark.parametrize("leader", [1, 2, 3])
 def test_no_run_of_the_elections_contradicts_a_proved_order(leader: int) -> None:
     """Two leaders at once would need two quorums that run; each kind of fault is explored to the end."""

@@ -95,7 +95,10 @@ def _any_leader(z: AbstractZab, s: ZabState) -> VerificationCondition:
 
 
 def _may_promise(z: AbstractZab, s: ZabState) -> VerificationCondition:
-    """The condition on elections for progress, in any state: before and after another server has promised."""
+    """The condition on elections for progress, in any state: before and after one other server has promised.
+
+    The actions are those without a roll-out, which adds conditions to them.
+    """
     r, n, other = (z.universe.constant(*each) for each in (("led", "reign"), ("n", "node"), ("other", "node")))
     begun = ACTIONS["begin"].step(z, s, r=r)
     own, leaders = z.epoch(s.current(n)), z.epoch(s.current(z.server(r)))
