@@ -182,10 +182,10 @@ class Evaluator:
             tables.fill(self._missing[:missing])
         return left
 
-    def _drained(self, row: Row) -> list[str]:
-        """The columns of the channels that deliver at once in a row."""
-        observer = self._tables.observer
-        columns = [] if observer is None else observer.drained(self._tables.row(row))
+    def _drained(self, before: Row, row: Row) -> list[str]:
+        """The columns of the channels that deliver at once in a row that follows another one."""
+        tables, observer = self._tables, self._tables.observer
+        columns = [] if observer is None else observer.drained(tables.row(before), tables.row(row))
         return [self._result.model.columns[column].name for column in columns]
 
     def _chosen(self, row: Row) -> set[str] | None:

@@ -85,12 +85,18 @@ class Channel:
     operation for the channel that removes the message, then one for the target. `appends` says of an operation whether
     it only adds messages behind all others, whatever the channel holds; without it, the engine compares the results,
     and selects no stubborn sets.
+
+    A *bounded* channel may merge messages, or replace one by a newer one, and so has `carries` instead. It says of an
+    operation how its message arrives, and None for one that is no sending: a sending is always possible, and adds no
+    other message. `settled` says of a content that sendings concern this column alone, and lead to such contents.
     """
 
     column: str
     source: str
     target: str
     appends: Callable[[Any], bool] | None = None
+    carries: Callable[[Any], tuple[Send, ...] | None] | None = None
+    settled: Callable[[Any], bool] | None = None
 
 
 @dataclass(frozen=True)

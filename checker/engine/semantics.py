@@ -106,17 +106,18 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
 def rebuild(
     model: Model,
     ordinals: Iterable[int],
-    drained: Callable[[Row], Iterable[str]] = lambda _: (),
+    drained: Callable[[Row, Row], Iterable[str]] = lambda *_: (),
     chosen: Callable[[Row], Container[str] | None] = lambda _: None,
 ) -> tuple[Step, ...]:
     """The path from the initial row that takes these successors. Raises ModelError if one is missing.
 
-    In a reduced search, after each of them follow the deliveries from the channels that `drained` names; and if
+    In a reduced search, after each of them follow the deliveries from the channels that `drained` names for the two rows; and if
     `chosen` names columns, the ordinal counts the moves of the rules that read one of these columns alone.
     """
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
-        counted = _of_columns(model, path[-1].row, chosen(path[-1].row))
+        before = path[-1].row
+        counted = _of_columns(model, before, chosen(before))
         found = next((step for n, step in enumerate(counted) if n == ordinal), None)
         if found is None:
             raise ModelError(
@@ -124,7 +125,7 @@ def rebuild(
                 f"{model.name!r} gives different results for equal arguments"
             )
         path.append(Step(*found))
-        for column in drained(path[-1].row):
+        for column in drained(before, path[-1].row):
             path.append(_delivery(model, path[-1].row, column))
     return tuple(path)
 

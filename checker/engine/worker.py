@@ -14,7 +14,7 @@ import numpy as np
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
-from checker.engine.reduction.plan import StubbornPlan
+from checker.engine.reduction.plan import LocalGraph, StubbornPlan, ViewRoom
 from checker.engine.states.frontier import RowBlock, padded
 from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
@@ -37,6 +37,7 @@ class Slice:
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self.found, self.origins = np.zeros(CANDIDATES, np.uint64), np.zeros(CANDIDATES, np.uint64)
+        self.drained = np.zeros(CANDIDATES, np.uint64)  # the channels that drain each successor, by stubborn sets
         self.is_new = np.zeros((shards, CANDIDATES), np.uint8)
         self.slots = np.zeros(0, np.uint64)  # in the visited set, with the graph only
         self.fresh = np.zeros(CANDIDATES, np.uint32)
@@ -52,17 +53,17 @@ class Slice:
 
     def grow(self) -> None:
         """Double the room for successors."""
-        self.found, self.origins = (np.concatenate([each, each]) for each in (self.found, self.origins))
+        arrays = self.found, self.origins, self.drained
+        self.found, self.origins, self.drained = (np.concatenate([each, each]) for each in arrays)
 
     def merge(self) -> None:
         """Put the successors of rows that were put aside, which are the last, at their places."""
         late = slice(self.first_late, self.size)
         order = np.argsort(self.origins[late] & move_kernels.SOURCE_BITS, kind="stable")
-        found, origins = self.found[late][order], self.origins[late][order]
-        rows = [each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], origins)]
+        rows = [each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], self.origins[late][order])]
         places = np.searchsorted(rows[0], rows[1])
-        for array, inserted in ((self.found, found), (self.origins, origins)):
-            array[: self.size] = np.insert(array[: self.first_late], places, inserted)
+        for array in (self.found, self.origins, self.drained):
+            array[: self.size] = np.insert(array[: self.first_late], places, array[late][order])
         self.first_late = self.size
 
     def make_room(self, *, slots: bool) -> None:
@@ -90,8 +91,9 @@ class Worker:
         self._recent = np.zeros(RECENT, np.uint64)
         self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
         self._uncounted = np.zeros(0, np.uint64)
-        self._stubborn = StubbornPlan.empty() if tables.observer is None else tables.observer.plan
-        self._room = self._stubborn.room()
+        self._plan = StubbornPlan.empty() if tables.observer is None else tables.observer.plan
+        self._graph = LocalGraph.empty() if tables.observer is None else tables.observer.graph
+        self._room = ViewRoom.of(len(self._plan.processes), self._graph)
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
         self.noted = 0  # missing keys
@@ -106,6 +108,9 @@ class Worker:
                 np.append(each, np.zeros(more + len(each), np.uint64)) for each in (self.fired, self.reached)
             )
         self.tally.make_room(self._tables.verdicts.judgements.size)
+        if self._tables.observer is not None:
+            self._graph = self._tables.observer.graph
+            self._room = self._room.fitting(self._graph)
 
     def clear(self) -> None:
         """Forget the counts of a round."""
@@ -137,10 +142,9 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                self._channels, tables.asks.view, self._uncounted, *self._stubborn,
-                tables.contents.view, *self._room,
+                self._channels, tables.asks.view, self._uncounted, self._plan, tables.contents.view, self._graph, self._room,
                 self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
-                part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
+                part.found, part.origins, part.drained, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
             )  # fmt: skip
             if counters[4]:
                 raise ModelError("a move leads to operations without end, or a state has too many moves")
@@ -183,8 +187,8 @@ class Worker:
             build_kernels.build(
                 block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
                 block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
-                parents, ordinals, self.reached, self._channels, tables.asks.view, self.fired,
-                self._stack, tables.entries.view,
+                parents, ordinals, self.reached, self._channels, tables.asks.view,
+                self._plan, part.drained, self.fired, self._stack, tables.entries.view,
                 verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
                 *tables.readers(), aside, affecting, self.missing, self._counters,
             )  # fmt: skip

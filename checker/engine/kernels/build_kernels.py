@@ -25,6 +25,7 @@ from checker.engine.kernels.move_kernels import (
     MANY,
     SOURCE_BITS,
 )
+from checker.engine.kernels.stubborn_kernels import drain_again
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -99,14 +100,15 @@ def count(tally: Array, first: Array, number: Any, state: Any) -> None:
 @kernel
 def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins: Array, base: Any,
           parent_judgements: Array, into: Array, into_fingerprints: Array, into_judgements: Array, at: Any, state: Any,
-          parents: Array, steps: Array, reached: Array, channels: Array, asks: Array, fired: Array,
-          stack: Array, entries: Array,
+          parents: Array, steps: Array, reached: Array, channels: Array, asks: Array,
+          plan: Any, drained: Array, fired: Array, stack: Array, entries: Array,
           bundles: Array, judgements: Array, tally: Array, first: Array, cells: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
           aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """Pass three: write the rows of new states fresh[begin:end] to `into`, by carrying out their moves again.
 
-    The first of them is the state with the number `state`. The deliveries that drain a row are counted in `fired`. A
+    The first of them is the state with the number `state`. The deliveries that drain a row (with
+    processes in `plan`, those in `drained`) are counted in `fired`. A
     row with an unknown judgement is put aside with its affected bundles, and has the judgement of its parent until
     then.
     """
@@ -119,6 +121,10 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
         _, _, _, affected = run_and_drain(
             origins[i] >> BITS32, into[at], ZERO, channels, asks, fired, cells, stack, entries,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        if plan.processes.size:
+            affected |= drain_again(
+                into[at], drained[i], plan, fired, cells, stack, entries,
+                groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         judgement = judge(
             into[at], U64(parent_judgements[source]), affected, bundles, judgements, cells,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip

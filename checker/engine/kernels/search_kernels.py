@@ -28,7 +28,7 @@ from checker.engine.kernels.move_kernels import (
     look_ahead,
     restore,
 )
-from checker.engine.kernels.stubborn_kernels import ALL, NOBODY, UNSETTLED, stubborn_set
+from checker.engine.kernels.stubborn_kernels import ALL, NOBODY, UNSETTLED, drain_inert, stubborn_set
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -116,19 +116,15 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 
 
 @inlined
-def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, owners: Array, processes: Array,
-           inputs: Array, outputs: Array, questions: Array, sides: Array, masks: Array, joint: Array,
-           contents: Array, asks: Array, sends: Array, views: Array, needs: Array, weights: Array,
-           entries: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, plan: Any, numbers: Array,
+           masks: Array, joint: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Leave only the lists of a stubborn set in `lists_of`, in the same order: (their number, whether it is known)."""
-    chosen = stubborn_set(
-        row, processes, inputs, outputs, questions, sides, masks, joint, contents, asks, sends, views, needs, weights,
-        entries, memo, shift, missing, counters)  # fmt: skip
+    chosen = stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
     if chosen in (UNSETTLED, ALL):
         return count, chosen == ALL
     count = ZERO
     for c in range(columns):
-        owner = owners[c]
+        owner = plan.owners[c]
         if owner != NOBODY and (chosen >> U64(owner)) & ONE:
             moves = cells[U64(row[c]) * FIELDS + LISTED]
             lists_of[count] = moves
@@ -140,11 +136,9 @@ def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, 
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
-           owners: Array, processes: Array, inputs: Array, outputs: Array, questions: Array, sides: Array,
-           contents: Array, sends: Array, views: Array, needs: Array, weights: Array,
-           row: Array, stack: Array, labels: Array, entries: Array,
+           plan: Any, numbers: Array, g: Any, r: Any, row: Array, stack: Array, labels: Array, entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-           found: Array, origins: Array, fired: Array, recent: Array, keeps_all: Any,
+           found: Array, origins: Array, drained: Array, fired: Array, recent: Array, keeps_all: Any,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Pass one: the successors of rows todo[position:], as fingerprint and origin (move, ordinal, source row).
 
@@ -155,7 +149,8 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
     Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
-    With `processes`, only the moves of a stubborn set are carried out.
+    With processes in `plan`, only the moves of a stubborn set are carried out (`stubborn_kernels`), and `drained` gets the
+    channels that drain each successor.
     """
     width = rows.shape[1]
     kept = U64(counters[1])
@@ -168,11 +163,9 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if processes.size and complete:
+        if plan.processes.size and complete:
             count, complete = narrow(
-                row, columns, count, cells, lists_of, owners, processes, inputs, outputs, questions, sides,
-                masks, joint, contents, asks, sends, views, needs, weights,
-                entries, memo, shift, missing, counters)  # fmt: skip
+                row, columns, count, cells, lists_of, plan, numbers, masks, joint, g, r, missing, counters)  # fmt: skip
         most = ZERO
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW
@@ -191,6 +184,11 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                 status, fingerprint, changed, _ = run_and_drain(
                     move, row, base, channels, asks, uncounted, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                if plan.processes.size and status == DONE:
+                    status, fingerprint, more, drained[kept] = drain_inert(
+                        row, fingerprint, plan, numbers, g, r, cells, stack, entries,
+                        groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                    changed |= more
                 restore(row, rows, index, changed)
                 if status == DONE:
                     label = entries[move] >> BITS32

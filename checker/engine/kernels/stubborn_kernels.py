@@ -1,18 +1,16 @@
 """Selects a stubborn set of a row: processes whose moves are enough (`checker.engine.reduction.stubborn`).
 
-A *view* is a process, its cell, and for each of its channels the messages that may still arrive. Its number is found
-by folding: from the cell, each set of messages leads to a further number, by questions in the memo. The sets are a
-least fixpoint, since the messages that may arrive depend on what all senders may still send. The answers are written by
-`reduction.stubborn`. The rules of `move_kernels` apply.
+The messages that may arrive at processes are a least fixpoint, since they depend on what all senders may still send.
+The views of a row are found first, then the needs of each process, and then the set with the fewest moves. A set may
+also be the delivery of a single message, if its receiver stays as it is: such deliveries are *drained*, as a part of
+the move before them. The names `g` and `r`, and the layout of views, are those of `closure_kernels`.
 
     processes[p] = (column, first input, end of inputs, first output, end of outputs)
-    inputs[c] = (column of the channel, its sender, question whether the sender is needed, its receiver)
+    inputs[c] = (column of the channel, its sender, its receiver, whether it is bounded)
     outputs[k] = the position of a channel in `inputs`
     owners[column] = the process that owns the moves of a column's rules; NOBODY for other columns
     sides = the columns of neither processes nor channels
-    questions = (what a view sends, its own moves)
-    contents[cell] = of a channel: the question that adds its messages to a view, 0: none, IRREGULAR: not in order
-    sends[c] = the same for the messages that the sender may still send
+    numbers[cell] = the number of a local state plus 1, or of a content; 0: not yet known; IRREGULAR: not in order
 """
 
 from __future__ import annotations
@@ -21,9 +19,26 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import NO, UNKNOWN, YES
-from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask
+from checker.engine.kernels.closure_kernels import (
+    EVENT,
+    NO,
+    OWN_KEY,
+    REFUSED,
+    SENDS,
+    UNKNOWN,
+    YES,
+    answers_at,
+    find_closure,
+    flags_at,
+    is_inert,
+    kinds_at,
+    needs_sender,
+    sent_at,
+)
+from checker.engine.kernels.hash_tables import BITS32, LOW, ONE, ZERO, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
+from checker.engine.kernels.move_kernels import DONE, FIELDS, INCOMPLETE, LISTED, UNLISTED, run
+from checker.engine.kernels.queue_kernels import delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -32,66 +47,9 @@ NOBODY = 0xFF
 IRREGULAR = U32(0xFFFFFFFF)
 ALL, UNSETTLED = U64(0xFFFFFFFFFFFFFFFF), U64(0)  # instead of a set of processes
 MOST_PROCESSES = 63
-# Answers about the delivery of the oldest message: it is impossible, possible, a key move, or a key move if all answers
-# of the process are silent.
-REFUSED, POSSIBLE, KEY, KEY_IF_SILENT = 1, 2, 3, 4
-COUNT, FLAGS, ANSWERS = ONE, U64(2), U64(3)  # the words of an answer about own moves
-OWN_KEY, OWN_KEY_IF_SILENT = ONE, U64(2)
-
-
-@inlined
-def view_of(row: Array, process: Any, processes: Array, inputs: Array, contents: Array, sends: Array,
-            memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The view of a process: its cell, with the messages in its channels and those that may still be sent."""
-    view = U64(row[processes[process, 0]])
-    for c in range(processes[process, 1], processes[process, 2]):
-        held = U64(contents[row[inputs[c, 0]]])
-        if held:
-            view = ask(view, held, memo, shift, missing, counters)
-            if view == MISSING:
-                return MISSING
-            view &= LOW
-        if sends[c]:
-            view = ask(view, U64(sends[c]), memo, shift, missing, counters)
-            if view == MISSING:
-                return MISSING
-            view &= LOW
-    return view
-
-
-@inlined
-def settle(row: Array, processes: Array, inputs: Array, outputs: Array, questions: Array,
-           contents: Array, sends: Array, views: Array,
-           entries: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Find the views of all processes: YES, UNKNOWN, or NO if a process may do what no view describes."""
-    for c in range(inputs.shape[0]):
-        sends[c] = U32(0)
-        if contents[row[inputs[c, 0]]] == IRREGULAR:
-            return NO
-    status = YES
-    waiting = (ONE << U64(processes.shape[0])) - ONE
-    while waiting:
-        process = ones_below(waiting)
-        waiting &= waiting - ONE
-        view = view_of(row, process, processes, inputs, contents, sends, memo, shift, missing, counters)
-        answer = MISSING
-        if view != MISSING:
-            answer = ask(view, U64(questions[0]), memo, shift, missing, counters)
-        if answer == MISSING:
-            status = UNKNOWN
-            continue
-        if answer & LOW == IMPOSSIBLE:
-            return NO
-        views[process] = view
-        at = (answer >> BITS32) + ONE
-        for k in range(processes[process, 3], processes[process, 4]):
-            c = outputs[k]
-            word = U32(entries[at])
-            at += ONE
-            if sends[c] != word:
-                sends[c] = word
-                waiting |= ONE << U64(inputs[c, 3])
-    return status
+MOST_CHANNELS = 64  # `outlets` has a bit for each
+MOST_DRAINED, EIGHT = U64(8), U64(8)  # deliveries of one row, and bits for each; the rest is left to later steps
+OWN_MOVE, DELIVERY = U64(17), U64(16)  # weights: among equal numbers of moves, fewer own ones
 
 
 @inlined
@@ -109,98 +67,286 @@ def is_quiet(row: Array, sides: Array, masks: Array, joint: Array) -> Any:
 
 
 @inlined
-def are_silent(process: Any, at: Any, processes: Array, inputs: Array, outputs: Array, views: Array, entries: Array,
-               memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Whether all answers of a process, which are asked by the words from `at`, are silent: YES, NO or UNKNOWN."""
-    for k in range(processes[process, 3], processes[process, 4]):
-        asked = entries[at]
-        at += ONE
-        if asked:
-            answer = ask(U64(views[inputs[outputs[k], 3]]), asked, memo, shift, missing, counters)
-            if answer == MISSING:
-                return UNKNOWN
-            if answer & LOW == IMPOSSIBLE:
-                return NO
-    return YES
+def place(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Write the local states of a row, and the messages that its channels hold: YES, UNKNOWN, or NO if irregular."""
+    status = YES
+    for p in range(plan.processes.shape[0]):
+        cell = U64(row[plan.processes[p, 0]])
+        if numbers[cell] == U32(0):
+            note(missing, counters, (cell << BITS32) | U64(g.own_question[0]))
+            status = UNKNOWN
+        else:
+            r.locals[p] = numbers[cell] - U32(1)
+        for w in range(r.masks.shape[1]):
+            r.masks[p, w] = ZERO
+    for c in range(plan.inputs.shape[0]):
+        cell = U64(row[plan.inputs[c, 0]])
+        content = numbers[cell]
+        if cells[cell * FIELDS + LISTED] == UNLISTED:
+            note(missing, counters, cell << BITS32)
+            status = UNKNOWN
+        elif content == IRREGULAR:
+            return NO
+        else:
+            for w in range(r.masks.shape[1]):
+                r.masks[plan.inputs[c, 2], w] |= g.held[content, w]
+    return status
 
 
 @inlined
-def moves_of(row: Array, process: Any, processes: Array, inputs: Array, outputs: Array, questions: Array,
-             contents: Array, asks: Array, sends: Array, views: Array,
-             entries: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The moves of a process: (YES or UNKNOWN, their weight, whether one is a key move, the needed processes).
-
-    Fewer moves weigh less, and among equal numbers fewer own moves.
-    """
-    needed, is_key, is_key_if_silent, complete = ZERO, False, False, True
-    own = ask(U64(views[process]), U64(questions[1]), memo, shift, missing, counters)
-    if own == MISSING:
-        return UNKNOWN, ZERO, False, ZERO
-    at = own >> BITS32
-    weight = entries[at + COUNT] * U64(17)
-    is_key = (entries[at + FLAGS] & OWN_KEY) != ZERO
-    is_key_if_silent = (entries[at + FLAGS] & OWN_KEY_IF_SILENT) != ZERO
-    for c in range(processes[process, 1], processes[process, 2]):
-        cell = row[inputs[c, 0]]
-        if contents[cell]:
-            answer = ask(U64(views[process]), U64(asks[cell]), memo, shift, missing, counters)
-            if answer == MISSING:
-                complete = False
-                continue
-            answer &= LOW
-            weight += U64(16) * U64(answer != U64(REFUSED))
-            is_key |= answer == U64(KEY)
-            is_key_if_silent |= answer == U64(KEY_IF_SILENT)
-        elif sends[c]:
-            answer = ask(U64(views[process]), U64(inputs[c, 2]), memo, shift, missing, counters)
-            if answer == MISSING:
-                complete = False
-            elif answer & LOW != IMPOSSIBLE:
-                needed |= ONE << U64(inputs[c, 1])
-    if is_key_if_silent and not is_key:
-        silent = are_silent(
-            process, at + ANSWERS, processes, inputs, outputs, views, entries, memo, shift, missing, counters
-        )
-        complete &= silent != UNKNOWN
-        is_key = silent == YES
-    return YES if complete else UNKNOWN, weight, is_key, needed
+def settle(plan: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Find the views of all processes: YES, UNKNOWN, or NO if a process may do what no view describes."""
+    status, number, words = YES, r.masks.shape[0], U64(r.masks.shape[1])
+    waiting = (ONE << U64(number)) - ONE
+    unknown = ZERO
+    while waiting:
+        p = ones_below(waiting)
+        waiting &= waiting - ONE
+        unknown &= ~(ONE << p)
+        view = r.views[p]
+        known = find_closure(U64(r.locals[p]), r.masks[p], view, g, r, missing, counters)
+        if known == NO:
+            return NO
+        if known == UNKNOWN:
+            unknown |= ONE << p
+        first = sent_at(words)
+        for q in range(number):
+            for w in range(r.masks.shape[1]):
+                more = view[first] & ~r.masks[q, w]
+                first += ONE
+                if more:
+                    r.masks[q, w] |= more
+                    waiting |= ONE << U64(q)
+    if unknown:
+        status = UNKNOWN
+    return status
 
 
 @inlined
-def stubborn_set(row: Array, processes: Array, inputs: Array, outputs: Array, questions: Array, sides: Array,
-                 masks: Array, joint: Array, contents: Array, asks: Array,
-                 sends: Array, views: Array, needs: Array, weights: Array,
-                 entries: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The processes whose moves are enough, as bits; ALL for all moves, UNSETTLED if an answer is missing.
+def may_send(channel: Any, plan: Any, g: Any, r: Any) -> Any:
+    """Whether the sender of a channel may still send into it; `r.sent` gets the messages."""
+    words = U64(r.masks.shape[1])
+    first, some = sent_at(words) + U64(plan.inputs[channel, 2]) * words, ZERO
+    for w in range(words):
+        r.sent[w] = r.views[plan.inputs[channel, 1], first + w] & g.channel_bits[channel, w]
+        some |= r.sent[w]
+    return some != ZERO
 
-    sends (u32) has room for each channel, views (u32), needs and weights (u64) for each process.
-    """
-    if not is_quiet(row, sides, masks, joint):
-        return ALL
-    status = settle(
-        row, processes, inputs, outputs, questions, contents, sends, views, entries, memo, shift, missing, counters
-    )
-    if status != YES:
-        return ALL if status == NO else UNSETTLED
-    number, keys = U64(processes.shape[0]), ZERO
-    for process in range(number):
-        known, weight, is_key, needed = moves_of(
-            row, process, processes, inputs, outputs, questions, contents, asks, sends, views,
-            entries, memo, shift, missing, counters)  # fmt: skip
+
+@inlined
+def is_silent(p: Any, sent: Array, first: Any, r: Any) -> Any:
+    """Whether all of the messages sent[first:], for each process, are silent where they arrive."""
+    processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
+    silent = kinds_at(processes, words, 3)
+    for q in range(processes):
+        for w in range(words):
+            if sent[first + q * words + w] & ~r.views[q, silent + w]:
+                return False
+    return True
+
+
+@inlined
+def delivery_is_free(content: Any, channel: Any, plan: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Whether the delivery from a channel commutes with all that its sender may do: YES, NO or UNKNOWN."""
+    if not plan.inputs[channel, 3] or not may_send(channel, plan, g, r):
+        return YES
+    sender = plan.inputs[channel, 1]
+    return delivery_commutes(
+        U64(content), U64(channel), U64(r.locals[sender]), r.masks[sender], r.sent, g, r, missing, counters)  # fmt: skip
+
+
+@inlined
+def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, missing: Array,
+                     counters: Array) -> Any:  # fmt: skip
+    """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits)."""
+    status, needed = YES, ZERO
+    if sends:
+        for k in range(plan.processes[p, 3], plan.processes[p, 4]):
+            c = plan.outputs[k]
+            if plan.inputs[c, 3] and (g.outlets[sends] >> U64(c)) & ONE:
+                answer = sending_commutes(U64(numbers[row[plan.inputs[c, 0]]]), c, sends, g, missing, counters)
+                if answer == NO:
+                    needed |= ONE << U64(plan.inputs[c, 2])
+                elif answer == UNKNOWN:
+                    status = UNKNOWN
+    return status, needed
+
+
+@inlined
+def moves_of(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
+             counters: Array) -> Any:  # fmt: skip
+    """The moves of a process: (YES or UNKNOWN, their weight, whether one is a key move, the needed processes)."""
+    processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
+    local, view, needed, status = U64(r.locals[p]), r.views[p], ZERO, YES
+    weight = OWN_MOVE * U64(g.own[local, 1])
+    is_key, is_key_if_silent = (view[flags_at(words)] & OWN_KEY) != ZERO, False
+    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
+        sends = g.events[g.own_steps[n] & EVENT, SENDS]
+        known, more = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
+        needed |= more
         if known != YES:
             status = UNKNOWN
-        needs[process], weights[process] = needed, weight
-        keys |= U64(is_key) << process
+    for c in range(plan.processes[p, 1], plan.processes[p, 2]):
+        content = numbers[row[plan.inputs[c, 0]]]
+        if g.heads[content]:
+            bit = U64(g.heads[content] - U32(1))
+            word, one = bit >> U64(6), ONE << (bit & U64(63))
+            free = delivery_is_free(content, U64(c), plan, g, r, missing, counters)
+            if free == NO:
+                needed |= ONE << U64(plan.inputs[c, 1])
+            elif free == UNKNOWN:
+                status = UNKNOWN
+            if view[kinds_at(processes, words, 0) + word] & one:
+                continue
+            weight += DELIVERY
+            is_key |= (view[kinds_at(processes, words, 1) + word] & one) != ZERO
+            is_key_if_silent |= (view[kinds_at(processes, words, 2) + word] & one) != ZERO
+            sends = g.events[g.steps[local, bit] & EVENT, SENDS]
+            known, more = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
+            needed |= more
+            if known != YES:
+                status = UNKNOWN
+        elif may_send(c, plan, g, r):
+            answer = needs_sender(local, r.masks[p], U64(c), g, r, missing, counters)
+            if answer == YES:
+                needed |= ONE << U64(plan.inputs[c, 1])
+            elif answer == UNKNOWN:
+                status = UNKNOWN
+    if is_key_if_silent and not is_key:
+        is_key = is_silent(p, view, answers_at(processes, words), r)
+    return status, weight, is_key, needed
+
+
+@inlined
+def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any,
+               missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The channel, plus 1, whose oldest message is enough to follow: (YES or UNKNOWN, channel); 0 for none."""
+    status = YES
+    for c in range(plan.inputs.shape[0]):
+        cell = U64(row[plan.inputs[c, 0]])
+        content = numbers[cell]
+        if cells[cell * FIELDS + LISTED] == UNLISTED:
+            note(missing, counters, cell << BITS32)
+            status = UNKNOWN
+            continue
+        if not g.heads[content] or cells[cell * FIELDS + LISTED] & LOW != ONE:
+            continue
+        p, bit = plan.inputs[c, 2], U64(g.heads[content] - U32(1))
+        local = U64(numbers[row[plan.processes[p, 0]]] - U32(1))
+        answer = U64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
+        if answer == YES:
+            sends = g.events[g.steps[local, bit] & EVENT, SENDS]
+            if sends and not is_silent(p, g.sends[sends], ZERO, r):
+                continue
+            known, needed = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
+            if known == YES and needed:
+                continue
+            answer = U64(delivery_is_free(content, U64(c), plan, g, r, missing, counters))
+            if answer == YES and known != YES:
+                answer = U64(UNKNOWN)
+        if answer == YES:
+            return YES, U64(c) + ONE
+        if answer == UNKNOWN:
+            status = UNKNOWN
+    return status, ZERO
+
+
+@inlined
+def is_regular(row: Array, plan: Any, numbers: Array, g: Any, missing: Array, counters: Array) -> Any:
+    """Whether all local states and contents of a row have a number: YES, NO or UNKNOWN."""
+    status = YES
+    for c in range(plan.inputs.shape[0]):
+        if numbers[row[plan.inputs[c, 0]]] == IRREGULAR:
+            return NO
+    for p in range(plan.processes.shape[0]):
+        cell = U64(row[plan.processes[p, 0]])
+        if numbers[cell] == U32(0):
+            note(missing, counters, (cell << BITS32) | U64(g.own_question[0]))
+            status = UNKNOWN
+    return status
+
+
+@inlined
+def drain_inert(row: Array, fingerprint: Any, plan: Any, numbers: Array, g: Any, r: Any,
+                cells: Array, stack: Array, entries: Array, groups: Array, reads: Array, classes: Array,
+                bases: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Drain a successor of the row whose views `r` has: (status, fingerprint afterwards, changed columns, channels).
+
+    The views of a row are upper bounds for those of its successors. Eight bits stand for each channel, plus 1, the
+    first one lowest.
+    """
+    changed, drained, count = ZERO, ZERO, ZERO
+    while r.settled[0] and count < MOST_DRAINED:
+        status, channel = is_regular(row, plan, numbers, g, missing, counters), ZERO
+        if status == YES:
+            status, channel = find_inert(row, plan, numbers, cells, g, r, missing, counters)
+        if status == UNKNOWN:
+            return INCOMPLETE, fingerprint, changed, drained
+        if channel == ZERO:
+            break
+        move = cells[U64(row[plan.inputs[channel - ONE, 0]]) * FIELDS + LISTED] >> BITS32
+        done, fingerprint, more, _ = run(
+            move, row, fingerprint, stack, entries,
+            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        changed |= more
+        if done != DONE:
+            return INCOMPLETE, fingerprint, changed, drained
+        drained |= channel << (EIGHT * count)
+        count += ONE
+    return DONE, fingerprint, changed, drained
+
+
+@inlined
+def drain_again(row: Array, drained: Any, plan: Any, fired: Array, cells: Array, stack: Array, entries: Array,
+                groups: Array, reads: Array, classes: Array, bases: Array,
+                memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Carry out the deliveries that `drain_inert` found, and count them: the affected bundles."""
+    affected = ZERO
+    while drained:
+        move = cells[U64(row[plan.inputs[(drained & U64(0xFF)) - ONE, 0]]) * FIELDS + LISTED] >> BITS32
+        drained >>= EIGHT
+        _, _, _, further = run(
+            move, row, ZERO, stack, entries,
+            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        affected |= further
+        fired[entries[move] >> BITS32] += ONE
+    return affected
+
+
+@inlined
+def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
+                 g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The processes whose moves are enough, as bits; ALL for all moves, UNSETTLED if an answer is missing."""
+    r.settled[0] = U32(0)
+    if not is_quiet(row, plan.sides, masks, joint):
+        return ALL
+    status = place(row, plan, numbers, cells, g, r, missing, counters)
+    if status == YES:
+        status = settle(plan, g, r, missing, counters)
     if status != YES:
-        return UNSETTLED
+        return ALL if status == NO else UNSETTLED
+    r.settled[0] = U32(1)
+    number, keys = U64(plan.processes.shape[0]), ZERO
+    for p in range(number):
+        known, weight, is_key, needed = moves_of(p, row, plan, numbers, g, r, missing, counters)
+        if known != YES:
+            status = UNKNOWN
+        r.needs[p], r.weights[p] = needed, weight
+        keys |= U64(is_key) << p
+    return least_set(number, keys, r) if status == YES else UNSETTLED
+
+
+@inlined
+def least_set(number: Any, keys: Any, r: Any) -> Any:
+    """The set with the fewest moves among those that `r.needs` closes, and that have a key move."""
     best, least = ALL, ALL
     for first in range(number):
         chosen, waiting, weight = ONE << first, ONE << first, ZERO
         while waiting:
-            process = ones_below(waiting)
+            p = ones_below(waiting)
             waiting &= waiting - ONE
-            weight += weights[process]
-            new = needs[process] & ~chosen
+            weight += r.weights[p]
+            new = r.needs[p] & ~chosen
             chosen |= new
             waiting |= new
         if chosen & keys and weight < least:
@@ -209,11 +355,16 @@ def stubborn_set(row: Array, processes: Array, inputs: Array, outputs: Array, qu
 
 
 @kernel
-def find_stubborn_set(row: Array, processes: Array, inputs: Array, outputs: Array, questions: Array, sides: Array,
-                      masks: Array, joint: Array, contents: Array, asks: Array,
-                      sends: Array, views: Array, needs: Array, weights: Array,
-                      entries: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+def find_stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
+                      g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """`stubborn_set` for Python."""
-    return stubborn_set(
-        row, processes, inputs, outputs, questions, sides, masks, joint, contents, asks, sends, views, needs, weights,
-        entries, memo, shift, missing, counters)  # fmt: skip
+    return stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
+
+
+@kernel
+def find_drained(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
+                 g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The channel, plus 1, that drains a successor `row` of the row whose views `r` has; 0 for none."""
+    if not r.settled[0] or is_regular(row, plan, numbers, g, missing, counters) != YES:
+        return ZERO
+    return find_inert(row, plan, numbers, cells, g, r, missing, counters)[1]

@@ -13,7 +13,7 @@ from checker.engine.kernels import drain_kernels
 from checker.engine.reduction.answers import Answers
 from checker.engine.reduction.channels import LOW, OldestMessage
 from checker.engine.reduction.eligible import EligibleChannel
-from checker.engine.reduction.plan import StubbornPlan
+from checker.engine.reduction.plan import LocalGraph, StubbornPlan
 from checker.engine.reduction.questions import ArrivalEffect, Future, Removal
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
@@ -23,12 +23,12 @@ class Drains(Answers):
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel]) -> None:
         super().__init__(tables, channels)
-        self.plan = StubbornPlan.empty()
+        self.plan, self.graph = StubbornPlan.empty(), LocalGraph.empty()
         tables.observer = self
 
     # -- paths -----------------------------------------------------------------------------------------------
 
-    def drained(self, cells: list[int]) -> list[int]:
+    def drained(self, before: list[int], cells: list[int]) -> list[int]:  # noqa: ARG002 (for stubborn sets)
         """The columns of the channels that deliver at once in a row of cells, in the order of the kernel `drain`.
 
         The kernel has drained this row, so that all answers are known.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from checker.engine.kernels.stubborn_kernels import MOST_PROCESSES
-from checker.engine.model import Channel, Kind, Model
+from checker.engine.kernels.stubborn_kernels import MOST_CHANNELS, MOST_PROCESSES
+from checker.engine.model import Channel, Kind, Model, Send
 
 
 class EligibleChannel(NamedTuple):
@@ -20,6 +20,8 @@ class EligibleChannel(NamedTuple):
     source: int
     target: int
     appends: Callable[[Any], bool] | None
+    carries: Callable[[Any], tuple[Send, ...] | None] | None
+    settled: Callable[[Any], bool] | None
     rules: frozenset[str]
     steps: frozenset[str]
     actors: frozenset[int]
@@ -49,6 +51,8 @@ def eligible_channels(model: Model) -> Eligibility:
                 model.index[channel.source],
                 model.index[channel.target],
                 channel.appends,
+                channel.carries,
+                channel.settled,
                 frozenset(f"the rule {name!r}" for name in own),
                 frozenset(f"the step of {actor.name!r}" for actor in model.actors if channel.source in actor.columns),
                 frozenset(number for number, actor in enumerate(model.actors) if column in actor.columns),
@@ -87,7 +91,7 @@ def reason_against_stubborn_sets(model: Model, eligibility: Eligibility) -> str 
     known = {column for channel in model.channels for column in (channel.column, channel.source, channel.target)}
     channels = {channel.column for channel in model.channels}
     for channel in model.channels:
-        if channel.appends is None:
+        if channel.appends is None and channel.carries is None:
             return f"{channel.column}: the model does not say which operations append"
     for prop in model.properties:
         if channels & {read.column for read in prop.reads}:
@@ -97,4 +101,6 @@ def reason_against_stubborn_sets(model: Model, eligibility: Eligibility) -> str 
             return f"the rule {rule.name!r} belongs to neither a process nor a channel"
     if len(known - channels) > MOST_PROCESSES:
         return f"the model has more than {MOST_PROCESSES} processes"
+    if len(channels) > MOST_CHANNELS:
+        return f"the model has more than {MOST_CHANNELS} channels"
     return None

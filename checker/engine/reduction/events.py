@@ -38,9 +38,11 @@ class Event(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The messages of a channel, as operations on its receiver, oldest first; and the content without them."""
+    """The messages of a channel, as operations on its receiver, oldest first; and the content without the oldest, and
+    without all of them."""
 
     messages: tuple[int, ...]
+    rest: int
     last: int
 
 
@@ -75,11 +77,17 @@ class LocalEvents:
         """The messages that an operation puts into a channel. Raises IrregularError."""
         key = (channel, operation)
         if key not in self._messages:
-            appends = self._channels[channel].appends
-            if appends is None or not appends(self._tables.operation(operation)):
+            each, value = self._channels[channel], self._tables.operation(operation)
+            if each.carries is not None:
+                sends = each.carries(value)
+                if sends is None:
+                    raise IrregularError
+                self._messages[key] = tuple(self._tables.operation_number(send) for send in sends)
+            elif each.appends is None or not each.appends(value):
                 raise IrregularError
-            empty = self.content(channel, self._empty[channel]).last
-            self._messages[key] = self.content(channel, self._after(empty, operation)).messages
+            else:
+                empty = self.content(channel, self._empty[channel]).last
+                self._messages[key] = self.content(channel, self.after(empty, operation)).messages
         return self._messages[key]
 
     def content(self, channel: int, cell: int) -> Content:
@@ -88,30 +96,57 @@ class LocalEvents:
         while cell not in self._contents:
             oldest = self._oldest(channel, cell)
             if oldest is None:
-                self._contents[cell] = Content((), cell)
+                self._contents[cell] = Content((), cell, cell)
                 break
             waiting.append((cell, oldest[1]))
             cell = oldest[0]
         for before, message in reversed(waiting):
             rest = self._contents[cell]
-            self._contents[before], cell = Content((message, *rest.messages), rest.last), before
+            self._contents[before], cell = Content((message, *rest.messages), cell, rest.last), before
         return self._contents[cell]
 
-    def check_append(self, channel: int, cell: int, operation: int) -> None:
-        """Raises ModelError if an operation that is declared to append does not, and IrregularError."""
-        appends, value = self._channels[channel].appends, self._tables.operation(operation)
-        if appends is None or not appends(value):
-            return
-        before, added = self.content(channel, cell).messages, self.messages(channel, operation)
-        if self.content(channel, self._after(cell, operation)).messages != before + added:
-            name = self._tables.model.columns[self._channels[channel].column].name
-            raise ModelError(
-                f"the channel {name!r} declares that {value!r} appends, but with {self._tables.values([cell])[0]!r} "
-                "it does not put the same messages behind all others"
-            )
+    def _sends_into(self, channel: int, operation: int) -> bool:
+        """Whether an operation is declared as a sending into a channel."""
+        each, value = self._channels[channel], self._tables.operation(operation)
+        if each.carries is not None:
+            return each.carries(value) is not None
+        return each.appends is not None and each.appends(value)
 
-    def _after(self, cell: int, operation: int) -> int:
-        """The content after an operation that sends nothing."""
+    def check_possible(self, channel: int, cell: int, operation: int) -> None:
+        """Raises ModelError for a sending that was impossible."""
+        if self._sends_into(channel, operation):
+            self._refuse(channel, cell, operation, "appends", "it is impossible")
+
+    def check_sending(self, channel: int, cell: int, operation: int) -> None:
+        """Raises ModelError if an operation that is declared as a sending does something else, and IrregularError."""
+        if not self._sends_into(channel, operation):
+            return
+        each = self._channels[channel]
+        if each.carries is None:
+            before, added = self.content(channel, cell).messages, self.messages(channel, operation)
+            if self.content(channel, self.after(cell, operation)).messages != before + added:
+                said = "it does not put the same messages behind all others"
+                self._refuse(channel, cell, operation, "appends", said)
+        elif self.is_settled(channel, cell):
+            value = self._tables.result(cell, operation)
+            if self._tables.effect_words(value >> 32) or not self.is_settled(channel, value & LOW):
+                self._refuse(channel, cell, operation, "is carried", "it concerns more than a settled content")
+            allowed = {*self.content(channel, cell).messages, *self.messages(channel, operation)}
+            if not allowed.issuperset(self.content(channel, value & LOW).messages):
+                self._refuse(channel, cell, operation, "is carried", "other messages are in the content then")
+
+    def is_settled(self, channel: int, cell: int) -> bool:
+        """Whether the model says that sendings into this content concern it alone."""
+        settled = self._channels[channel].settled
+        return settled is None or settled(self._tables.values([cell])[0])
+
+    def _refuse(self, channel: int, cell: int, operation: int, what: str, but: str) -> None:
+        name = self._tables.model.columns[self._channels[channel].column].name
+        value, content = self._tables.operation(operation), self._tables.values([cell])[0]
+        raise ModelError(f"the channel {name!r} declares that {value!r} {what}, but with {content!r} {but}")
+
+    def after(self, cell: int, operation: int) -> int:
+        """The content after an operation that sends nothing. Raises IrregularError."""
         value = self._tables.result(cell, operation)
         if value & LOW == IMPOSSIBLE or self._tables.effect_words(value >> 32):
             raise IrregularError
@@ -119,6 +154,8 @@ class LocalEvents:
 
     def _oldest(self, channel: int, cell: int) -> tuple[int, int] | None:
         """The content without its oldest message, and this message; None for an empty channel."""
+        if not self.is_settled(channel, cell):
+            raise IrregularError
         place, count = self._tables.listing(cell)
         found, messages = set(), set[int]()
         own, target = SET | self._channels[channel].column, self._channels[channel].target

@@ -1,4 +1,4 @@
-"""The processes and channels of a model in numbers, as the kernel that selects stubborn sets takes them."""
+"""The processes and channels of a model in numbers, as the kernels that select stubborn sets take them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from checker.engine.kernels import closure_kernels
+
 Array = np.ndarray[Any, Any]
+
+MOST_LOCALS = 1 << 10  # of a closure; a view with more is irregular
+EDGES, PAIRS = 1 << 14, 1 << 12  # room for searches
+CACHE = 1 << 25  # bytes for the records of a thread, at most
 
 
 class StubbornPlan(NamedTuple):
@@ -19,7 +25,6 @@ class StubbornPlan(NamedTuple):
     processes: Array
     inputs: Array
     outputs: Array
-    questions: Array
     sides: Array
 
     @classmethod
@@ -29,15 +34,116 @@ class StubbornPlan(NamedTuple):
             np.zeros(0, np.uint8),
             np.zeros((0, 5), np.uint32),
             np.zeros((0, 4), np.uint32),
-            *(np.zeros(0, np.uint32) for _ in range(3)),
+            *(np.zeros(0, np.uint32) for _ in range(2)),
         )
 
-    def room(self) -> tuple[Array, Array, Array, Array]:
-        """Arrays for one thread: a word for each channel, and three for each process."""
-        channels, processes = len(self.inputs), len(self.processes)
-        return (
-            np.zeros(channels, np.uint32),
+
+class LocalGraph(NamedTuple):
+    """The steps of processes on single messages, and the contents of channels; it grows, and 0 means "not yet known".
+
+    A *message* of a process is a bit: an operation that may arrive by one of its channels. W words have room for them.
+    A *local state* has a number among those of all processes, and so has a content among those of all channels. A
+    *sending* is what an event puts into channels; number 0 is nothing.
+
+        cells[local], owner[local] = its cell, its process
+        own[local] = (first of its own moves in own_steps, their number; or UNLISTED, IRREGULAR_OWN)
+        steps[local, bit] = an event, and UNSEEN; or REFUSED, IRREGULAR_STEP
+        events[event] = (local state afterwards, sending)
+        sends[sending, process * W + word] = messages (u64); outlets[sending] = the channels concerned, as bits (u64)
+        targets[channel] = the process that it leads to; channel_bits[channel, word] = the messages that come by it (u64)
+        questions[process, bit] = the question for steps; append_questions[channel, bit] = that for `appended`
+        held[content, word] = the messages in a content (u64); heads[content] = the bit of the oldest, plus 1
+        popped[content] = the content after a delivery
+        appended[content, bit] = the content of a bounded channel after a message was sent, or IRREGULAR_CONTENT
+        content_cells[content] = its cell
+        own_question[0] = the question for own moves
+    """
+
+    cells: Array
+    owner: Array
+    own: Array
+    own_steps: Array
+    steps: Array
+    events: Array
+    sends: Array
+    outlets: Array
+    targets: Array
+    channel_bits: Array
+    questions: Array
+    append_questions: Array
+    held: Array
+    heads: Array
+    popped: Array
+    appended: Array
+    content_cells: Array
+    own_question: Array
+
+    @classmethod
+    def empty(cls) -> LocalGraph:
+        """The graph of a search that follows all moves."""
+        small, large = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+        table, wide = small.reshape(0, 0), large.reshape(0, 0)
+        return cls(
+            small, small, table, small, table, table, wide, large, small, wide, table, table, wide, small, small, table,
+            small, small,
+        )  # fmt: skip
+
+
+class ViewRoom(NamedTuple):
+    """The room of one thread: its views, its cache of records, and room for searches in the graph.
+
+    `sent` are the messages of one channel, `masks` and `views` have the messages and the record of each process in the present row (u64), and `needs` and
+    `weights` two words for each (u64). `marks`, `returns` (u32, for each local state) and `slots` (u64) have the
+    number of the search that wrote them, from `clock` (u32).
+    `settled[0]` says whether there are views of the present row.
+    """
+
+    locals: Array
+    sent: Array
+    masks: Array
+    views: Array
+    needs: Array
+    weights: Array
+    cache: Array
+    marks: Array
+    returns: Array
+    queue: Array
+    edges: Array
+    pairs: Array
+    slots: Array
+    clock: Array
+    settled: Array
+
+    @classmethod
+    def of(cls, processes: int, graph: LocalGraph) -> ViewRoom:
+        """Room for the views of some processes."""
+        words, number = graph.channel_bits.shape[1], len(graph.cells)
+        record = closure_kernels.words_of_record(processes, words)
+        records = 1 << max(0, (CACHE // (8 * record)).bit_length() - 1) if processes else 1
+        large = PAIRS if processes else 1
+        return cls(
             np.zeros(processes, np.uint32),
+            np.zeros(words, np.uint64),
+            np.zeros((processes, words), np.uint64),
+            np.zeros((processes, record), np.uint64),
             np.zeros(processes, np.uint64),
             np.zeros(processes, np.uint64),
+            np.zeros((records, record), np.uint64),
+            np.zeros(number, np.uint32),
+            np.zeros(number, np.uint32),
+            np.zeros(MOST_LOCALS, np.uint32),
+            np.zeros((EDGES, 2) if processes else (1, 2), np.uint32),
+            np.zeros(large, np.uint64),
+            np.zeros((4 * large, 2), np.uint64),
+            np.zeros(2, np.uint32),
+            np.zeros(1, np.uint32),
         )
+
+    def fitting(self, graph: LocalGraph) -> ViewRoom:
+        """This room, or larger room with an empty cache if the graph has grown beyond it."""
+        if self.masks.shape[1] != graph.channel_bits.shape[1]:
+            return ViewRoom.of(len(self.locals), graph)
+        if len(self.marks) < len(graph.cells):
+            marks = (np.zeros(len(graph.cells), np.uint32) for _ in range(2))
+            return self._replace(**dict(zip(("marks", "returns"), marks, strict=True)))
+        return self

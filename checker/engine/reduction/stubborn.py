@@ -1,11 +1,12 @@
 """Stubborn sets: processes whose moves are enough in a state, because the others can neither help nor hinder them.
 
-The kernel `stubborn_kernels` selects them by questions about single views. A set of processes is stubborn if, while
-only others move,
+The kernel `stubborn_kernels` selects them, by closures of views (`closure_kernels`) over the graph of local states
+(`local_graph`). A set of processes is stubborn if, while only others move,
 
-1. no message comes into an empty channel of the set that could arrive and would make a difference (`Needs`);
-2. one of its moves, the *key*, stays possible, changes no joint reading of a property, and belongs to no cycle of
-   such moves (`Delivered`, `OwnMoves`, `Silent`).
+1. no message comes into an empty channel of the set that could arrive and would make a difference;
+2. its moves commute with those of the others in the channels between them;
+3. one of its moves, the *key*, stays possible, changes no joint reading of a property, and belongs to no cycle of such
+   moves.
 
 The answers regard every run that the messages in the channels permit, and not only what the search has reached. So they
 are final. docs/explanation-reduction.md has the proof.
@@ -19,79 +20,70 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels import stubborn_kernels
+from checker.engine.kernels import move_kernels, queue_kernels, stubborn_kernels
 from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW
 from checker.engine.reduction.eligible import EligibleChannel
-from checker.engine.reduction.events import Event, IrregularError, LocalEvents, ProcessChannels
-from checker.engine.reduction.plan import StubbornPlan
+from checker.engine.reduction.events import IrregularError, ProcessChannels
+from checker.engine.reduction.local_graph import LocalGraphBuilder
+from checker.engine.reduction.plan import LocalGraph, StubbornPlan, ViewRoom
 from checker.engine.reduction.questions import YES
-from checker.engine.reduction.views import Messages, View, Views
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
-
-IRREGULAR = int(stubborn_kernels.IRREGULAR)
-
-
-@dataclass(frozen=True)
-class Arriving:
-    """Of a view: the number of the view into which these messages of a channel may arrive as well."""
-
-    channel: int
-    messages: Messages
-
-
-@dataclass(frozen=True)
-class Sending:
-    """Of a view: what it may send, as an `Arriving` for each output, or 0; IMPOSSIBLE if it is irregular."""
 
 
 @dataclass(frozen=True)
 class OwnMoves:
-    """Of a view: the number of its own moves, whether one is a key move, and a `Silent` for each output, or 0."""
+    """Of a local state: its number, and its own moves."""
 
 
 @dataclass(frozen=True)
-class Needs:
-    """Of a view: whether a set with its process needs the sender of a channel that is empty."""
+class StepOn:
+    """Of a local state: its step on the message with this bit."""
 
-    channel: int
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """Of a view: whether the delivery of a channel's oldest message is possible, and a key move."""
-
-    channel: int
-    message: int
+    bit: int
 
 
 @dataclass(frozen=True)
-class Silent:
-    """Of a view: whether no delivery of these messages sends anything, now and later."""
+class Appended:
+    """Of a content of a bounded channel: the content after the message with this bit was sent."""
 
-    channel: int
-    messages: Messages
+    bit: int
 
 
 class StubbornSets:
-    """The answers about views, for kernels. It observes the tables, and compares what channels do with `appends`."""
+    """The graph of local states, for kernels. It observes the tables, and compares what channels do with the model."""
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel]) -> None:
         self._tables, self._channels = tables, channels
         self.rows = np.zeros((0, 4), np.uint32)
         columns = sorted({channel.source for channel in channels} | {channel.target for channel in channels})
         inputs, outputs = self._order(columns)
-        self._place = {channel: place for each in inputs for place, channel in enumerate(each)}
-        self._of_column = {column: position for position, column in enumerate(columns)}
         self._by_column = {channel.column: position for position, channel in enumerate(channels)}
         self._processes = [
             ProcessChannels(column, tuple(inputs[n]), tuple(outputs[n])) for n, column in enumerate(columns)
         ]
         tables.observer = self
-        self._views = Views(LocalEvents(tables, channels, self._processes))
-        self._joint = tables.joint_bundles
+        self._graph = LocalGraphBuilder(tables, channels, self._processes, self)
         self.plan = self._plan()
-        self._room = self.plan.room()
+        self._room = ViewRoom.of(len(self._processes), self.graph)
+        self._missing, self._counters = np.zeros(1 << 10, np.uint64), np.zeros(6, np.int64)
+
+    @property
+    def graph(self) -> LocalGraph:
+        """The graph of local states, as kernels take it."""
+        return self._graph.arrays
+
+    def own(self) -> int:
+        """The number of the question about own moves."""
+        return self._tables.question(OwnMoves())
+
+    def step(self, bit: int) -> int:
+        """The number of the question about a message."""
+        return self._tables.question(StepOn(bit))
+
+    def appended(self, bit: int) -> int:
+        """The number of the question about a message that is sent."""
+        return self._tables.question(Appended(bit))
 
     def _order(self, columns: list[int]) -> tuple[list[list[int]], list[list[int]]]:
         """The channels to and from each process."""
@@ -102,10 +94,9 @@ class StubbornSets:
         )
 
     def _plan(self) -> StubbornPlan:
-        width, number = len(self._tables.model.columns), self._tables.question
-        owners = np.full(width, stubborn_kernels.NOBODY, np.uint8)
-        order = [channel for process in self._processes for channel in process.inputs]
-        at = {channel: place for place, channel in enumerate(order)}
+        owners = np.full(len(self._tables.model.columns), stubborn_kernels.NOBODY, np.uint8)
+        numbers = self._graph.number_of
+        of_column = {process.column: position for position, process in enumerate(self._processes)}
         processes, first, begin = [], 0, 0
         for position, process in enumerate(self._processes):
             owners[[process.column, *(self._channels[c].column for c in process.inputs)]] = position
@@ -113,22 +104,13 @@ class StubbornSets:
             processes.append((process.column, first, ends[0], begin, ends[1]))
             first, begin = ends
         inputs = [
-            (
-                self._channels[c].column, self._of_column[self._channels[c].source], number(Needs(c)),
-                self._of_column[self._channels[c].target],
-            )
-            for c in order
-        ]  # fmt: skip
-        outputs = [at[channel] for process in self._processes for channel in process.outputs]
+            (each.column, of_column[each.source], of_column[each.target], each.carries is not None)
+            for each in (self._channels[channel] for channel in numbers)
+        ]
+        outputs = [numbers[channel] for process in self._processes for channel in process.outputs]
         sides = np.flatnonzero(owners == stubborn_kernels.NOBODY)
-        return StubbornPlan(
-            owners,
-            np.array(processes, np.uint32),
-            np.array(inputs, np.uint32),
-            np.array(outputs, np.uint32),
-            np.array([number(Sending()), number(OwnMoves())], np.uint32),
-            sides.astype(np.uint32),
-        )
+        tables = (processes, inputs, outputs, sides)
+        return StubbornPlan(owners, *(np.array(each, np.uint32) for each in tables))
 
     # -- what the tables learn -------------------------------------------------------------------------------
 
@@ -136,115 +118,89 @@ class StubbornSets:
         """Nothing depends on the origin of an operation."""
 
     def learnt(self, cell: int, operation: int, value: int) -> None:
-        """An operation on a channel was carried out. Raises ModelError if it is declared to append and does not."""
+        """An operation on a channel was carried out. Raises ModelError if it is not as the channel declares."""
         channel = self._by_column.get(self._tables.column_of(cell))
-        if channel is not None and value & LOW != IMPOSSIBLE:
+        if channel is not None:
+            if value & LOW == IMPOSSIBLE:
+                self._graph.events.check_possible(channel, cell, operation)
+                return
             with suppress(IrregularError):  # `listed` marks the content
-                self._views.events.check_append(channel, cell, operation)
+                self._graph.events.check_sending(channel, cell, operation)
 
     def listed(self, cell: int) -> None:
         """The moves of a channel's content were listed."""
         channel = self._by_column.get(self._tables.column_of(cell))
-        if channel is None:
-            return
-        try:
-            messages = self._views.events.content(channel, cell).messages
-        except IrregularError:
-            self._tables.contents.view[cell] = IRREGULAR
-            return
-        if messages:
-            self._tables.contents.view[cell] = self._arriving(channel, frozenset(messages))
-            self._tables.asks.view[cell] = self._tables.question(Delivered(channel, messages[0]))
+        if channel is not None:
+            try:
+                self._graph.learn_content(channel, cell)
+            except IrregularError:
+                self._tables.contents.view[cell] = queue_kernels.IRREGULAR_CONTENT
 
     def holds(self) -> bool:
         """All answers are final."""
         return True
 
-    # -- answers ---------------------------------------------------------------------------------------------
-
     def answer(self, cell: int, question: Any) -> int:
-        """The answer to a kernel's question, as a value of the memo."""
-        view = self._view(cell)
-        try:
-            match question:
-                case Arriving(channel, messages):
-                    return self._tables.subject(self._with(view, channel, messages))
-                case Sending():
-                    return self._sending(view)
-                case OwnMoves():
-                    return self._own_moves(view)
-                case Needs(channel):
-                    return YES if self._views.needs_sender(view, self._place[channel]) else IMPOSSIBLE
-                case Delivered(_, message):
-                    return self._kind_of_delivery(view, message)
-                case _:
-                    return YES if self._views.are_silent(view, question.messages) else IMPOSSIBLE
-        except IrregularError:
-            return IMPOSSIBLE if isinstance(question, Sending) else self._unexpected(question)
-
-    @staticmethod
-    def _unexpected(question: object) -> int:
-        raise ModelError(f"{question!r} was asked about a process whose events are irregular, which is a defect")
-
-    def _view(self, subject: int) -> View:
-        process = self._of_column.get(self._tables.column_of(subject))
-        if process is None:
-            found: View = self._tables.subject_of(subject)
-            return found
-        return View(process, subject, (frozenset(),) * len(self._processes[process].inputs))
-
-    def _with(self, view: View, channel: int, messages: Messages) -> View:
-        place = self._place[channel]
-        joined = view.messages[place] | messages
-        return view._replace(messages=(*view.messages[:place], joined, *view.messages[place + 1 :]))
-
-    def _arriving(self, channel: int, messages: Messages) -> int:
-        return self._tables.question(Arriving(channel, messages)) if messages else 0
-
-    def _sending(self, view: View) -> int:
-        sent = self._views.closure(view).sent
-        pairs = zip(self._processes[view.process].outputs, sent, strict=True)
-        return self._tables.effect([self._arriving(*pair) for pair in pairs]) << 32 | YES
-
-    def _own_moves(self, view: View) -> int:
-        events = self._views.events.own(view.process, view.cell)
-        key = any(self._is_unseen(view, event) and self._views.is_irreversible(view, event) for event in events)
-        pairs = zip(self._processes[view.process].outputs, self._views.answers(view), strict=True)
-        silent = [self._tables.question(Silent(*pair)) if pair[1] else 0 for pair in pairs]
-        return self._tables.effect([len(events), int(key), *silent]) << 32 | YES
-
-    def _kind_of_delivery(self, view: View, message: int) -> int:
-        event = self._views.events.delivered(view.process, view.cell, message)
-        if event is None:
-            return stubborn_kernels.REFUSED
-        if not self._is_unseen(view, event):
-            return stubborn_kernels.POSSIBLE
-        if not event.sent or self._views.is_irreversible(view, event):
-            return stubborn_kernels.KEY
-        return stubborn_kernels.KEY_IF_SILENT
-
-    def _is_unseen(self, view: View, event: Event) -> bool:
-        """Whether an event changes nothing that a property reads together with other columns."""
-        return not self._tables.affected(view.cell, event.after) & self._joint
+        """Learn the part of the graph that a kernel lacks."""
+        match question:
+            case OwnMoves():
+                self._graph.learn_own(cell)
+            case StepOn(bit):
+                self._graph.learn_step(cell, bit)
+            case Appended(bit):
+                self._graph.learn_appended(self._by_column[self._tables.column_of(cell)], cell, bit)
+            case _:
+                raise ModelError(f"{question!r} was asked about stubborn sets, which is a defect")
+        return YES
 
     # -- paths -----------------------------------------------------------------------------------------------
 
-    def drained(self, _: list[int]) -> list[int]:
-        """A search by stubborn sets drains nothing."""
-        return []
+    def drained(self, before: list[int], cells: list[int]) -> list[int]:
+        """The columns of the channels that deliver at once in a row of cells after another one, in this order."""
+        row, columns = list(cells), list[int]()
+        while len(columns) < int(stubborn_kernels.MOST_DRAINED):
+            self._call(stubborn_kernels.find_stubborn_set, before)  # the views of the row before
+            found = self._call(stubborn_kernels.find_drained, row)
+            if not found:
+                break
+            column = int(self.plan.inputs[found - 1, 0])
+            place, _ = self._tables.listing(row[column])
+            self._carry_out(row, self._tables.effect_words(place))
+            columns.append(column)
+        return columns
+
+    def _carry_out(self, row: list[int], words: list[int]) -> None:
+        """Carry out the words of an effect on a row."""
+        while words:
+            word, *words = words
+            if word >> 32 & int(move_kernels.SET):
+                row[word >> 32 & int(move_kernels.COLUMN_BITS)] = word & LOW
+                words = words[int(move_kernels.SET_WORDS) - 1 :]
+                continue
+            value = self._tables.result(row[word >> 32], word & LOW)
+            row[word >> 32] = value & LOW
+            words = [*self._tables.effect_words(value >> 32), *words]
 
     def chosen(self, cells: list[int]) -> frozenset[int] | None:
-        """The columns whose own rules were followed in a row of cells; None for all moves.
-
-        The search has expanded this row, so that all answers are known.
-        """
-        tables, counters = self._tables, np.zeros(6, np.int64)
-        arrays = (tables.masks.view, tables.joint, tables.contents.view, tables.asks.view, *self._room)
-        memo = (tables.entries.view, tables.memo.data, tables.memo.shift, np.zeros(1, np.uint64), counters)
-        row = np.array(cells, np.uint32)
-        bits = int(stubborn_kernels.find_stubborn_set(row, *self.plan[1:], *arrays, *memo))
+        """The columns whose own rules were followed in a row of cells; None for all moves."""
+        bits = self._call(stubborn_kernels.find_stubborn_set, cells)
         if bits == int(stubborn_kernels.ALL):
             return None
-        return frozenset(
-            column for column, owner in enumerate(self.plan.owners.tolist()) if owner < 64 and bits >> owner & 1
-        )
+        owned = enumerate(self.plan.owners.tolist())
+        return frozenset(column for column, owner in owned if owner < 64 and bits >> owner & 1)
+
+    def _call(self, kernel: Any, cells: list[int]) -> int:
+        """The answer of a kernel for a row, after the graph was filled as far as it is needed."""
+        row, tables = np.array(cells, np.uint32), self._tables
+        while True:
+            self._counters[:] = 0
+            self._room = self._room.fitting(self.graph)
+            found = int(
+                kernel(
+                    row, self.plan, tables.contents.view, tables.flat_cells, tables.masks.view, tables.joint,
+                    self.graph, self._room, self._missing, self._counters,
+                )
+            )  # fmt: skip
+            if not self._counters[0]:
+                return found
+            tables.fill(self._missing[: int(self._counters[0])])

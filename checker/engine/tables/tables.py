@@ -21,7 +21,7 @@ from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
 from checker.engine.kernels import hash_tables, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
-from checker.engine.reduction.plan import StubbornPlan
+from checker.engine.reduction.plan import LocalGraph, StubbornPlan
 from checker.engine.result import SEED, VALUE
 from checker.engine.tables.fingerprints import CellNumbers
 from checker.engine.tables.layout import Group, ModelLayout, Role
@@ -61,6 +61,10 @@ class TablesObserver(Protocol):
     rows: np.ndarray[Any, Any]  # of the channels whose deliveries may be drained, as kernels take them
     plan: StubbornPlan
 
+    @property
+    def graph(self) -> LocalGraph:
+        """The graph of local states, for stubborn sets."""
+
     def sent(self, actor: int, operation: int, source: str) -> None:
         """A rule or a step, named by `source`, sends an operation to the actor at this position."""
 
@@ -76,8 +80,8 @@ class TablesObserver(Protocol):
     def holds(self) -> bool:
         """Whether all answers that kernels have used are still right; no kernel runs."""
 
-    def drained(self, cells: list[int]) -> list[int]:
-        """The columns of the channels that deliver at once in a row of cells, in this order."""
+    def drained(self, before: list[int], cells: list[int]) -> list[int]:
+        """The columns of the channels that deliver at once in a row of cells after another one, in this order."""
 
     def chosen(self, cells: list[int]) -> frozenset[int] | None:
         """The columns whose own rules were followed in a row of cells; None for all moves."""
@@ -95,7 +99,7 @@ class Tables:
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
         self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
-        self.contents = Vector(np.uint32)  # for each cell of a channel: the question that adds its messages to a view
+        self.contents = Vector(np.uint32)  # the numbers of local states and of contents, for stubborn sets
         self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
@@ -392,6 +396,10 @@ class Tables:
     def effect(self, words: Iterable[int]) -> int:
         """The place of an effect with these words, and without an action."""
         return self._effect(NO_ACTION, tuple(words))
+
+    def operation_number(self, send: Send) -> int:
+        """The number of an operation for an actor."""
+        return self._operation(self.model.actor_index[send.actor], send.operation, "a channel")
 
     def operation(self, number: int) -> Any:
         """The operation, or the question, with this number."""

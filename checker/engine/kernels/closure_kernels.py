@@ -1,0 +1,396 @@
+"""Closures of views: everything that a process may do while certain messages may arrive, in any order and number.
+
+A *view* is a process with its local state and the messages that may arrive, as bits. Its closure are the local states
+that it may reach. It is an upper bound, so what holds in a closure holds in every run in which no other messages arrive.
+The graph of local states is in a `reduction.plan.LocalGraph` (here `g`), whose docstring has its arrays. A step that it
+lacks is noted for Python, and the answer is then UNKNOWN. Closures are computed here, and kept in a cache of the thread
+(`reduction.plan.ViewRoom`, here `r`), in which a new answer may replace an old one. The rules of `move_kernels` apply.
+
+A record of the cache, or of a view, has these words, where P is the number of processes and W that of words of bits:
+
+    key, further key, messages (W), flags, sent (P * W), answers (P * W), refused (W), key moves (W),
+    key moves if silent (W), silent (W)
+
+`sent` are the messages that the view may send to each process, and `answers` those that its reversible deliveries send
+now. The four sets of bits are messages whose delivery is refused now, or is a key move now, at once or if all answers
+are silent; and messages that no local state of the closure answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, ONE, ZERO, note
+from checker.engine.kernels.jit import inlined, ones_below
+
+Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
+
+U64, U32 = np.uint64, np.uint32
+NO, YES, UNKNOWN = 0, 1, 2
+# Steps: 0 is not known; other words have an event, and whether no joint reading of a property changes.
+REFUSED, IRREGULAR_STEP, FIRST_EVENT = U32(1), U32(2), U32(3)
+UNSEEN, EVENT = U32(1 << 31), U32((1 << 31) - 1)
+UNLISTED, IRREGULAR_OWN = U32(0xFFFFFFFF), U32(0xFFFFFFFE)  # instead of a number of own moves
+AFTER, SENDS = 0, 1  # of an event
+WAYS = 8  # slots of the cache that may hold a record
+KEY, FURTHER, MESSAGES = U64(0), U64(1), U64(2)  # words of a record; the flags follow the messages
+OWN_KEY, RESULT = ONE, U64(3)
+CLOSURE, NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER = U64(0), U64(1), U64(2), U64(3), U64(4)  # kinds of keys
+
+
+@inlined
+def flags_at(words: Any) -> Any:
+    """The word of a record with its flags."""
+    return MESSAGES + words
+
+
+@inlined
+def sent_at(words: Any) -> Any:
+    """The first word of a record about the messages that are sent."""
+    return MESSAGES + words + ONE
+
+
+@inlined
+def answers_at(processes: Any, words: Any) -> Any:
+    """The first word of a record about answers."""
+    return MESSAGES + words + ONE + processes * words
+
+
+@inlined
+def kinds_at(processes: Any, words: Any, kind: Any) -> Any:
+    """The first word of a set of bits of a record: refused, key moves, key moves if silent, silent."""
+    return MESSAGES + words + ONE + U64(2) * processes * words + U64(kind) * words
+
+
+@inlined
+def find_record(cache: Array, key: Any, further: Any, messages: Array) -> Any:
+    """The slot of a record in the cache, or the slot for it: (slot, whether it is there)."""
+    mixed = (key * GOLDEN) ^ further
+    for w in range(messages.size):
+        mixed = ((mixed ^ (mixed >> BITS32)) * GOLDEN) ^ messages[w]
+    mixed = (mixed ^ (mixed >> BITS32)) * GOLDEN
+    most = U64(cache.shape[0] - 1)
+    begin = mixed >> BITS32
+    for n in range(WAYS):
+        slot = (begin + U64(n)) & most
+        there = cache[slot, KEY]
+        if there == ZERO:
+            return slot, False
+        if there == key and cache[slot, FURTHER] == further:
+            differs = ZERO
+            for w in range(messages.size):
+                differs |= cache[slot, MESSAGES + U64(w)] ^ messages[w]
+            if differs == ZERO:
+                return slot, True
+    return (begin + (mixed & U64(WAYS - 1))) & most, False
+
+
+@inlined
+def keep(cache: Array, slot: Any, key: Any, further: Any, messages: Array, answer: Any) -> None:
+    """Store an answer YES or NO."""
+    cache[slot, KEY], cache[slot, FURTHER] = key, further
+    for w in range(messages.size):
+        cache[slot, MESSAGES + U64(w)] = messages[w]
+    cache[slot, flags_at(U64(messages.size))] = U64(answer)
+
+
+@inlined
+def note_step(local: Any, bit: Any, g: Any, missing: Array, counters: Array) -> None:
+    """Ask for the step of a local state on a message."""
+    note(missing, counters, (U64(g.cells[local]) << BITS32) | U64(g.questions[g.owner[local], bit]))
+
+
+@inlined
+def note_own(local: Any, g: Any, missing: Array, counters: Array) -> None:
+    """Ask for the own moves of a local state."""
+    note(missing, counters, (U64(g.cells[local]) << BITS32) | U64(g.own_question[0]))
+
+
+@inlined
+def begin_closure(local: Any, r: Any) -> Any:
+    """Start a search of a closure; return its stamp."""
+    r.clock[0] += U32(1)
+    r.marks[local] = r.clock[0]
+    r.queue[0] = local
+    return r.clock[0]
+
+
+@inlined
+def reach(after: Any, stamp: Any, size: Any, r: Any) -> Any:
+    """Add a local state to a closure of some size; return the size."""
+    if r.marks[after] != stamp and size < U64(r.queue.size):
+        r.marks[after] = stamp
+        r.queue[size] = after
+        return size + ONE
+    return size
+
+
+@inlined
+def spread(local: Any, messages: Array, without: Array, stamp: Any, size: Any, g: Any, r: Any,
+           missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Add what a local state of a closure leads to, except by messages in `without`: (status, size)."""
+    status = YES
+    count = g.own[local, 1]
+    if count == UNLISTED:
+        note_own(local, g, missing, counters)
+        status = UNKNOWN
+    else:
+        for n in range(g.own[local, 0], g.own[local, 0] + count):
+            size = reach(g.events[g.own_steps[n] & EVENT, AFTER], stamp, size, r)
+    for w in range(messages.size):
+        bits = messages[w] & ~without[w]
+        while bits:
+            bit = U64(64 * w) + ones_below(bits)
+            bits &= bits - ONE
+            step = g.steps[local, bit]
+            if step == U32(0):
+                note_step(local, bit, g, missing, counters)
+                status = UNKNOWN
+            elif step >= FIRST_EVENT:
+                size = reach(g.events[step & EVENT, AFTER], stamp, size, r)
+    return status, size
+
+
+@inlined
+def is_redundant(local: Any, step: Any, g: Any) -> Any:
+    """Whether a step of a local state is impossible, has no effect, or that of an own move."""
+    event = step & EVENT
+    if step == REFUSED or (g.events[event, AFTER] == local and g.events[event, SENDS] == 0):
+        return True
+    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
+        if g.own_steps[n] & EVENT == event:
+            return True
+    return False
+
+
+@inlined
+def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Whether a stubborn set with a process needs the sender of an empty channel to it: YES, NO or UNKNOWN.
+
+    It does not if no message of the channel can arrive now, or if all are redundant from now on.
+    """
+    bits, possible = g.channel_bits[channel], False
+    for w in range(messages.size):
+        left = messages[w] & bits[w]
+        while left:
+            bit = U64(64 * w) + ones_below(left)
+            left &= left - ONE
+            step = g.steps[local, bit]
+            if step == U32(0):
+                note_step(local, bit, g, missing, counters)
+                return UNKNOWN
+            possible |= step != REFUSED
+    if not possible:
+        return NO
+    key, further = U64(local) + ONE, (NEEDS << BITS32) | U64(channel)
+    slot, is_there = find_record(r.cache, key, further, messages)
+    if is_there:
+        return r.cache[slot, flags_at(U64(messages.size))]
+    status, answer, size, at = YES, NO, ONE, ZERO
+    stamp = begin_closure(local, r)
+    while at < size and answer == NO:
+        cell = r.queue[at]
+        at += ONE
+        known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
+        if known != YES:
+            status = UNKNOWN
+            continue
+        for w in range(messages.size):
+            left = messages[w] & bits[w]
+            while left:
+                bit = U64(64 * w) + ones_below(left)
+                left &= left - ONE
+                step = g.steps[cell, bit]
+                if step == U32(0):
+                    note_step(cell, bit, g, missing, counters)
+                    status = UNKNOWN
+                elif not is_redundant(cell, step, g):
+                    answer = YES
+    if status == UNKNOWN and answer == NO:
+        return UNKNOWN
+    keep(r.cache, slot, key, further, messages, answer)
+    return answer
+
+
+@inlined
+def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any,
+             missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Whether the oldest message of a channel leaves the process as it is, now and until it arrives: YES, NO, UNKNOWN.
+
+    It sends the same messages whenever it arrives, and nothing else is sent to the same channels until then.
+    """
+    step = g.steps[local, bit]
+    if step == U32(0):
+        note_step(local, bit, g, missing, counters)
+        return UNKNOWN
+    if step == REFUSED or g.events[step & EVENT, AFTER] != local:
+        return NO
+    key, further = U64(local) + ONE, (INERT << BITS32) | U64(channel) | (U64(bit) << U64(40))
+    slot, is_there = find_record(r.cache, key, further, messages)
+    if is_there:
+        return r.cache[slot, flags_at(U64(messages.size))]
+    sends = g.events[step & EVENT, SENDS]
+    status, answer, size, at = YES, YES, ONE, ZERO
+    stamp, bits = begin_closure(local, r), g.channel_bits[channel]
+    while at < size and answer == YES:
+        cell = r.queue[at]
+        at += ONE
+        known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
+        later = g.steps[cell, bit]
+        if later == U32(0):
+            note_step(cell, bit, g, missing, counters)
+            known = UNKNOWN
+        elif later == REFUSED or g.events[later & EVENT, AFTER] != cell or g.events[later & EVENT, SENDS] != sends:
+            answer = NO
+        if known != YES:
+            status = UNKNOWN
+        elif sends and answer == YES and sends_alike(cell, sends, messages, bits, g):
+            answer = NO
+    if status == UNKNOWN and answer == YES:
+        return UNKNOWN
+    keep(r.cache, slot, key, further, messages, answer)
+    return answer
+
+
+@inlined
+def overlap(one: Any, other: Any, g: Any) -> Any:
+    """Whether two sendings put messages into the same channel."""
+    return (g.outlets[one] & g.outlets[other]) != ZERO
+
+
+@inlined
+def sends_alike(local: Any, sends: Any, messages: Array, without: Array, g: Any) -> Any:
+    """Whether an own move or another message sends something into the channels of a sending."""
+    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
+        if overlap(g.events[g.own_steps[n] & EVENT, SENDS], sends, g):
+            return True
+    for w in range(messages.size):
+        bits = messages[w] & ~without[w]
+        while bits:
+            step = g.steps[local, U64(64 * w) + ones_below(bits)]
+            bits &= bits - ONE
+            if step >= FIRST_EVENT and overlap(g.events[step & EVENT, SENDS], sends, g):
+                return True
+    return False
+
+
+@inlined
+def follow(local: Any, step: Any, stamp: Any, size: Any, edges: Any, record: Array, g: Any, r: Any) -> Any:
+    """Add an event of a closure to its record: (size, edges, whether it sends something)."""
+    after, sends = g.events[step & EVENT, AFTER], g.events[step & EVENT, SENDS]
+    if sends:
+        first = sent_at(U64(g.channel_bits.shape[1]))
+        for w in range(g.sends.shape[1]):
+            record[first + U64(w)] |= g.sends[sends, w]
+    if after != local:
+        if edges < U64(r.edges.shape[0]):
+            r.edges[edges, 0], r.edges[edges, 1] = local, after
+        edges += ONE
+        size = reach(after, stamp, size, r)
+    return size, edges, sends != 0
+
+
+@inlined
+def find_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Write the record of a view: YES, UNKNOWN (it then has at least the messages known), or NO for an irregular one."""
+    words, processes = U64(messages.size), U64(r.locals.size)
+    key = U64(local) + ONE
+    slot, is_there = find_record(r.cache, key, ZERO, messages)
+    if is_there:
+        for w in range(record.size):
+            record[w] = r.cache[slot, w]
+        return YES
+    for w in range(record.size):
+        record[w] = ZERO
+    record[KEY] = key
+    status, size, at, edges = YES, ONE, ZERO, ZERO
+    stamp = begin_closure(local, r)
+    silent = kinds_at(processes, words, 3)
+    for w in range(messages.size):
+        record[MESSAGES + U64(w)] = messages[w]
+        record[silent + U64(w)] = messages[w]
+    while at < size:
+        cell = r.queue[at]
+        at += ONE
+        count = g.own[cell, 1]
+        if count == UNLISTED:
+            note_own(cell, g, missing, counters)
+            status = UNKNOWN
+        elif count == IRREGULAR_OWN:
+            return NO
+        else:
+            for n in range(g.own[cell, 0], g.own[cell, 0] + count):
+                size, edges, _ = follow(cell, g.own_steps[n], stamp, size, edges, record, g, r)
+        for w in range(messages.size):
+            bits = messages[w]
+            while bits:
+                bit = ones_below(bits)
+                bits &= bits - ONE
+                step = g.steps[cell, U64(64 * w) + bit]
+                if step == U32(0):
+                    note_step(cell, U64(64 * w) + bit, g, missing, counters)
+                    status = UNKNOWN
+                elif step == IRREGULAR_STEP:
+                    return NO
+                elif step != REFUSED:
+                    size, edges, answers = follow(cell, step, stamp, size, edges, record, g, r)
+                    if answers:
+                        record[silent + U64(w)] &= ~(ONE << bit)
+        if size >= U64(r.queue.size) or edges > U64(r.edges.shape[0]):
+            return NO
+    if status == YES:
+        find_returns(local, edges, r)
+        classify(local, messages, record, g, r)
+        for w in range(record.size):
+            r.cache[slot, w] = record[w]
+    return status
+
+
+@inlined
+def find_returns(local: Any, edges: Any, r: Any) -> None:
+    """Mark the local states of the closure from which the process can come back, in `r.returns`."""
+    stamp = r.clock[0]
+    r.returns[local] = stamp
+    again = True
+    while again:
+        again = False
+        for n in range(edges):
+            e = edges - ONE - U64(n)
+            if r.returns[r.edges[e, 1]] == stamp and r.returns[r.edges[e, 0]] != stamp:
+                r.returns[r.edges[e, 0]] = stamp
+                again = True
+
+
+@inlined
+def classify(local: Any, messages: Array, record: Array, g: Any, r: Any) -> None:
+    """Write the kinds of the moves of a view to its record, after `find_returns`."""
+    words, processes, stamp = U64(messages.size), U64(r.locals.size), r.clock[0]
+    answers = answers_at(processes, words)
+    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
+        step = g.own_steps[n]
+        if step & UNSEEN and r.returns[g.events[step & EVENT, AFTER]] != stamp:
+            record[flags_at(words)] |= OWN_KEY
+    for w in range(messages.size):
+        bits = messages[w]
+        while bits:
+            bit = ONE << ones_below(bits)
+            step = g.steps[local, U64(64 * w) + ones_below(bits)]
+            bits &= bits - ONE
+            if step == REFUSED:
+                record[kinds_at(processes, words, 0) + U64(w)] |= bit
+                continue
+            event = step & EVENT
+            sends, returns = g.events[event, SENDS], r.returns[g.events[event, AFTER]] == stamp
+            if sends and returns:
+                for k in range(g.sends.shape[1]):
+                    record[answers + U64(k)] |= g.sends[sends, k]
+            if step & UNSEEN:
+                kind = 2 if sends and returns else 1
+                record[kinds_at(processes, words, kind) + U64(w)] |= bit
+
+
+def words_of_record(processes: int, words: int) -> int:
+    """The number of words of a record."""
+    return 3 + 5 * words + 2 * processes * words
