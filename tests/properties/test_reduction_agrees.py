@@ -42,14 +42,14 @@ class Space(NamedTuple):
     deadlocks: frozenset[Row]
 
 
-def enumerated(model: Model, after: Callable[[Row], Row] = lambda row: row) -> Space | None:
+def enumerated(model: Model, after: Callable[[Row, Row], Row] = lambda _, row: row) -> Space | None:
     """The space of a model, in which `after` changes each successor; None if it has more than MOST states."""
     held = {channel.column for channel in model.channels}
     kept = [place for place, column in enumerate(model.columns) if column.name not in held]
     seen, waiting, deadlocks = {model.initial()}, [model.initial()], set()
     while waiting:
         row = waiting.pop()
-        found = [after(each) for _, each in successors(model, row)]
+        found = [after(row, each) for _, each in successors(model, row)]
         if not found:
             deadlocks.add(row)
         waiting += (new := {*found} - seen)
@@ -70,8 +70,8 @@ def reduced(model: Model) -> tuple[Space | None, int]:
         except RefutedError:
             continue
 
-    def drained(row: Row) -> Row:
-        for column in decided.drained(tables.row(row)):
+    def drained(before: Row, row: Row) -> Row:
+        for column in decided.drained(tables.row(before), tables.row(row)):
             own = {rule.name for rule in model.rules if [r.column for r in rule.reads] == [model.columns[column].name]}
             row = next(after for rule, _, after in by_rule(model, row) if rule in own)
         return row

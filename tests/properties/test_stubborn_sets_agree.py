@@ -17,7 +17,7 @@ import pytest
 from benchmarks import models
 from checker.engine import Model, ModelError, Outcome, Stop
 from checker.engine.model import Row
-from checker.engine.reduction import events, reduced_search, stubborn, views
+from checker.engine.reduction import events, reduced_search, stubborn
 from checker.engine.reduction.eligible import eligible_channels, reason_against_stubborn_sets
 from checker.engine.search import Search, explore
 from checker.engine.semantics import by_rule, read
@@ -49,9 +49,15 @@ class Kept(NamedTuple):
 
 
 def enumerated(
-    model: Model, chosen: Callable[[Row], set[str] | None] = lambda _: None, most: int = MOST
+    model: Model,
+    chosen: Callable[[Row], set[str] | None] = lambda _: None,
+    drained: Callable[[Row, Row], Row] = lambda _, row: row,
+    most: int = MOST,
 ) -> tuple[int, Kept] | None:
-    """The number of states, and their answers, if only chosen columns move; None if there are more than `most`."""
+    """The number of states, and their answers, if only chosen columns move; None if there are more than `most`.
+
+    `drained` changes each successor of a row.
+    """
     held = {channel.column for channel in model.channels}
     kept = [(place, column.name) for place, column in enumerate(model.columns) if column.name not in held]
     columns_of = {rule.name: {each.column for each in rule.reads} for rule in model.rules}
@@ -62,7 +68,7 @@ def enumerated(
         found = [after for rule, _, after in by_rule(model, row) if columns is None or columns_of[rule] <= columns]
         if not found:
             deadlocks.add(tuple(row[place] for place, _ in kept))
-        new = {*found} - seen
+        new = {drained(row, after) for after in found} - seen
         waiting += new
         seen |= new
         if len(seen) > most:
@@ -77,12 +83,19 @@ def reduced(model: Model) -> tuple[int, tuple[int, Kept] | None]:
     tables = Tables(model)
     decided = stubborn.StubbornSets(tables, eligible_channels(model).channels)
     found = Search(model, reduced=tables).run()
+    own = {column.name: {rule.name for rule in model.rules if [each.column for each in rule.reads] == [column.name]}
+           for column in model.columns}  # fmt: skip
+
+    def drained(before: Row, row: Row) -> Row:
+        for column in decided.drained(tables.row(before), tables.row(row)):
+            row = next(after for rule, _, after in by_rule(model, row) if rule in own[model.columns[column].name])
+        return row
 
     def chosen(row: Row) -> set[str] | None:
         columns = decided.chosen(tables.row(row))
         return None if columns is None else {model.columns[column].name for column in columns}
 
-    return found.states, enumerated(model, chosen)
+    return found.states, enumerated(model, chosen, drained)
 
 
 WRITTEN_BY_HAND = [

@@ -28,7 +28,14 @@ from checker.engine.kernels.move_kernels import (
     look_ahead,
     restore,
 )
-from checker.engine.kernels.stubborn_kernels import ALL, NOBODY, UNSETTLED, drain_inert, stubborn_set
+from checker.engine.kernels.stubborn_kernels import (
+    ALL,
+    NOBODY,
+    UNSETTLED,
+    drain_inert,
+    stubborn_set,
+    watch_idle_rules,
+)
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -116,6 +123,14 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 
 
 @inlined
+def has_joint_moves(row: Array, columns: Any, count: Any, cells: Array) -> Any:
+    """Whether some of the lists of a row's moves are those of joint rules."""
+    for c in range(columns):
+        count -= U64(cells[U64(row[c]) * FIELDS + LISTED] != ZERO)
+    return count != ZERO
+
+
+@inlined
 def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, plan: Any, numbers: Array,
            masks: Array, joint: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Leave only the lists of a stubborn set in `lists_of`, in the same order: (their number, whether it is known)."""
@@ -163,6 +178,11 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        if plan.processes.size and complete:
+            if has_joint_moves(row, columns, count, cells):
+                complete = watch_idle_rules(
+                    row, plan, cells, masks, masked, joint, entries,
+                    groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         if plan.processes.size and complete:
             count, complete = narrow(
                 row, columns, count, cells, lists_of, plan, numbers, masks, joint, g, r, missing, counters)  # fmt: skip

@@ -10,6 +10,8 @@ the move before them. The names `g` and `r`, and the layout of views, are those 
     outputs[k] = the position of a channel in `inputs`
     owners[column] = the process that owns the moves of a column's rules; NOBODY for other columns
     sides = the columns of neither processes nor channels
+    idle = the joint rules that are taken never to have a possible move, as bits (u64)
+    broken = those of them that had one in some row
     numbers[cell] = the number of a local state plus 1, or of a content; 0: not yet known; IRREGULAR: not in order
 """
 
@@ -35,9 +37,9 @@ from checker.engine.kernels.closure_kernels import (
     needs_sender,
     sent_at,
 )
-from checker.engine.kernels.hash_tables import BITS32, LOW, ONE, ZERO, note
+from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
-from checker.engine.kernels.move_kernels import DONE, FIELDS, INCOMPLETE, LISTED, UNLISTED, run
+from checker.engine.kernels.move_kernels import DONE, FIELDS, GROUP, INCOMPLETE, LISTED, SET, UNLISTED, run
 from checker.engine.kernels.queue_kernels import delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -53,17 +55,53 @@ OWN_MOVE, DELIVERY = U64(17), U64(16)  # weights: among equal numbers of moves, 
 
 
 @inlined
-def is_quiet(row: Array, sides: Array, masks: Array, joint: Array) -> Any:
-    """Whether no joint rule can list a move as long as only processes move."""
+def is_quiet(row: Array, plan: Any, masks: Array, joint: Array) -> Any:
+    """Whether no joint rule can list a move as long as only processes move, if the idle ones never do."""
     if joint.size == 0:
         return True
     for word in range(masks.shape[1]):
-        allowed = ~ZERO
-        for side in sides:
+        allowed = ~plan.idle[word]
+        for side in plan.sides:
             allowed &= masks[row[side], word]
         if allowed:
             return False
     return True
+
+
+@inlined
+def watch_idle_rules(row: Array, plan: Any, cells: Array, masks: Array, masked: Array, joint: Array, entries: Array,
+                     groups: Array, reads: Array, classes: Array, bases: Array,
+                     memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Mark in `plan.broken` the idle joint rules that have a possible move in a row; return whether all is known.
+
+    A move is impossible if its first operation is.
+    """
+    known = True
+    for word in range(masks.shape[1]):
+        allowed = plan.idle[word]
+        for m in masked:
+            allowed &= masks[row[m], word]
+        while allowed:
+            bit = ones_below(allowed)
+            allowed &= allowed - ONE
+            node = fold(row, U64(joint[U64(64 * word) + bit]), groups, reads, classes, bases,
+                        memo, shift, missing, counters)  # fmt: skip
+            if node == MISSING:
+                known = False
+            elif node != IMPOSSIBLE:
+                listed = cells[node * FIELDS + LISTED]
+                following = listed >> BITS32
+                for _ in range(listed & LOW):
+                    target, operation = entries[following + ONE] >> BITS32, entries[following + ONE] & LOW
+                    possible = True
+                    if entries[following] & LOW and not target & (SET | GROUP):
+                        value = ask(U64(row[target]), operation, memo, shift, missing, counters)
+                        known &= value != MISSING
+                        possible = value & LOW != IMPOSSIBLE
+                    if possible:
+                        plan.broken[word] |= ONE << bit
+                    following += ONE + (entries[following] & LOW)
+    return known
 
 
 @inlined
@@ -318,7 +356,7 @@ def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Arr
                  g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The processes whose moves are enough, as bits; ALL for all moves, UNSETTLED if an answer is missing."""
     r.settled[0] = U32(0)
-    if not is_quiet(row, plan.sides, masks, joint):
+    if not is_quiet(row, plan, masks, joint):
         return ALL
     status = place(row, plan, numbers, cells, g, r, missing, counters)
     if status == YES:

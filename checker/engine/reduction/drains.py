@@ -48,6 +48,9 @@ class Drains(Answers):
                 again = True
         return columns
 
+    def enabled(self, position: int, moves: list[int]) -> None:
+        """No answer depends on the rules over several columns, which read no channel."""
+
     def chosen(self, cells: list[int]) -> None:
         """All moves of a row are followed."""
 

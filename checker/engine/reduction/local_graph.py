@@ -10,6 +10,7 @@ from checker.engine.kernels import closure_kernels, queue_kernels
 from checker.engine.model import ModelError
 from checker.engine.reduction.eligible import EligibleChannel
 from checker.engine.reduction.events import Event, IrregularError, LocalEvents, ProcessChannels
+from checker.engine.reduction.idle_rules import IdleRules
 from checker.engine.reduction.plan import LocalGraph
 from checker.engine.tables.tables import Tables
 
@@ -42,7 +43,12 @@ class LocalGraphBuilder:
     """
 
     def __init__(
-        self, tables: Tables, channels: list[EligibleChannel], processes: list[ProcessChannels], questions: Any
+        self,
+        tables: Tables,
+        channels: list[EligibleChannel],
+        processes: list[ProcessChannels],
+        questions: Any,
+        idle: IdleRules,
     ) -> None:
         self.events = LocalEvents(tables, channels, processes)
         self._tables, self._channels, self._processes, self._questions = tables, channels, processes, questions
@@ -57,6 +63,7 @@ class LocalGraphBuilder:
         self._event_numbers: dict[tuple[int, int], int] = {}
         self._sendings: dict[tuple[tuple[int, int], ...], int] = {(): 0}
         self._joint = tables.joint_bundles
+        self._idle = idle
         self._arrays = self._empty()
 
     def _empty(self) -> dict[str, Array]:
@@ -161,13 +168,19 @@ class LocalGraphBuilder:
         self._arrays["steps"][state, bit] = step
 
     def _step(self, cell: int, event: Event) -> int:
-        unseen = not self._tables.affected(cell, event.after) & self._joint
+        unseen = self._is_unseen(cell, event.after)
         after, sending = self.state(event.after), self._sending(event.sent)
         first = int(closure_kernels.FIRST_EVENT)
         number = self._event_numbers.setdefault((after, sending), first + len(self._event_numbers))
         self._room(number + 1, "events")
         self._arrays["events"][number] = after, sending
         return number | (int(closure_kernels.UNSEEN) if unseen else 0)
+
+    def _is_unseen(self, before: int, after: int) -> bool:
+        """Whether no property and no idle rule reads a difference together with other columns."""
+        if self._tables.affected(before, after) & self._joint:
+            return False
+        return self._idle.show_alike(before, after)
 
     def _sending(self, sent: tuple[tuple[int, int], ...]) -> int:
         known = self._sendings.get(sent)

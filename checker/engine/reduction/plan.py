@@ -16,7 +16,8 @@ CACHE = 1 << 25  # bytes for the records of a thread, at most
 
 
 class StubbornPlan(NamedTuple):
-    """The arrays of `kernels.stubborn_kernels`, which has their meaning; all u32, and `owners` u8.
+    """The arrays of `kernels.stubborn_kernels`, which has their meaning; all u32, except
+    for `owners` (u8), `idle` and `broken` (u64).
 
     A plan without processes selects nothing, so that all moves are followed.
     """
@@ -26,6 +27,8 @@ class StubbornPlan(NamedTuple):
     inputs: Array
     outputs: Array
     sides: Array
+    idle: Array
+    broken: Array
 
     @classmethod
     def empty(cls) -> StubbornPlan:
@@ -35,6 +38,7 @@ class StubbornPlan(NamedTuple):
             np.zeros((0, 5), np.uint32),
             np.zeros((0, 4), np.uint32),
             *(np.zeros(0, np.uint32) for _ in range(2)),
+            *(np.zeros(0, np.uint64) for _ in range(2)),
         )
 
 

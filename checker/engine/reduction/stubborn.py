@@ -25,6 +25,7 @@ from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW
 from checker.engine.reduction.eligible import EligibleChannel
 from checker.engine.reduction.events import IrregularError, ProcessChannels
+from checker.engine.reduction.idle_rules import IdleRules
 from checker.engine.reduction.local_graph import LocalGraphBuilder
 from checker.engine.reduction.plan import LocalGraph, StubbornPlan, ViewRoom
 from checker.engine.reduction.questions import YES
@@ -63,10 +64,13 @@ class StubbornSets:
             ProcessChannels(column, tuple(inputs[n]), tuple(outputs[n])) for n, column in enumerate(columns)
         ]
         tables.observer = self
-        self._graph = LocalGraphBuilder(tables, channels, self._processes, self)
+        self._idle = IdleRules(tables)
+        self._graph = LocalGraphBuilder(tables, channels, self._processes, self, self._idle)
         self.plan = self._plan()
+        self._idle.mark(self.plan.idle)
         self._room = ViewRoom.of(len(self._processes), self.graph)
         self._missing, self._counters = np.zeros(1 << 10, np.uint64), np.zeros(6, np.int64)
+        self._viewed: list[int] | None = None  # the row whose views the room has
 
     @property
     def graph(self) -> LocalGraph:
@@ -110,7 +114,8 @@ class StubbornSets:
         outputs = [numbers[channel] for process in self._processes for channel in process.outputs]
         sides = np.flatnonzero(owners == stubborn_kernels.NOBODY)
         tables = (processes, inputs, outputs, sides)
-        return StubbornPlan(owners, *(np.array(each, np.uint32) for each in tables))
+        bits = (np.zeros(self._tables.masks.view.shape[1], np.uint64) for _ in range(2))
+        return StubbornPlan(owners, *(np.array(each, np.uint32) for each in tables), *bits)
 
     # -- what the tables learn -------------------------------------------------------------------------------
 
@@ -136,9 +141,24 @@ class StubbornSets:
             except IrregularError:
                 self._tables.contents.view[cell] = queue_kernels.IRREGULAR_CONTENT
 
+    def enabled(self, position: int, moves: list[int]) -> None:
+        """A joint rule lists moves in a row of the search."""
+        self._idle.listed(position, moves)
+
     def holds(self) -> bool:
-        """All answers are final."""
-        return True
+        """Whether all rules that are taken for idle have been so. If not, the graph is learnt again without them."""
+        if self._idle.hold(self.plan.broken):
+            return True
+        self._idle.mark(self.plan.idle)
+        tables = self._tables
+        tables.contents.view[:] = 0
+        self._graph = LocalGraphBuilder(tables, self._channels, self._processes, self, self._idle)
+        for channel in self._channels:
+            for cell in tables.known_cells(channel.column):
+                if tables.is_listed(cell):
+                    self.listed(cell)
+        self._room, self._viewed = ViewRoom.of(len(self._processes), self.graph), None
+        return False
 
     def answer(self, cell: int, question: Any) -> int:
         """Learn the part of the graph that a kernel lacks."""
@@ -159,8 +179,7 @@ class StubbornSets:
         """The columns of the channels that deliver at once in a row of cells after another one, in this order."""
         row, columns = list(cells), list[int]()
         while len(columns) < int(stubborn_kernels.MOST_DRAINED):
-            self._call(stubborn_kernels.find_stubborn_set, before)  # the views of the row before
-            found = self._call(stubborn_kernels.find_drained, row)
+            found = self._drained_next(before, row)
             if not found:
                 break
             column = int(self.plan.inputs[found - 1, 0])
@@ -168,6 +187,16 @@ class StubbornSets:
             self._carry_out(row, self._tables.effect_words(place))
             columns.append(column)
         return columns
+
+    def _drained_next(self, before: list[int], row: list[int]) -> int:
+        """The channel, plus 1, that drains a row after another one, whose views the room must have."""
+        while True:
+            if self._viewed != before:
+                self._call(stubborn_kernels.find_stubborn_set, before)
+                self._viewed = before
+            found = self._call(stubborn_kernels.find_drained, row)
+            if self._viewed == before:
+                return found
 
     def _carry_out(self, row: list[int], words: list[int]) -> None:
         """Carry out the words of an effect on a row."""
@@ -184,6 +213,7 @@ class StubbornSets:
     def chosen(self, cells: list[int]) -> frozenset[int] | None:
         """The columns whose own rules were followed in a row of cells; None for all moves."""
         bits = self._call(stubborn_kernels.find_stubborn_set, cells)
+        self._viewed = cells
         if bits == int(stubborn_kernels.ALL):
             return None
         owned = enumerate(self.plan.owners.tolist())
@@ -194,7 +224,9 @@ class StubbornSets:
         row, tables = np.array(cells, np.uint32), self._tables
         while True:
             self._counters[:] = 0
-            self._room = self._room.fitting(self.graph)
+            room = self._room.fitting(self.graph)
+            if room is not self._room:
+                self._room, self._viewed = room, None
             found = int(
                 kernel(
                     row, self.plan, tables.contents.view, tables.flat_cells, tables.masks.view, tables.joint,

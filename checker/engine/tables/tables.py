@@ -74,6 +74,9 @@ class TablesObserver(Protocol):
     def listed(self, cell: int) -> None:
         """The moves of the own rules of a cell's column were listed."""
 
+    def enabled(self, position: int, moves: list[int]) -> None:
+        """The rule at this position, which reads several columns, lists these moves in a row of the search."""
+
     def answer(self, cell: int, question: Any) -> int:
         """The answer for a cell, as a value of the memo."""
 
@@ -310,7 +313,10 @@ class Tables:
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
         """Finish a node with all values of its group: list a rule's moves, or evaluate a bundle's properties."""
         if group.role is Role.RULE:
-            self._set_list(node, self._moves(group.position, values))
+            moves = self._moves(group.position, values)
+            self._set_list(node, moves)
+            if self.observer is not None:
+                self.observer.enabled(group.position, moves)
         elif group.role is Role.BUNDLE:
             bundle = self._layout.bundles[group.position]
             answers = [(position, self._answer(position, values)) for position in bundle.properties]
@@ -378,6 +384,10 @@ class Tables:
         listed = int(self.cells.view[cell, move_kernels.LISTED])
         return listed >> 32, listed & 0xFFFFFFFF
 
+    def is_listed(self, cell: int) -> bool:
+        """Whether a cell's own moves are known."""
+        return int(self.cells.view[cell, move_kernels.LISTED]) != int(move_kernels.UNLISTED)
+
     def effect_words(self, effect: int) -> list[int]:
         """The words of an effect."""
         count = int(self.entries.view[effect]) & 0xFFFFFFFF
@@ -387,6 +397,22 @@ class Tables:
     def affected(self, before: int, after: int) -> int:
         """The bundles that may judge differently when a cell replaces another one of its column, as bits."""
         return self._change(self.column_of(before), before, after)[1]
+
+    def known_cells(self, column: int) -> list[int]:
+        """The cells of a column."""
+        found: list[int] = self._by_column[column].view.tolist()
+        return found
+
+    def joint_rules(self) -> list[int]:
+        """The positions of the rules that read several columns, in the order of the bits of masks."""
+        return [self._layout.groups[number].position for number in self._layout.joint.tolist()]
+
+    def shows_alike(self, position: int, before: int, after: int) -> bool:
+        """Whether a rule reads the same of two cells of one column."""
+        column = self.column_of(before)
+        bases, classes = self.bases.view, self.classes.view
+        slots = [self._layout.slots[column].index(r) for r in self.model.rules[position].reads if r.column == self.model.columns[column].name]
+        return all(classes[bases[before] + slot] == classes[bases[after] + slot] for slot in slots)
 
     @property
     def joint_bundles(self) -> int:

@@ -23,7 +23,6 @@ from typing import Any
 import msgspec
 
 from checker.engine import Actor, Column, Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
-from checker.engine.model import Channel as DeclaredChannel
 from checker.engine.semantics import successors
 from checker.models.ensemble import columns
 from checker.models.ensemble.actions import FAULTS, LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
@@ -120,10 +119,7 @@ def _assemble(
         if kept.parts:
             cells.append(Column(HISTORY, History()))
             actors.append(history_actor(kept.parts))
-    declared = tuple(
-        DeclaredChannel(channel_name(source, target), server_name(source), server_name(target))
-        for source, target in notified
-    )
+    declared = tuple(columns.declared_channel(source, target) for source, target in notified)
     return Model(name, tuple(cells), tuple(actors), rules(setup), properties, declared)
 
 
