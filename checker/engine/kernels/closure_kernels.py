@@ -27,7 +27,7 @@ from checker.engine.kernels.jit import inlined, ones_below
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
-U64, U32 = np.uint64, np.uint32
+U64, U32, I64 = np.uint64, np.uint32, np.int64
 NO, YES, UNKNOWN = 0, 1, 2
 # Steps: 0 is not known; other words have an event, and whether no joint reading of a property changes.
 REFUSED, IRREGULAR_STEP, FIRST_EVENT = U32(1), U32(2), U32(3)
@@ -37,7 +37,7 @@ AFTER, SENDS = 0, 1  # of an event
 WAYS = 8  # slots of the cache that may hold a record
 KEY, FURTHER, MESSAGES = U64(0), U64(1), U64(2)  # words of a record; the flags follow the messages
 OWN_KEY, RESULT = ONE, U64(3)
-CLOSURE, NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER = U64(0), U64(1), U64(2), U64(3), U64(4)  # kinds of keys
+NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER, CLOSES = U64(1), U64(2), U64(3), U64(4), U64(5)  # kinds of keys
 
 
 @inlined
@@ -166,6 +166,24 @@ def is_redundant(local: Any, step: Any, g: Any) -> Any:
 
 
 @inlined
+def redundant_in(local: Any, messages: Array, bits: Array, g: Any, missing: Array, counters: Array) -> Any:
+    """Whether the messages among `bits` are redundant in a local state, whose own moves are known: YES, NO, UNKNOWN."""
+    status = YES
+    for w in range(messages.size):
+        left = messages[w] & bits[w]
+        while left:
+            bit = U64(64 * w) + ones_below(left)
+            left &= left - ONE
+            step = g.steps[local, bit]
+            if step == U32(0):
+                note_step(local, bit, g, missing, counters)
+                status = UNKNOWN
+            elif not is_redundant(local, step, g):
+                return NO
+    return status
+
+
+@inlined
 def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Whether a stubborn set with a process needs the sender of an empty channel to it: YES, NO or UNKNOWN.
 
@@ -184,31 +202,30 @@ def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, miss
             possible |= step != REFUSED
     if not possible:
         return NO
-    key, further = U64(local) + ONE, (NEEDS << BITS32) | U64(channel)
+    redundant = are_redundant(local, messages, channel, g, r, missing, counters)
+    return redundant if redundant == UNKNOWN else YES - redundant
+
+
+@inlined
+def are_redundant(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Whether the messages of a channel are redundant from now on: YES, NO or UNKNOWN."""
+    key, further, bits = U64(local) + ONE, (NEEDS << BITS32) | U64(channel), g.channel_bits[channel]
     slot, is_there = find_record(r.cache, key, further, messages)
     if is_there:
-        return r.cache[slot, flags_at(U64(messages.size))]
-    status, answer, size, at = YES, NO, ONE, ZERO
+        return I64(r.cache[slot, flags_at(U64(messages.size))])
+    status, answer, size, at = YES, YES, ONE, ZERO
     stamp = begin_closure(local, r)
-    while at < size and answer == NO:
+    while at < size and answer == YES:
         cell = r.queue[at]
         at += ONE
         known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
         if known != YES:
             status = UNKNOWN
             continue
-        for w in range(messages.size):
-            left = messages[w] & bits[w]
-            while left:
-                bit = U64(64 * w) + ones_below(left)
-                left &= left - ONE
-                step = g.steps[cell, bit]
-                if step == U32(0):
-                    note_step(cell, bit, g, missing, counters)
-                    status = UNKNOWN
-                elif not is_redundant(cell, step, g):
-                    answer = YES
-    if status == UNKNOWN and answer == NO:
+        known = redundant_in(cell, messages, bits, g, missing, counters)
+        answer = NO if known == NO else answer
+        status = UNKNOWN if known == UNKNOWN else status
+    if status == UNKNOWN and answer == YES:
         return UNKNOWN
     keep(r.cache, slot, key, further, messages, answer)
     return answer
@@ -230,7 +247,7 @@ def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any
     key, further = U64(local) + ONE, (INERT << BITS32) | U64(channel) | (U64(bit) << U64(40))
     slot, is_there = find_record(r.cache, key, further, messages)
     if is_there:
-        return r.cache[slot, flags_at(U64(messages.size))]
+        return I64(r.cache[slot, flags_at(U64(messages.size))])
     sends = g.events[step & EVENT, SENDS]
     status, answer, size, at = YES, YES, ONE, ZERO
     stamp, bits = begin_closure(local, r), g.channel_bits[channel]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.kernels.closure_kernels import (
+    AFTER,
     EVENT,
     NO,
     OWN_KEY,
@@ -30,6 +31,7 @@ from checker.engine.kernels.closure_kernels import (
     UNKNOWN,
     YES,
     answers_at,
+    are_redundant,
     find_closure,
     flags_at,
     is_inert,
@@ -40,11 +42,11 @@ from checker.engine.kernels.closure_kernels import (
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import DONE, FIELDS, GROUP, INCOMPLETE, LISTED, SET, UNLISTED, run
-from checker.engine.kernels.queue_kernels import delivery_commutes, sending_commutes
+from checker.engine.kernels.queue_kernels import closes, delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
-U64, U32 = np.uint64, np.uint32
+U64, U32, I64 = np.uint64, np.uint32, np.int64
 NOBODY = 0xFF
 IRREGULAR = U32(0xFFFFFFFF)
 ALL, UNSETTLED = U64(0xFFFFFFFFFFFFFFFF), U64(0)  # instead of a set of processes
@@ -184,27 +186,48 @@ def is_silent(p: Any, sent: Array, first: Any, r: Any) -> Any:
 
 
 @inlined
-def delivery_is_free(content: Any, channel: Any, plan: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Whether the delivery from a channel commutes with all that its sender may do: YES, NO or UNKNOWN."""
+def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, r: Any,
+                     missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Whether the delivery from a channel commutes with all that its sender may do: YES, NO or UNKNOWN.
+
+    If it does not, it is enough that all later messages of the channel are redundant after it.
+    """
     if not plan.inputs[channel, 3] or not may_send(channel, plan, g, r):
-        return YES
-    sender = plan.inputs[channel, 1]
-    return delivery_commutes(
-        U64(content), U64(channel), U64(r.locals[sender]), r.masks[sender], r.sent, g, r, missing, counters)  # fmt: skip
+        return I64(YES)
+    sender, p = plan.inputs[channel, 1], plan.inputs[channel, 2]
+    answer = I64(delivery_commutes(
+        U64(content), U64(channel), U64(r.locals[sender]), r.masks[sender], r.sent, g, r,
+        missing, counters))  # fmt: skip
+    if answer != NO:
+        return answer
+    for w in range(r.sent.size):
+        r.sent[w] |= g.held[g.popped[content], w] | (r.masks[p, w] & ~g.channel_bits[channel, w])
+    after = g.events[g.steps[local, g.heads[content] - U32(1)] & EVENT, AFTER]
+    return I64(are_redundant(U64(after), r.sent, U64(channel), g, r, missing, counters))
 
 
 @inlined
-def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, missing: Array,
+def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
                      counters: Array) -> Any:  # fmt: skip
-    """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits)."""
+    """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits).
+
+    If a delivery does not, it is enough that all later messages of the channel are redundant after it.
+    """
     status, needed = YES, ZERO
     if sends:
         for k in range(plan.processes[p, 3], plan.processes[p, 4]):
             c = plan.outputs[k]
             if plan.inputs[c, 3] and (g.outlets[sends] >> U64(c)) & ONE:
-                answer = sending_commutes(U64(numbers[row[plan.inputs[c, 0]]]), c, sends, g, missing, counters)
+                content, q = U64(numbers[row[plan.inputs[c, 0]]]), plan.inputs[c, 2]
+                answer, last = sending_commutes(content, c, sends, g, missing, counters)
                 if answer == NO:
-                    needed |= ONE << U64(plan.inputs[c, 2])
+                    may_send(c, plan, g, r)
+                    for w in range(r.sent.size):
+                        r.sent[w] |= g.held[last, w] | (r.masks[q, w] & ~g.channel_bits[c, w])
+                    local = U64(numbers[row[plan.processes[q, 0]]] - U32(1))
+                    answer = closes(local, content, last, c, r.sent, g, r, missing, counters)
+                if answer == NO:
+                    needed |= ONE << U64(q)
                 elif answer == UNKNOWN:
                     status = UNKNOWN
     return status, needed
@@ -220,7 +243,7 @@ def moves_of(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, miss
     is_key, is_key_if_silent = (view[flags_at(words)] & OWN_KEY) != ZERO, False
     for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
         sends = g.events[g.own_steps[n] & EVENT, SENDS]
-        known, more = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
+        known, more = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
         needed |= more
         if known != YES:
             status = UNKNOWN
@@ -229,18 +252,18 @@ def moves_of(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, miss
         if g.heads[content]:
             bit = U64(g.heads[content] - U32(1))
             word, one = bit >> U64(6), ONE << (bit & U64(63))
-            free = delivery_is_free(content, U64(c), plan, g, r, missing, counters)
+            if view[kinds_at(processes, words, 0) + word] & one:
+                continue
+            free = delivery_is_free(local, content, U64(c), plan, g, r, missing, counters)
             if free == NO:
                 needed |= ONE << U64(plan.inputs[c, 1])
             elif free == UNKNOWN:
                 status = UNKNOWN
-            if view[kinds_at(processes, words, 0) + word] & one:
-                continue
             weight += DELIVERY
             is_key |= (view[kinds_at(processes, words, 1) + word] & one) != ZERO
             is_key_if_silent |= (view[kinds_at(processes, words, 2) + word] & one) != ZERO
             sends = g.events[g.steps[local, bit] & EVENT, SENDS]
-            known, more = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
+            known, more = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
             needed |= more
             if known != YES:
                 status = UNKNOWN
@@ -271,17 +294,17 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
             continue
         p, bit = plan.inputs[c, 2], U64(g.heads[content] - U32(1))
         local = U64(numbers[row[plan.processes[p, 0]]] - U32(1))
-        answer = U64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
+        answer = I64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
         if answer == YES:
             sends = g.events[g.steps[local, bit] & EVENT, SENDS]
             if sends and not is_silent(p, g.sends[sends], ZERO, r):
                 continue
-            known, needed = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
+            known, needed = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
             if known == YES and needed:
                 continue
-            answer = U64(delivery_is_free(content, U64(c), plan, g, r, missing, counters))
+            answer = I64(delivery_is_free(local, content, U64(c), plan, g, r, missing, counters))
             if answer == YES and known != YES:
-                answer = U64(UNKNOWN)
+                answer = I64(UNKNOWN)
         if answer == YES:
             return YES, U64(c) + ONE
         if answer == UNKNOWN:
