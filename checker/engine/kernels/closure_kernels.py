@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, ONE, ZERO, note
-from checker.engine.kernels.jit import inlined, ones_below
+from checker.engine.kernels.jit import inlined, ones_below, shared
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -213,6 +213,15 @@ def are_redundant(local: Any, messages: Array, channel: Any, g: Any, r: Any, mis
     slot, is_there = find_record(r.cache, key, further, messages)
     if is_there:
         return I64(r.cache[slot, flags_at(U64(messages.size))])
+    answer = search_for_effect(local, messages, bits, g, r, missing, counters)
+    if answer != UNKNOWN:
+        keep(r.cache, slot, key, further, messages, answer)
+    return I64(answer)
+
+
+@shared
+def search_for_effect(local: Any, messages: Array, bits: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Whether the messages among `bits` are redundant in a closure without them: YES, NO or UNKNOWN."""
     status, answer, size, at = YES, YES, ONE, ZERO
     stamp = begin_closure(local, r)
     while at < size and answer == YES:
@@ -225,10 +234,7 @@ def are_redundant(local: Any, messages: Array, channel: Any, g: Any, r: Any, mis
         known = redundant_in(cell, messages, bits, g, missing, counters)
         answer = NO if known == NO else answer
         status = UNKNOWN if known == UNKNOWN else status
-    if status == UNKNOWN and answer == YES:
-        return UNKNOWN
-    keep(r.cache, slot, key, further, messages, answer)
-    return answer
+    return UNKNOWN if status == UNKNOWN and answer == YES else answer
 
 
 @inlined
@@ -248,9 +254,19 @@ def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any
     slot, is_there = find_record(r.cache, key, further, messages)
     if is_there:
         return I64(r.cache[slot, flags_at(U64(messages.size))])
-    sends = g.events[step & EVENT, SENDS]
+    answer = search_for_change(local, messages, g.channel_bits[channel], bit, g, r, missing, counters)
+    if answer != UNKNOWN:
+        keep(r.cache, slot, key, further, messages, answer)
+    return I64(answer)
+
+
+@shared
+def search_for_change(local: Any, messages: Array, bits: Array, bit: Any, g: Any, r: Any,
+                      missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Whether a message is inert in a closure without those among `bits`: YES, NO or UNKNOWN."""
+    sends = g.events[g.steps[local, bit] & EVENT, SENDS]
     status, answer, size, at = YES, YES, ONE, ZERO
-    stamp, bits = begin_closure(local, r), g.channel_bits[channel]
+    stamp = begin_closure(local, r)
     while at < size and answer == YES:
         cell = r.queue[at]
         at += ONE
@@ -265,10 +281,7 @@ def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any
             status = UNKNOWN
         elif sends and answer == YES and sends_alike(cell, sends, messages, bits, g):
             answer = NO
-    if status == UNKNOWN and answer == YES:
-        return UNKNOWN
-    keep(r.cache, slot, key, further, messages, answer)
-    return answer
+    return UNKNOWN if status == UNKNOWN and answer == YES else answer
 
 
 @inlined
@@ -312,16 +325,26 @@ def follow(local: Any, step: Any, stamp: Any, size: Any, edges: Any, record: Arr
 @inlined
 def find_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Write the record of a view: YES, UNKNOWN (it then has at least the messages known), or NO for an irregular one."""
-    words, processes = U64(messages.size), U64(r.locals.size)
     key = U64(local) + ONE
     slot, is_there = find_record(r.cache, key, ZERO, messages)
     if is_there:
         for w in range(record.size):
             record[w] = r.cache[slot, w]
-        return YES
+        return I64(YES)
+    status = search_closure(local, messages, record, g, r, missing, counters)
+    if status == YES:
+        for w in range(record.size):
+            r.cache[slot, w] = record[w]
+    return I64(status)
+
+
+@shared
+def search_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Write the record of a view that is not in the cache: YES, UNKNOWN or NO."""
+    words, processes = U64(messages.size), U64(r.locals.size)
     for w in range(record.size):
         record[w] = ZERO
-    record[KEY] = key
+    record[KEY] = U64(local) + ONE
     status, size, at, edges = YES, ONE, ZERO, ZERO
     stamp = begin_closure(local, r)
     silent = kinds_at(processes, words, 3)
@@ -360,8 +383,6 @@ def find_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, mis
     if status == YES:
         find_returns(local, edges, r)
         classify(local, messages, record, g, r)
-        for w in range(record.size):
-            r.cache[slot, w] = record[w]
     return status
 
 

@@ -30,7 +30,7 @@ from checker.engine.kernels.closure_kernels import (
     note_step,
 )
 from checker.engine.kernels.hash_tables import BITS32, GOLDEN, ONE, ZERO, note
-from checker.engine.kernels.jit import inlined, ones_below
+from checker.engine.kernels.jit import inlined, ones_below, shared
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -93,7 +93,17 @@ def closes(local: Any, content: Any, last: Any, channel: Any, messages: Array, g
     slot, is_there = find_record(r.cache, key, further, messages)
     if is_there:
         return I64(r.cache[slot, flags_at(U64(messages.size))])
-    status, answer, size, at, bits = YES, YES, ONE, ZERO, g.channel_bits[channel]
+    answer = search_after(local, content, last, messages, g.channel_bits[channel], g, r, missing, counters)
+    if answer != UNKNOWN:
+        keep(r.cache, slot, key, further, messages, answer)
+    return I64(answer)
+
+
+@shared
+def search_after(local: Any, content: Any, last: Any, messages: Array, bits: Array, g: Any, r: Any,
+                 missing: Array, counters: Array) -> Any:  # fmt: skip
+    """Whether the messages among `bits` are redundant after the deliveries to `last`: YES, NO or UNKNOWN."""
+    status, answer, size, at = YES, YES, ONE, ZERO
     stamp = add_pair(local, content, ZERO, ZERO, r)
     while at < size and answer == YES:
         pair = r.pairs[at]
@@ -116,10 +126,7 @@ def closes(local: Any, content: Any, last: Any, channel: Any, messages: Array, g
                 size = add_pair(g.events[step & EVENT, AFTER], g.popped[one], size, stamp, r)
         if size >= U64(r.pairs.size):
             answer = NO
-    if status == UNKNOWN and answer == YES:
-        return UNKNOWN
-    keep(r.cache, slot, key, further, messages, answer)
-    return answer
+    return UNKNOWN if status == UNKNOWN and answer == YES else answer
 
 
 @inlined
@@ -187,7 +194,7 @@ def delivery_commutes(content: Any, channel: Any, local: Any, messages: Array, s
     return answer
 
 
-@inlined
+@shared
 def commutes_with_all(content: Any, channel: Any, sent: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Whether the delivery from a content, and from all that these messages may make of it, commutes with each."""
     status, size, at = YES, ONE, ZERO
@@ -212,7 +219,7 @@ def commutes_with_all(content: Any, channel: Any, sent: Array, g: Any, r: Any, m
     return status
 
 
-@inlined
+@shared
 def commutes_with_sender(content: Any, channel: Any, local: Any, messages: Array, g: Any, r: Any,
                          missing: Array, counters: Array) -> Any:  # fmt: skip
     """The same for what the sender may send in the order of its closure."""

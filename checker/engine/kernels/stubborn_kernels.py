@@ -40,7 +40,7 @@ from checker.engine.kernels.closure_kernels import (
     sent_at,
 )
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
-from checker.engine.kernels.jit import inlined, kernel, ones_below
+from checker.engine.kernels.jit import inlined, kernel, ones_below, shared
 from checker.engine.kernels.move_kernels import DONE, FIELDS, GROUP, INCOMPLETE, LISTED, SET, UNLISTED, run
 from checker.engine.kernels.queue_kernels import closes, delivery_commutes, sending_commutes
 
@@ -70,7 +70,7 @@ def is_quiet(row: Array, plan: Any, masks: Array, joint: Array) -> Any:
     return True
 
 
-@inlined
+@shared
 def watch_idle_rules(row: Array, plan: Any, cells: Array, masks: Array, masked: Array, joint: Array, entries: Array,
                      groups: Array, reads: Array, classes: Array, bases: Array,
                      memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
@@ -174,7 +174,7 @@ def may_send(channel: Any, plan: Any, g: Any, r: Any) -> Any:
 
 
 @inlined
-def is_silent(p: Any, sent: Array, first: Any, r: Any) -> Any:
+def is_silent(sent: Array, first: Any, r: Any) -> Any:
     """Whether all of the messages sent[first:], for each process, are silent where they arrive."""
     processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
     silent = kinds_at(processes, words, 3)
@@ -185,7 +185,7 @@ def is_silent(p: Any, sent: Array, first: Any, r: Any) -> Any:
     return True
 
 
-@inlined
+@shared
 def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, r: Any,
                      missing: Array, counters: Array) -> Any:  # fmt: skip
     """Whether the delivery from a channel commutes with all that its sender may do: YES, NO or UNKNOWN.
@@ -206,7 +206,7 @@ def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, 
     return I64(are_redundant(U64(after), r.sent, U64(channel), g, r, missing, counters))
 
 
-@inlined
+@shared
 def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
                      counters: Array) -> Any:  # fmt: skip
     """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits).
@@ -234,48 +234,53 @@ def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, 
 
 
 @inlined
-def moves_of(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
-             counters: Array) -> Any:  # fmt: skip
-    """The moves of a process: (YES or UNKNOWN, their weight, whether one is a key move, the needed processes)."""
+def weigh(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any) -> Any:
+    """The moves of a process: (their weight, whether one is a key move)."""
     processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
-    local, view, needed, status = U64(r.locals[p]), r.views[p], ZERO, YES
-    weight = OWN_MOVE * U64(g.own[local, 1])
+    view = r.views[p]
+    weight = OWN_MOVE * U64(g.own[r.locals[p], 1])
     is_key, is_key_if_silent = (view[flags_at(words)] & OWN_KEY) != ZERO, False
-    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
-        sends = g.events[g.own_steps[n] & EVENT, SENDS]
-        known, more = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
-        needed |= more
-        if known != YES:
-            status = UNKNOWN
     for c in range(plan.processes[p, 1], plan.processes[p, 2]):
         content = numbers[row[plan.inputs[c, 0]]]
         if g.heads[content]:
             bit = U64(g.heads[content] - U32(1))
             word, one = bit >> U64(6), ONE << (bit & U64(63))
-            if view[kinds_at(processes, words, 0) + word] & one:
-                continue
-            free = delivery_is_free(local, content, U64(c), plan, g, r, missing, counters)
-            if free == NO:
-                needed |= ONE << U64(plan.inputs[c, 1])
-            elif free == UNKNOWN:
-                status = UNKNOWN
-            weight += DELIVERY
+            weight += DELIVERY * U64(view[kinds_at(processes, words, 0) + word] & one == ZERO)
             is_key |= (view[kinds_at(processes, words, 1) + word] & one) != ZERO
             is_key_if_silent |= (view[kinds_at(processes, words, 2) + word] & one) != ZERO
-            sends = g.events[g.steps[local, bit] & EVENT, SENDS]
-            known, more = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
+    if is_key_if_silent and not is_key:
+        is_key = is_silent(view, answers_at(processes, words), r)
+    return weight, is_key
+
+
+@inlined
+def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """The processes that a set with a process must contain: (YES or UNKNOWN, bits)."""
+    local, needed, status = U64(r.locals[p]), ZERO, YES
+    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
+        sends = g.events[g.own_steps[n] & EVENT, SENDS]
+        known, more = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
+        needed |= more
+        status = max(status, known)
+    for c in range(plan.processes[p, 1], plan.processes[p, 2]):
+        content = numbers[row[plan.inputs[c, 0]]]
+        answer = I64(NO)
+        if g.heads[content]:
+            step = g.steps[local, g.heads[content] - U32(1)]
+            if step == REFUSED:
+                continue
+            free = delivery_is_free(local, content, U64(c), plan, g, r, missing, counters)
+            answer = I64(UNKNOWN) if free == UNKNOWN else I64(YES) - free
+            known, more = receivers_needed(
+                p, g.events[step & EVENT, SENDS], row, plan, numbers, g, r, missing, counters)  # fmt: skip
             needed |= more
-            if known != YES:
-                status = UNKNOWN
+            status = max(status, known)
         elif may_send(c, plan, g, r):
             answer = needs_sender(local, r.masks[p], U64(c), g, r, missing, counters)
-            if answer == YES:
-                needed |= ONE << U64(plan.inputs[c, 1])
-            elif answer == UNKNOWN:
-                status = UNKNOWN
-    if is_key_if_silent and not is_key:
-        is_key = is_silent(p, view, answers_at(processes, words), r)
-    return status, weight, is_key, needed
+        if answer == YES:
+            needed |= ONE << U64(plan.inputs[c, 1])
+        status = max(status, answer)
+    return status, needed
 
 
 @inlined
@@ -294,10 +299,15 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
             continue
         p, bit = plan.inputs[c, 2], U64(g.heads[content] - U32(1))
         local = U64(numbers[row[plan.processes[p, 0]]] - U32(1))
-        answer = I64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
+        if r.tried[c, 0] == local + ONE and r.tried[c, 1] == bit:
+            answer = I64(r.tried[c, 2])
+        else:
+            answer = I64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
+            if answer != UNKNOWN:
+                r.tried[c, 0], r.tried[c, 1], r.tried[c, 2] = local + ONE, bit, U64(answer)
         if answer == YES:
             sends = g.events[g.steps[local, bit] & EVENT, SENDS]
-            if sends and not is_silent(p, g.sends[sends], ZERO, r):
+            if sends and not is_silent(g.sends[sends], ZERO, r):
                 continue
             known, needed = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
             if known == YES and needed:
@@ -374,7 +384,7 @@ def drain_again(row: Array, drained: Any, plan: Any, fired: Array, cells: Array,
     return affected
 
 
-@inlined
+@shared
 def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
                  g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The processes whose moves are enough, as bits; ALL for all moves, UNSETTLED if an answer is missing."""
@@ -387,26 +397,45 @@ def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Arr
     if status != YES:
         return ALL if status == NO else UNSETTLED
     r.settled[0] = U32(1)
-    number, keys = U64(plan.processes.shape[0]), ZERO
-    for p in range(number):
-        known, weight, is_key, needed = moves_of(p, row, plan, numbers, g, r, missing, counters)
-        if known != YES:
-            status = UNKNOWN
-        r.needs[p], r.weights[p] = needed, weight
-        keys |= U64(is_key) << p
-    return least_set(number, keys, r) if status == YES else UNSETTLED
+    for c in range(r.tried.shape[0]):
+        r.tried[c, 0] = ZERO
+    return least_set(row, plan, numbers, g, r, missing, counters)
 
 
 @inlined
-def least_set(number: Any, keys: Any, r: Any) -> Any:
-    """The set with the fewest moves among those that `r.needs` closes, and that have a key move."""
-    best, least = ALL, ALL
-    for first in range(number):
+def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """The set with the fewest moves among those that contain all that they need, and that have a key move.
+
+    Sets are searched from each process, the one with the fewest moves first, and their needs only as far as a better
+    set than the best one is possible.
+    """
+    number, keys, known = U64(plan.processes.shape[0]), ZERO, ZERO
+    for p in range(number):
+        weight, is_key = weigh(p, row, plan, numbers, g, r)
+        r.weights[p] = weight
+        keys |= U64(is_key) << p
+    best, least, started = ALL, ALL, ZERO
+    for _ in range(number):
+        first = number
+        for p in range(number):
+            if not (started >> p) & ONE and (first == number or r.weights[p] < r.weights[first]):
+                first = p
+        started |= ONE << first
+        if r.weights[first] >= least:
+            break
         chosen, waiting, weight = ONE << first, ONE << first, ZERO
         while waiting:
             p = ones_below(waiting)
             waiting &= waiting - ONE
             weight += r.weights[p]
+            if weight >= least:
+                break
+            if not (known >> p) & ONE:
+                status, needed = find_needs(p, row, plan, numbers, g, r, missing, counters)
+                if status == UNKNOWN:
+                    return UNSETTLED
+                known |= ONE << p
+                r.needs[p] = needed
             new = r.needs[p] & ~chosen
             chosen |= new
             waiting |= new

@@ -99,7 +99,8 @@ class ViewRoom(NamedTuple):
     `sent` are the messages of one channel, `masks` and `views` have the messages and the record of each process in the present row (u64), and `needs` and
     `weights` two words for each (u64). `marks`, `returns` (u32, for each local state) and `slots` (u64) have the
     number of the search that wrote them, from `clock` (u32).
-    `settled[0]` says whether there are views of the present row.
+    `settled[0]` says whether there are views of the present row, and `tried` has for each channel
+    the last local state, plus 1, and message that were tried with these views, and whether it was inert (u64).
     """
 
     locals: Array
@@ -117,6 +118,7 @@ class ViewRoom(NamedTuple):
     slots: Array
     clock: Array
     settled: Array
+    tried: Array
 
     @classmethod
     def of(cls, processes: int, graph: LocalGraph) -> ViewRoom:
@@ -141,6 +143,7 @@ class ViewRoom(NamedTuple):
             np.zeros((4 * large, 2), np.uint64),
             np.zeros(2, np.uint32),
             np.zeros(1, np.uint32),
+            np.zeros((graph.channel_bits.shape[0], 3), np.uint64),
         )
 
     def fitting(self, graph: LocalGraph) -> ViewRoom:
