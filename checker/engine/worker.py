@@ -14,7 +14,7 @@ import numpy as np
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
-from checker.engine.reduction.plan import LocalGraph, StubbornPlan, ViewRoom
+from checker.engine.reduction.plan import ViewRoom
 from checker.engine.states.frontier import RowBlock, padded
 from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
@@ -91,9 +91,8 @@ class Worker:
         self._recent = np.zeros(RECENT, np.uint64)
         self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
         self._uncounted = np.zeros(0, np.uint64)
-        self._plan = StubbornPlan.empty() if tables.observer is None else tables.observer.plan
-        self._graph = LocalGraph.empty() if tables.observer is None else tables.observer.graph
-        self._room = ViewRoom.of(len(self._plan.processes), self._graph)
+        self._plan = None if tables.observer is None else tables.observer.plan
+        self._room = None if self._plan is None else ViewRoom.of(self._plan, tables.observer.graph)
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
         self.noted = 0  # missing keys
@@ -108,15 +107,21 @@ class Worker:
                 np.append(each, np.zeros(more + len(each), np.uint64)) for each in (self.fired, self.reached)
             )
         self.tally.make_room(self._tables.verdicts.judgements.size)
-        if self._tables.observer is not None:
-            self._graph = self._tables.observer.graph
-            self._room = self._room.fitting(self._graph)
+        if self._room is not None and self._tables.observer is not None:
+            self._room = self._room.fitting(self._plan, self._tables.observer.graph)
 
     def clear(self) -> None:
         """Forget the counts of a round."""
         self.fired[:], self.reached[:] = 0, 0
         self.tally.clear()
         self.noted = 0
+
+    def _stubborn(self) -> tuple[Any, ...]:
+        """The plan, the numbers, the graph and the room for stubborn sets, as kernels take them."""
+        observer = self._tables.observer
+        if observer is None or self._plan is None:
+            return None, None, None, None
+        return self._plan, self._tables.contents.view, observer.graph, self._room
 
     # -- pass one --------------------------------------------------------------------------------------------
 
@@ -142,7 +147,7 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                self._channels, tables.asks.view, self._uncounted, self._plan, tables.contents.view, self._graph, self._room,
+                self._channels, tables.asks.view, self._uncounted, *self._stubborn(),
                 self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
                 part.found, part.origins, part.drained, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
             )  # fmt: skip

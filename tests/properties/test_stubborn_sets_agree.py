@@ -19,12 +19,13 @@ from checker.engine import Model, ModelError, Outcome, Stop
 from checker.engine.model import Row
 from checker.engine.reduction import events, reduced_search, stubborn
 from checker.engine.reduction.eligible import eligible_channels, reason_against_stubborn_sets
-from checker.engine.search import Search, explore
+from checker.engine.search import RefutedError, Search, explore
 from checker.engine.semantics import by_rule, read
 from checker.engine.tables import Tables
 from checker.models import rounds
 from tests.support.random_processes import (
     answers_for_ever,
+    bounded_system,
     becomes_important,
     cleared_by_another,
     cleared_by_its_receiver,
@@ -82,7 +83,12 @@ def reduced(model: Model) -> tuple[int, tuple[int, Kept] | None]:
     """The number of states of the reduced search, and the space of its stubborn sets."""
     tables = Tables(model)
     decided = stubborn.StubbornSets(tables, eligible_channels(model).channels)
-    found = Search(model, reduced=tables).run()
+    while True:
+        try:
+            found = Search(model, reduced=tables).run()
+            break
+        except RefutedError:
+            continue
     own = {column.name: {rule.name for rule in model.rules if [each.column for each in rule.reads] == [column.name]}
            for column in model.columns}  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import Any
 from checker.engine import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.model import Channel
 
-POP, CLEAR, CRASH = "pop", "clear", "crash"
+POP, CLEAR, CRASH, JUMP = "pop", "clear", "crash", "jump"
 Sent = tuple[tuple[str, int], ...]
 
 
@@ -98,6 +98,58 @@ def ordered_system(seed: int) -> Model:
     return Model(f"ordered system {seed}", tuple(columns), tuple(actors), tuple(rules), (together,), _appending(pairs))
 
 
+def bounded_system(seed: int) -> Model:
+    """A system with bounded channels, and sometimes with a rule that reads two processes, for stubborn sets.
+
+    A channel merges a repeated message, or replaces its newest one when it is full. The rule sends an operation to
+    a process, which some states refuse; it may never have a possible move. A property reads two processes together.
+    """
+    rng = random.Random(seed)
+    names = [str(n) for n in range(rng.choice([2, 3, 3]))]
+    pairs = [(a, b) for a in names for b in names if a != b]
+    states, messages = rng.choice([2, 3, 4]), rng.choice([1, 2, 3])
+    arrivals, starts = _behaviour(rng, names, states, messages, bounded=rng.random() < 0.3)
+    for key in arrivals:
+        like, chance = starts.get(key[:2]), rng.random()
+        if chance < 0.15:
+            arrivals[key] = None
+        elif chance < 0.4 and like is not None:
+            arrivals[key] = like
+    kind, loses = ChannelKind(rng.choice([2, 2, 3]), merges=rng.random() < 0.6), rng.random() < 0.15
+    columns = [Column(name, 0) for name in names]
+    columns += [
+        Column(f"{a}>{b}", kind.after((), [rng.randrange(messages) for _ in range(rng.choice([0, 0, 1, 2]))]))
+        for a, b in pairs
+    ]
+    jumps: Starts = {}
+    rules = [_start(name, starts) for name in names] + [_delivery(a, b, loses=loses) for a, b in pairs]
+    if rng.random() < 0.5:
+        first, second, states_of_both = *rng.sample(names, 2), (rng.randrange(states), rng.randrange(states))
+        jumps = {(first, state): (rng.randrange(states), ()) for state in range(states) if rng.random() < 0.4}
+        rules.append(_jump(first, second, *states_of_both))
+    actors = [_process(name, arrivals, starts, jumps) for name in names]
+    actors += [_channel(f"{a}>{b}", kind) for a, b in pairs]
+    seen = rng.randrange(1, states)
+    reads = tuple(Read(name, lambda state: state >= seen) for name in names[:2])
+    together = Property("Together", reads, lambda *_: None)
+    channels = tuple(_bounded(a, b) for a, b in pairs)
+    return Model(f"bounded system {seed}", tuple(columns), tuple(actors), tuple(rules), (together,), channels)
+
+
+def _bounded(source: str, target: str) -> Channel:
+    def carries(operation: Any) -> tuple[Send, ...] | None:
+        return tuple(Send(target, (source, message)) for message in operation) if isinstance(operation, tuple) else None
+
+    return Channel(f"{source}>{target}", source, target, carries=carries)
+
+
+def _jump(first: str, second: str, state: int, other: int) -> Rule:
+    """A rule over two processes: in two states of theirs, the first one may jump."""
+    jump = Move("jump", (first,), (Send(first, JUMP),))
+    reads = (Read(first), Read(second, lambda there: there == other or None))
+    return Rule("jump", reads, lambda here, _: [jump] if here >= state else [])
+
+
 def _appending(pairs: Iterable[tuple[str, str]]) -> tuple[Channel, ...]:
     return tuple(Channel(f"{a}>{b}", a, b, lambda operation: operation not in (POP, CLEAR)) for a, b in pairs)
 
@@ -135,12 +187,15 @@ def _behaviour(
     return arrivals, starts
 
 
-def _process(name: str, arrivals: Arrivals, starts: Starts) -> Actor:
+def _process(name: str, arrivals: Arrivals, starts: Starts, jumps: Starts | None = None) -> Actor:
     def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
         state = values[0]
         if operation == CRASH:
             return Outcome((0,)) if state else None
-        reaction = starts.get((name, state)) if operation == "start" else arrivals.get((name, state, *operation))
+        if operation in ("start", JUMP):
+            reaction = (starts if operation == "start" else jumps or {}).get((name, state))
+        else:
+            reaction = arrivals.get((name, state, *operation))
         if reaction is None:
             return None
         batches: dict[str, tuple[int, ...]] = {}

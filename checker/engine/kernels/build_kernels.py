@@ -107,8 +107,8 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
           aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """Pass three: write the rows of new states fresh[begin:end] to `into`, by carrying out their moves again.
 
-    The first of them is the state with the number `state`. The deliveries that drain a row (with
-    processes in `plan`, those in `drained`) are counted in `fired`. A
+    The first of them is the state with the number `state`. The deliveries that drain a row (with a
+    `plan`, those in `drained`) are counted in `fired`. A
     row with an unknown judgement is put aside with its affected bundles, and has the judgement of its parent until
     then.
     """
@@ -121,7 +121,7 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
         _, _, _, affected = run_and_drain(
             origins[i] >> BITS32, into[at], ZERO, channels, asks, fired, cells, stack, entries,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if plan.processes.size:
+        if plan is not None:
             affected |= drain_again(
                 into[at], drained[i], plan, fired, cells, stack, entries,
                 groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip

@@ -164,8 +164,8 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
     Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
-    With processes in `plan`, only the moves of a stubborn set are carried out (`stubborn_kernels`), and `drained` gets the
-    channels that drain each successor.
+    With a `plan`, only the moves of a stubborn set are carried out (`stubborn_kernels`), and `drained` gets the
+    channels that drain each successor. Without it, `numbers`, `g` and `r` are None as well.
     """
     width = rows.shape[1]
     kept = U64(counters[1])
@@ -178,14 +178,15 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if plan.processes.size and complete:
-            if has_joint_moves(row, columns, count, cells):
+        if plan is not None:
+            if complete and has_joint_moves(row, columns, count, cells):
                 complete = watch_idle_rules(
                     row, plan, cells, masks, masked, joint, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if plan.processes.size and complete:
-            count, complete = narrow(
-                row, columns, count, cells, lists_of, plan, numbers, masks, joint, g, r, missing, counters)  # fmt: skip
+            if complete:
+                count, complete = narrow(
+                    row, columns, count, cells, lists_of, plan, numbers, masks, joint, g, r,
+                    missing, counters)  # fmt: skip
         most = ZERO
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW
@@ -204,11 +205,14 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                 status, fingerprint, changed, _ = run_and_drain(
                     move, row, base, channels, asks, uncounted, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                if plan.processes.size and status == DONE:
-                    status, fingerprint, more, drained[kept] = drain_inert(
-                        row, fingerprint, plan, numbers, g, r, cells, stack, entries,
-                        groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                    changed |= more
+                if plan is not None:
+                    if status == DONE and r.settled[0]:
+                        status, fingerprint, more, drained[kept] = drain_inert(
+                            row, fingerprint, plan, numbers, g, r, cells, stack, entries,
+                            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                        changed |= more
+                    else:
+                        drained[kept] = ZERO
                 restore(row, rows, index, changed)
                 if status == DONE:
                     label = entries[move] >> BITS32

@@ -185,7 +185,7 @@ def is_silent(sent: Array, first: Any, r: Any) -> Any:
     return True
 
 
-@shared
+@inlined
 def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, r: Any,
                      missing: Array, counters: Array) -> Any:  # fmt: skip
     """Whether the delivery from a channel commutes with all that its sender may do: YES, NO or UNKNOWN.
@@ -206,7 +206,7 @@ def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, 
     return I64(are_redundant(U64(after), r.sent, U64(channel), g, r, missing, counters))
 
 
-@shared
+@inlined
 def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
                      counters: Array) -> Any:  # fmt: skip
     """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits).
@@ -337,7 +337,7 @@ def is_regular(row: Array, plan: Any, numbers: Array, g: Any, missing: Array, co
     return status
 
 
-@inlined
+@shared
 def drain_inert(row: Array, fingerprint: Any, plan: Any, numbers: Array, g: Any, r: Any,
                 cells: Array, stack: Array, entries: Array, groups: Array, reads: Array, classes: Array,
                 bases: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip

@@ -23,7 +23,8 @@ class Drains(Answers):
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel]) -> None:
         super().__init__(tables, channels)
-        self.plan, self.graph = StubbornPlan.empty(), LocalGraph.empty()
+        self.plan: StubbornPlan | None = None
+        self.graph: LocalGraph | None = None
         tables.observer = self
 
     # -- paths -----------------------------------------------------------------------------------------------

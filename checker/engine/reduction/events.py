@@ -131,9 +131,11 @@ class LocalEvents:
             value = self._tables.result(cell, operation)
             if self._tables.effect_words(value >> 32) or not self.is_settled(channel, value & LOW):
                 self._refuse(channel, cell, operation, "is carried", "it concerns more than a settled content")
-            allowed = {*self.content(channel, cell).messages, *self.messages(channel, operation)}
-            if not allowed.issuperset(self.content(channel, value & LOW).messages):
+            before, after = (self.content(channel, each).messages for each in (cell, value & LOW))
+            if not {*before, *self.messages(channel, operation)}.issuperset(after):
                 self._refuse(channel, cell, operation, "is carried", "other messages are in the content then")
+            if before[:1] != after[:1] and before:
+                self._refuse(channel, cell, operation, "is carried", "another message is the oldest one then")
 
     def is_settled(self, channel: int, cell: int) -> bool:
         """Whether the model says that sendings into this content concern it alone."""

@@ -18,8 +18,6 @@ CACHE = 1 << 25  # bytes for the records of a thread, at most
 class StubbornPlan(NamedTuple):
     """The arrays of `kernels.stubborn_kernels`, which has their meaning; all u32, except
     for `owners` (u8), `idle` and `broken` (u64).
-
-    A plan without processes selects nothing, so that all moves are followed.
     """
 
     owners: Array
@@ -29,17 +27,6 @@ class StubbornPlan(NamedTuple):
     sides: Array
     idle: Array
     broken: Array
-
-    @classmethod
-    def empty(cls) -> StubbornPlan:
-        """The plan of a search that follows all moves."""
-        return cls(
-            np.zeros(0, np.uint8),
-            np.zeros((0, 5), np.uint32),
-            np.zeros((0, 4), np.uint32),
-            *(np.zeros(0, np.uint32) for _ in range(2)),
-            *(np.zeros(0, np.uint64) for _ in range(2)),
-        )
 
 
 class LocalGraph(NamedTuple):
@@ -82,16 +69,6 @@ class LocalGraph(NamedTuple):
     content_cells: Array
     own_question: Array
 
-    @classmethod
-    def empty(cls) -> LocalGraph:
-        """The graph of a search that follows all moves."""
-        small, large = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
-        table, wide = small.reshape(0, 0), large.reshape(0, 0)
-        return cls(
-            small, small, table, small, table, table, wide, large, small, wide, table, table, wide, small, small, table,
-            small, small,
-        )  # fmt: skip
-
 
 class ViewRoom(NamedTuple):
     """The room of one thread: its views, its cache of records, and room for searches in the graph.
@@ -121,12 +98,11 @@ class ViewRoom(NamedTuple):
     tried: Array
 
     @classmethod
-    def of(cls, processes: int, graph: LocalGraph) -> ViewRoom:
-        """Room for the views of some processes."""
-        words, number = graph.channel_bits.shape[1], len(graph.cells)
+    def of(cls, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
+        """Room for the views of the processes of a plan."""
+        words, number, processes = graph.channel_bits.shape[1], len(graph.cells), len(plan.processes)
         record = closure_kernels.words_of_record(processes, words)
-        records = 1 << max(0, (CACHE // (8 * record)).bit_length() - 1) if processes else 1
-        large = PAIRS if processes else 1
+        records = 1 << (CACHE // (8 * record)).bit_length() - 1
         return cls(
             np.zeros(processes, np.uint32),
             np.zeros(words, np.uint64),
@@ -138,18 +114,18 @@ class ViewRoom(NamedTuple):
             np.zeros(number, np.uint32),
             np.zeros(number, np.uint32),
             np.zeros(MOST_LOCALS, np.uint32),
-            np.zeros((EDGES, 2) if processes else (1, 2), np.uint32),
-            np.zeros(large, np.uint64),
-            np.zeros((4 * large, 2), np.uint64),
+            np.zeros((EDGES, 2), np.uint32),
+            np.zeros(PAIRS, np.uint64),
+            np.zeros((4 * PAIRS, 2), np.uint64),
             np.zeros(2, np.uint32),
             np.zeros(1, np.uint32),
             np.zeros((graph.channel_bits.shape[0], 3), np.uint64),
         )
 
-    def fitting(self, graph: LocalGraph) -> ViewRoom:
+    def fitting(self, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
         """This room, or larger room with an empty cache if the graph has grown beyond it."""
         if self.masks.shape[1] != graph.channel_bits.shape[1]:
-            return ViewRoom.of(len(self.locals), graph)
+            return ViewRoom.of(plan, graph)
         if len(self.marks) < len(graph.cells):
             marks = (np.zeros(len(graph.cells), np.uint32) for _ in range(2))
             return self._replace(**dict(zip(("marks", "returns"), marks, strict=True)))

@@ -68,7 +68,7 @@ class StubbornSets:
         self._graph = LocalGraphBuilder(tables, channels, self._processes, self, self._idle)
         self.plan = self._plan()
         self._idle.mark(self.plan.idle)
-        self._room = ViewRoom.of(len(self._processes), self.graph)
+        self._room = ViewRoom.of(self.plan, self.graph)
         self._missing, self._counters = np.zeros(1 << 10, np.uint64), np.zeros(6, np.int64)
         self._viewed: list[int] | None = None  # the row whose views the room has
 
@@ -157,7 +157,7 @@ class StubbornSets:
             for cell in tables.known_cells(channel.column):
                 if tables.is_listed(cell):
                     self.listed(cell)
-        self._room, self._viewed = ViewRoom.of(len(self._processes), self.graph), None
+        self._room, self._viewed = ViewRoom.of(self.plan, self.graph), None
         return False
 
     def answer(self, cell: int, question: Any) -> int:
@@ -224,7 +224,7 @@ class StubbornSets:
         row, tables = np.array(cells, np.uint32), self._tables
         while True:
             self._counters[:] = 0
-            room = self._room.fitting(self.graph)
+            room = self._room.fitting(self.plan, self.graph)
             if room is not self._room:
                 self._room, self._viewed = room, None
             found = int(

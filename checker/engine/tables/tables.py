@@ -59,10 +59,13 @@ class TablesObserver(Protocol):
     """The reduction, which follows what the tables learn, and answers the questions that kernels ask about it."""
 
     rows: np.ndarray[Any, Any]  # of the channels whose deliveries may be drained, as kernels take them
-    plan: StubbornPlan
 
     @property
-    def graph(self) -> LocalGraph:
+    def plan(self) -> StubbornPlan | None:
+        """The processes and channels, for stubborn sets."""
+
+    @property
+    def graph(self) -> LocalGraph | None:
         """The graph of local states, for stubborn sets."""
 
     def sent(self, actor: int, operation: int, source: str) -> None:
