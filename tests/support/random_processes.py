@@ -261,10 +261,52 @@ def sends_two() -> Model:
     return _by_hand("1 sends two messages", arrivals, starts)
 
 
+def toggles_for_ever() -> Model:
+    """Process 1 answers each message of 0 by two; the first one makes 0 move to and fro, the second one is answered."""
+    arrivals: Arrivals = {
+        ("1", 0, "0", 0): (0, (("0", 0), ("0", 1))),
+        **{("0", state, "1", 0): (1 - state, ()) for state in (0, 1)},
+        **{("0", state, "1", 1): (state, (("1", 0),)) for state in (0, 1)},
+    }
+    return _by_hand("0 moves to and fro", arrivals, {("2", 0): (1, ())}, {("1", "0"): (0, 1)})
+
+
+def jumps_before_a_delivery() -> Model:
+    """Process 0 may jump, by a rule that also reads 1, before or after a delivery, with different results."""
+    arrivals: Arrivals = {("0", 0, "2", 0): (1, ()), ("0", 2, "2", 0): (3, ())}
+    jumps: Starts = {("0", 0): (2, ()), ("0", 1): (4, ())}
+    reads = Read("0", lambda state: state < 2 or None), Read("1", lambda state: state == 0 or None)
+    jump = Rule("jump", reads, lambda *_: [Move("jump", ("0",), (Send("0", JUMP),))])
+    return _by_hand("0 jumps before a delivery", arrivals, {}, {("2", "0"): (0,)}, jumps, jump)
+
+
+def jumps_in_between() -> Model:
+    """Processes 0 and 1 move once each, and 2 may jump when only 1 has moved."""
+    reads = Read("0", lambda state: state == 0 or None), Read("1", lambda state: state == 1 or None)
+    jump = Rule("jump", reads, lambda *_: [Move("jump", ("2",), (Send("2", JUMP),))])
+    starts: Starts = {("0", 0): (1, ()), ("1", 0): (1, ())}
+    return _by_hand("2 jumps in between", {}, starts, jumps={("2", 0): (1, ())}, rule=jump)
+
+
+def merges_with_the_newest() -> Model:
+    """Process 0 sends 1 a message like the one that is on its way: they merge, unless the first has arrived."""
+    arrivals: Arrivals = {("1", state, "0", 0): (state + 1, ()) for state in (0, 1)}
+    starts: Starts = {("0", 0): (1, (("1", 0),))}
+    columns = (Column("0", 0), Column("1", 0), Column("0>1", (0,)))
+    actors = [*(_process(name, arrivals, starts) for name in "01"), _channel("0>1", ChannelKind(2, merges=True))]
+    rules = (_start("0", starts), _delivery("0", "1", loses=False))
+    return Model("0 sends the same again", columns, tuple(actors), rules, (), (_bounded("0", "1"),))
+
+
 def _by_hand(
-    name: str, arrivals: Arrivals, starts: Starts, waiting: dict[tuple[str, str], tuple[int, ...]] | None = None
+    name: str,
+    arrivals: Arrivals,
+    starts: Starts,
+    waiting: dict[tuple[str, str], tuple[int, ...]] | None = None,
+    jumps: Starts | None = None,
+    rule: Rule | None = None,
 ) -> Model:
-    """Three processes and the channels between all of them; other arrivals are impossible."""
+    """Three processes, the channels between all of them, and perhaps one more rule; other arrivals are impossible."""
     names = ("0", "1", "2")
     pairs = [(a, b) for a in names for b in names if a != b]
     columns = [
@@ -272,10 +314,11 @@ def _by_hand(
         *(Column(f"{a}>{b}", (waiting or {}).get((a, b), ())) for a, b in pairs),
     ]
     actors = [
-        *(_process(each, arrivals, starts) for each in names),
+        *(_process(each, arrivals, starts, jumps) for each in names),
         *(_channel(f"{a}>{b}", ChannelKind(None, merges=False)) for a, b in pairs),
     ]
     rules = [*(_start(each, starts) for each in names), *(_delivery(a, b, loses=False) for a, b in pairs)]
+    rules += [] if rule is None else [rule]
     return Model(name, tuple(columns), tuple(actors), tuple(rules), (), _appending(pairs))
 
 

@@ -37,7 +37,7 @@ AFTER, SENDS = 0, 1  # of an event
 WAYS = 8  # slots of the cache that may hold a record
 KEY, FURTHER, MESSAGES = U64(0), U64(1), U64(2)  # words of a record; the flags follow the messages
 OWN_KEY, RESULT = ONE, U64(3)
-NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER, CLOSES = U64(1), U64(2), U64(3), U64(4), U64(5)  # kinds of keys
+NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER = U64(1), U64(2), U64(3), U64(4)  # kinds of keys
 
 
 @inlined

@@ -12,7 +12,6 @@ import numpy as np
 
 from checker.engine.kernels.closure_kernels import (
     AFTER,
-    CLOSES,
     COMMUTES,
     COMMUTES_WITH_SENDER,
     EVENT,
@@ -23,7 +22,6 @@ from checker.engine.kernels.closure_kernels import (
     UNLISTED,
     YES,
     find_record,
-    redundant_in,
     flags_at,
     keep,
     note_own,
@@ -67,91 +65,16 @@ def square(content: Any, channel: Any, bit: Any, g: Any, missing: Array, counter
 
 @inlined
 def sending_commutes(content: Any, channel: Any, sends: Any, g: Any, missing: Array, counters: Array) -> Any:
-    """Whether a sending commutes with all deliveries from a channel, now and later: (YES, NO or UNKNOWN, content).
-
-    The content is that after the first delivery with which it does not.
-    """
+    """Whether a sending commutes with all deliveries from a channel, now and later: YES, NO or UNKNOWN."""
     bit = bit_of(sends, channel, g)
     if bit == NO_BIT:
-        return YES, content
+        return YES
     while g.heads[content] != 0:
         answer = square(content, channel, bit, g, missing, counters)
-        content = U64(g.popped[content])
         if answer != YES:
-            return answer, content
-    return YES, content
-
-
-@inlined
-def closes(local: Any, content: Any, last: Any, channel: Any, messages: Array, g: Any, r: Any,
-           missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Whether all later messages of a channel are redundant when deliveries have led to the content `last`.
-
-    The receiver has a local state; `messages` are those of its other channels, and the later ones of this channel.
-    """
-    key, further = (U64(local) + ONE) | (U64(last) << BITS32), (CLOSES << BITS32) | U64(channel) | (content << U64(40))
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_after(local, content, last, messages, g.channel_bits[channel], g, r, missing, counters)
-    if answer != UNKNOWN:
-        keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
-
-
-@shared
-def search_after(local: Any, content: Any, last: Any, messages: Array, bits: Array, g: Any, r: Any,
-                 missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Whether the messages among `bits` are redundant after the deliveries to `last`: YES, NO or UNKNOWN."""
-    status, answer, size, at = YES, YES, ONE, ZERO
-    stamp = add_pair(local, content, ZERO, ZERO, r)
-    while at < size and answer == YES:
-        pair = r.pairs[at]
-        at += ONE
-        cell, one = pair >> BITS32, pair & U64(0xFFFFFFFF)
-        known, size = spread_pair(cell, one, messages, bits, stamp, size, g, r, missing, counters)
-        if known != YES:
-            status = UNKNOWN
-        elif one == last:
-            known = redundant_in(cell, messages, bits, g, missing, counters)
-            answer = NO if known == NO else answer
-            status = UNKNOWN if known == UNKNOWN else status
-        else:
-            bit = U64(g.heads[one] - U32(1))
-            step = g.steps[cell, bit]
-            if step == U32(0):
-                note_step(cell, bit, g, missing, counters)
-                status = UNKNOWN
-            elif step >= FIRST_EVENT:
-                size = add_pair(g.events[step & EVENT, AFTER], g.popped[one], size, stamp, r)
-        if size >= U64(r.pairs.size):
-            answer = NO
-    return UNKNOWN if status == UNKNOWN and answer == YES else answer
-
-
-@inlined
-def spread_pair(local: Any, content: Any, messages: Array, without: Array, stamp: Any, size: Any, g: Any, r: Any,
-                missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Add what own moves and messages that are not in `without` lead to: (YES or UNKNOWN, number of pairs)."""
-    status = YES
-    count = g.own[local, 1]
-    if count == UNLISTED:
-        note_own(local, g, missing, counters)
-        return UNKNOWN, size
-    for n in range(g.own[local, 0], g.own[local, 0] + count):
-        size = add_pair(g.events[g.own_steps[n] & EVENT, AFTER], content, size, stamp, r)
-    for w in range(messages.size):
-        bits = messages[w] & ~without[w]
-        while bits:
-            bit = U64(64 * w) + ones_below(bits)
-            bits &= bits - ONE
-            step = g.steps[local, bit]
-            if step == U32(0):
-                note_step(local, bit, g, missing, counters)
-                status = UNKNOWN
-            elif step >= FIRST_EVENT:
-                size = add_pair(g.events[step & EVENT, AFTER], content, size, stamp, r)
-    return status, size
+            return answer
+        content = U64(g.popped[content])
+    return YES
 
 
 @inlined

@@ -42,7 +42,7 @@ from checker.engine.kernels.closure_kernels import (
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below, shared
 from checker.engine.kernels.move_kernels import DONE, FIELDS, GROUP, INCOMPLETE, LISTED, SET, UNLISTED, run
-from checker.engine.kernels.queue_kernels import closes, delivery_commutes, sending_commutes
+from checker.engine.kernels.queue_kernels import delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -207,27 +207,17 @@ def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, 
 
 
 @inlined
-def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
+def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, g: Any, missing: Array,
                      counters: Array) -> Any:  # fmt: skip
-    """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits).
-
-    If a delivery does not, it is enough that all later messages of the channel are redundant after it.
-    """
+    """The processes whose deliveries do not commute with a sending of a process: (YES or UNKNOWN, bits)."""
     status, needed = YES, ZERO
     if sends:
         for k in range(plan.processes[p, 3], plan.processes[p, 4]):
             c = plan.outputs[k]
             if plan.inputs[c, 3] and (g.outlets[sends] >> U64(c)) & ONE:
-                content, q = U64(numbers[row[plan.inputs[c, 0]]]), plan.inputs[c, 2]
-                answer, last = sending_commutes(content, c, sends, g, missing, counters)
+                answer = sending_commutes(U64(numbers[row[plan.inputs[c, 0]]]), c, sends, g, missing, counters)
                 if answer == NO:
-                    may_send(c, plan, g, r)
-                    for w in range(r.sent.size):
-                        r.sent[w] |= g.held[last, w] | (r.masks[q, w] & ~g.channel_bits[c, w])
-                    local = U64(numbers[row[plan.processes[q, 0]]] - U32(1))
-                    answer = closes(local, content, last, c, r.sent, g, r, missing, counters)
-                if answer == NO:
-                    needed |= ONE << U64(q)
+                    needed |= ONE << U64(plan.inputs[c, 2])
                 elif answer == UNKNOWN:
                     status = UNKNOWN
     return status, needed
@@ -259,7 +249,7 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
     local, needed, status = U64(r.locals[p]), ZERO, YES
     for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
         sends = g.events[g.own_steps[n] & EVENT, SENDS]
-        known, more = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
+        known, more = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
         needed |= more
         status = max(status, known)
     for c in range(plan.processes[p, 1], plan.processes[p, 2]):
@@ -272,7 +262,7 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
             free = delivery_is_free(local, content, U64(c), plan, g, r, missing, counters)
             answer = I64(UNKNOWN) if free == UNKNOWN else I64(YES) - free
             known, more = receivers_needed(
-                p, g.events[step & EVENT, SENDS], row, plan, numbers, g, r, missing, counters)  # fmt: skip
+                p, g.events[step & EVENT, SENDS], row, plan, numbers, g, missing, counters)  # fmt: skip
             needed |= more
             status = max(status, known)
         elif may_send(c, plan, g, r):
@@ -309,7 +299,7 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
             sends = g.events[g.steps[local, bit] & EVENT, SENDS]
             if sends and not is_silent(g.sends[sends], ZERO, r):
                 continue
-            known, needed = receivers_needed(p, sends, row, plan, numbers, g, r, missing, counters)
+            known, needed = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
             if known == YES and needed:
                 continue
             answer = I64(delivery_is_free(local, content, U64(c), plan, g, r, missing, counters))

@@ -24,11 +24,11 @@ class IdleRules:
         self._has_grown = False
 
     def mark(self, idle: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> None:
-        """Write the bits of the rules."""
-        idle[:] = 0
+        """Write the bits of the rules; those that belong to no rule are set."""
+        idle[:] = ~np.uint64(0)
         for bit, position in enumerate(self._joint):
-            if position in self._rules:
-                idle[bit // 64] |= np.uint64(1 << bit % 64)
+            if position not in self._rules:
+                idle[bit // 64] &= ~np.uint64(1 << bit % 64)
 
     def listed(self, position: int, moves: list[int]) -> None:
         """A joint rule lists moves, whose first operations are observed from now on."""
