@@ -60,7 +60,9 @@ class Slice:
         """Put the successors of rows that were put aside, which are the last, at their places."""
         late = slice(self.first_late, self.size)
         order = np.argsort(self.origins[late] & move_kernels.SOURCE_BITS, kind="stable")
-        rows = [each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], self.origins[late][order])]
+        rows = [
+            each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], self.origins[late][order])
+        ]
         places = np.searchsorted(rows[0], rows[1])
         for array in (self.found, self.origins, self.drained):
             array[: self.size] = np.insert(array[: self.first_late], places, array[late][order])

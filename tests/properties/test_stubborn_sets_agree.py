@@ -241,7 +241,9 @@ KERNEL_MUTANTS = {
         "known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        if known",
         "known, _ = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        if known",
     ),
-    "later cells": KernelMutant("closure_kernels", "        size = reach(after, stamp, size, r)\n    return", "    return"),
+    "later cells": KernelMutant(
+        "closure_kernels", "        size = reach(after, stamp, size, r)\n    return", "    return"
+    ),
     "a process that turns back": KernelMutant(
         "closure_kernels", "r.returns[local] = stamp\n", "r.returns[local] = U32(0)\n"
     ),
@@ -255,7 +257,9 @@ KERNEL_MUTANTS = {
         "known, _ = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        later",
     ),
     "other messages behind an answer": KernelMutant(
-        "closure_kernels", "elif sends and answer == YES and sends_alike(cell, sends, messages, bits, g):", "elif False:"
+        "closure_kernels",
+        "elif sends and answer == YES and sends_alike(cell, sends, messages, bits, g):",
+        "elif False:",
     ),
     "an inert answer that is answered": KernelMutant(
         "stubborn_kernels", "if sends and not is_silent(g.sends[sends], ZERO, r):", "if False:"
@@ -269,7 +273,9 @@ KERNEL_MUTANTS = {
         "return I64(YES)",
     ),
     "a sending into a full channel": KernelMutant(
-        "stubborn_kernels", "if answer == NO:\n                    needed |= ONE", "if False:\n                    needed |= ONE"
+        "stubborn_kernels",
+        "if answer == NO:\n                    needed |= ONE",
+        "if False:\n                    needed |= ONE",
     ),
 }
 """Conditions of stubborn sets in kernels, each with a line that ignores it."""

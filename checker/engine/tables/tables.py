@@ -414,7 +414,11 @@ class Tables:
         """Whether a rule reads the same of two cells of one column."""
         column = self.column_of(before)
         bases, classes = self.bases.view, self.classes.view
-        slots = [self._layout.slots[column].index(r) for r in self.model.rules[position].reads if r.column == self.model.columns[column].name]
+        slots = [
+            self._layout.slots[column].index(r)
+            for r in self.model.rules[position].reads
+            if r.column == self.model.columns[column].name
+        ]
         return all(classes[bases[before] + slot] == classes[bases[after] + slot] for slot in slots)
 
     @property
