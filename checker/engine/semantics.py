@@ -111,8 +111,8 @@ def rebuild(
 ) -> tuple[Step, ...]:
     """The path from the initial row that takes these successors. Raises ModelError if one is missing.
 
-    In a reduced search, after each of them follow the deliveries from the channels that `drained` names for the two rows; and if
-    `chosen` names columns, the ordinal counts the moves of the rules that read one of these columns alone.
+    In a reduced search, after each of them follow the deliveries from the channels that `drained` names for the two
+    rows; and if `chosen` names columns, the ordinal counts the moves of the rules that read one of these columns alone.
     """
     path = [Step(None, model.initial())]
     for ordinal in ordinals:

@@ -93,8 +93,7 @@ class Worker:
         self._recent = np.zeros(RECENT, np.uint64)
         self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
         self._uncounted = np.zeros(0, np.uint64)
-        self._plan = None if tables.observer is None else tables.observer.plan
-        self._room = None if self._plan is None else ViewRoom.of(self._plan, tables.observer.graph)
+        self._room: ViewRoom | None = None  # for stubborn sets
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
         self.noted = 0  # missing keys
@@ -109,8 +108,14 @@ class Worker:
                 np.append(each, np.zeros(more + len(each), np.uint64)) for each in (self.fired, self.reached)
             )
         self.tally.make_room(self._tables.verdicts.judgements.size)
-        if self._room is not None and self._tables.observer is not None:
-            self._room = self._room.fitting(self._plan, self._tables.observer.graph)
+        observer = self._tables.observer
+        if observer is not None and observer.plan is not None and observer.graph is not None:
+            room = self._room
+            self._room = (
+                ViewRoom.of(observer.plan, observer.graph)
+                if room is None
+                else room.fitting(observer.plan, observer.graph)
+            )
 
     def clear(self) -> None:
         """Forget the counts of a round."""
@@ -121,9 +126,9 @@ class Worker:
     def _stubborn(self) -> tuple[Any, ...]:
         """The plan, the numbers, the graph and the room for stubborn sets, as kernels take them."""
         observer = self._tables.observer
-        if observer is None or self._plan is None:
+        if observer is None or observer.plan is None:
             return None, None, None, None
-        return self._plan, self._tables.contents.view, observer.graph, self._room
+        return observer.plan, self._tables.contents.view, observer.graph, self._room
 
     # -- pass one --------------------------------------------------------------------------------------------
 
@@ -151,7 +156,8 @@ class Worker:
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
                 self._channels, tables.asks.view, self._uncounted, *self._stubborn(),
                 self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
-                part.found, part.origins, part.drained, self.fired, self._recent, keeps_all, dead, aside, self.missing, counters,
+                part.found, part.origins, part.drained, self.fired, self._recent, keeps_all, dead, aside,
+                self.missing, counters,
             )  # fmt: skip
             if counters[4]:
                 raise ModelError("a move leads to operations without end, or a state has too many moves")
@@ -195,7 +201,7 @@ class Worker:
                 block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
                 block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
                 parents, ordinals, self.reached, self._channels, tables.asks.view,
-                self._plan, part.drained, self.fired, self._stack, tables.entries.view,
+                self._stubborn()[0], part.drained, self.fired, self._stack, tables.entries.view,
                 verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
                 *tables.readers(), aside, affecting, self.missing, self._counters,
             )  # fmt: skip

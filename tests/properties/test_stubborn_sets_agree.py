@@ -22,11 +22,11 @@ from checker.engine.search import RefutedError, Search, explore
 from checker.engine.semantics import by_rule, read
 from checker.engine.tables import Tables
 from checker.models import rounds
-from tests.support.pure_kernels import pure
+from tests.support.pure_kernels import use_pure
 from tests.support.random_processes import (
     answers_for_ever,
-    bounded_system,
     becomes_important,
+    bounded_system,
     cleared_by_another,
     cleared_by_its_receiver,
     cleared_by_its_sender,
@@ -231,13 +231,13 @@ KERNEL_MUTANTS = {
         "stubborn_kernels", "answer = needs_sender(local, r.masks[p], U64(c), g, r, missing, counters)", "pass"
     ),
     "a message that can arrive beside one that cannot": KernelMutant(
-        "closure_kernels", "possible |= step != REFUSED", "possible = step != REFUSED"
+        "message_kernels", "possible |= step != REFUSED", "possible = step != REFUSED"
     ),
     "a message with an effect": KernelMutant(
-        "closure_kernels", "elif not is_redundant(local, step, g):", "elif False:"
+        "message_kernels", "elif not is_redundant(local, step, g):", "elif False:"
     ),
     "a message that has an effect later": KernelMutant(
-        "closure_kernels",
+        "message_kernels",
         "known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        if known",
         "known, _ = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        if known",
     ),
@@ -252,17 +252,17 @@ KERNEL_MUTANTS = {
     ),
     "a crash that may come": KernelMutant("stubborn_kernels", "if allowed:\n            return False", "pass"),
     "an arrival that changes the receiver later": KernelMutant(
-        "closure_kernels",
+        "message_kernels",
         "known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        later",
         "known, _ = spread(cell, messages, bits, stamp, size, g, r, missing, counters)\n        later",
     ),
     "other messages behind an answer": KernelMutant(
-        "closure_kernels",
+        "message_kernels",
         "elif sends and answer == YES and sends_alike(cell, sends, messages, bits, g):",
         "elif False:",
     ),
     "an inert answer that is answered": KernelMutant(
-        "stubborn_kernels", "if sends and not is_silent(g.sends[sends], ZERO, r):", "if False:"
+        "drain_kernels", "if sends and not is_silent(g.sends[sends], ZERO, r):", "if False:"
     ),
     "a sending that a full channel loses": KernelMutant(
         "stubborn_kernels", "if answer != NO:\n        return answer", "return I64(YES)"
@@ -309,10 +309,10 @@ def test_each_condition_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", KERNEL_MUTANTS)
 def test_each_condition_of_a_kernel_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The right kernel searches first, so that the tables know what the wrong one asks."""
-    monkeypatch.setattr(stubborn, "stubborn_kernels", pure(monkeypatch, *KERNEL_MUTANTS[name]))
+    use_pure(monkeypatch, *KERNEL_MUTANTS[name])
     assert is_noticed()
 
 
 def test_the_kernels_give_the_same_answers_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stubborn, "stubborn_kernels", pure(monkeypatch))
+    use_pure(monkeypatch)
     assert list(differences(each(n) for n in range(20) for each in (ordered_system, bounded_system))) == []

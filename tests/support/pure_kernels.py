@@ -10,13 +10,22 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
-MODULES = ("hash_tables", "move_kernels", "closure_kernels", "queue_kernels", "stubborn_kernels")
+from checker.engine.reduction import stubborn
+
+MODULES = (
+    "hash_tables",
+    "move_kernels",
+    "closure_kernels",
+    "message_kernels",
+    "queue_kernels",
+    "stubborn_kernels",
+    "drain_kernels",
+)
 PACKAGE = "checker.engine.kernels"
 
 
@@ -38,10 +47,9 @@ def _jit() -> types.ModuleType:
     return module
 
 
-def pure(monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = "", wrong: str = "") -> types.ModuleType:
-    """The module `stubborn_kernels` in Python, in which the module `changed` has a line that is wrong."""
+def use_pure(monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = "", wrong: str = "") -> None:
+    """Let `StubbornSets` call kernels in Python, where the module `changed` has a line that is wrong."""
     monkeypatch.setitem(sys.modules, f"pure.{PACKAGE}.jit", _jit())
-    module = types.ModuleType("")
     for name in MODULES:
         source = inspect.getsource(importlib.import_module(f"{PACKAGE}.{name}"))
         if name == changed:
@@ -50,10 +58,10 @@ def pure(monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = "", wr
         module = types.ModuleType(f"pure.{PACKAGE}.{name}")
         monkeypatch.setitem(sys.modules, module.__name__, module)
         exec(source.replace(f"from {PACKAGE}.", f"from pure.{PACKAGE}."), module.__dict__)
-    kernels = ("find_stubborn_set", "find_drained")
-    for name in kernels:
-        setattr(module, name, _quietly(getattr(module, name)))
-    return module
+        for kernel in ("find_stubborn_set", "find_drained"):
+            if hasattr(module, kernel):
+                setattr(module, kernel, _quietly(getattr(module, kernel)))
+                monkeypatch.setattr(stubborn, name, module)
 
 
 def _quietly(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import run_and_drain
+from checker.engine.kernels.drain_kernels import drain_again, run_and_drain
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, MISSING, ONE, ZERO, fold, lookup, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -25,7 +25,6 @@ from checker.engine.kernels.move_kernels import (
     MANY,
     SOURCE_BITS,
 )
-from checker.engine.kernels.stubborn_kernels import drain_again
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 

@@ -1,7 +1,7 @@
 """Closures of views: everything that a process may do while certain messages may arrive, in any order and number.
 
 A *view* is a process with its local state and the messages that may arrive, as bits. Its closure are the local states
-that it may reach. It is an upper bound, so what holds in a closure holds in every run in which no other messages arrive.
+that it may reach. It is an upper bound: what holds in a closure holds in every run in which no other messages arrive.
 The graph of local states is in a `reduction.plan.LocalGraph` (here `g`), whose docstring has its arrays. A step that it
 lacks is noted for Python, and the answer is then UNKNOWN. Closures are computed here, and kept in a cache of the thread
 (`reduction.plan.ViewRoom`, here `r`), in which a new answer may replace an old one. The rules of `move_kernels` apply.
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, ONE, ZERO, note
+from checker.engine.kernels.hash_tables import BITS32, GOLDEN, ONE, ZERO, note
 from checker.engine.kernels.jit import inlined, ones_below, shared
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -154,159 +154,6 @@ def spread(local: Any, messages: Array, without: Array, stamp: Any, size: Any, g
 
 
 @inlined
-def is_redundant(local: Any, step: Any, g: Any) -> Any:
-    """Whether a step of a local state is impossible, has no effect, or that of an own move."""
-    event = step & EVENT
-    if step == REFUSED or (g.events[event, AFTER] == local and g.events[event, SENDS] == 0):
-        return True
-    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
-        if g.own_steps[n] & EVENT == event:
-            return True
-    return False
-
-
-@inlined
-def redundant_in(local: Any, messages: Array, bits: Array, g: Any, missing: Array, counters: Array) -> Any:
-    """Whether the messages among `bits` are redundant in a local state, whose own moves are known: YES, NO, UNKNOWN."""
-    status = YES
-    for w in range(messages.size):
-        left = messages[w] & bits[w]
-        while left:
-            bit = U64(64 * w) + ones_below(left)
-            left &= left - ONE
-            step = g.steps[local, bit]
-            if step == U32(0):
-                note_step(local, bit, g, missing, counters)
-                status = UNKNOWN
-            elif not is_redundant(local, step, g):
-                return NO
-    return status
-
-
-@inlined
-def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Whether a stubborn set with a process needs the sender of an empty channel to it: YES, NO or UNKNOWN.
-
-    It does not if no message of the channel can arrive now, or if all are redundant from now on.
-    """
-    bits, possible = g.channel_bits[channel], False
-    for w in range(messages.size):
-        left = messages[w] & bits[w]
-        while left:
-            bit = U64(64 * w) + ones_below(left)
-            left &= left - ONE
-            step = g.steps[local, bit]
-            if step == U32(0):
-                note_step(local, bit, g, missing, counters)
-                return UNKNOWN
-            possible |= step != REFUSED
-    if not possible:
-        return NO
-    redundant = are_redundant(local, messages, channel, g, r, missing, counters)
-    return redundant if redundant == UNKNOWN else YES - redundant
-
-
-@inlined
-def are_redundant(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Whether the messages of a channel are redundant from now on: YES, NO or UNKNOWN."""
-    key, further, bits = U64(local) + ONE, (NEEDS << BITS32) | U64(channel), g.channel_bits[channel]
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_for_effect(local, messages, bits, g, r, missing, counters)
-    if answer != UNKNOWN:
-        keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
-
-
-@shared
-def search_for_effect(local: Any, messages: Array, bits: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Whether the messages among `bits` are redundant in a closure without them: YES, NO or UNKNOWN."""
-    status, answer, size, at = YES, YES, ONE, ZERO
-    stamp = begin_closure(local, r)
-    while at < size and answer == YES:
-        cell = r.queue[at]
-        at += ONE
-        known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
-        if known != YES:
-            status = UNKNOWN
-            continue
-        known = redundant_in(cell, messages, bits, g, missing, counters)
-        answer = NO if known == NO else answer
-        status = UNKNOWN if known == UNKNOWN else status
-    return UNKNOWN if status == UNKNOWN and answer == YES else answer
-
-
-@inlined
-def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any,
-             missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Whether the oldest message of a channel leaves the process as it is, now and until it arrives: YES, NO, UNKNOWN.
-
-    It sends the same messages whenever it arrives, and nothing else is sent to the same channels until then.
-    """
-    step = g.steps[local, bit]
-    if step == U32(0):
-        note_step(local, bit, g, missing, counters)
-        return UNKNOWN
-    if step == REFUSED or g.events[step & EVENT, AFTER] != local:
-        return NO
-    key, further = U64(local) + ONE, (INERT << BITS32) | U64(channel) | (U64(bit) << U64(40))
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_for_change(local, messages, g.channel_bits[channel], bit, g, r, missing, counters)
-    if answer != UNKNOWN:
-        keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
-
-
-@shared
-def search_for_change(local: Any, messages: Array, bits: Array, bit: Any, g: Any, r: Any,
-                      missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Whether a message is inert in a closure without those among `bits`: YES, NO or UNKNOWN."""
-    sends = g.events[g.steps[local, bit] & EVENT, SENDS]
-    status, answer, size, at = YES, YES, ONE, ZERO
-    stamp = begin_closure(local, r)
-    while at < size and answer == YES:
-        cell = r.queue[at]
-        at += ONE
-        known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
-        later = g.steps[cell, bit]
-        if later == U32(0):
-            note_step(cell, bit, g, missing, counters)
-            known = UNKNOWN
-        elif later == REFUSED or g.events[later & EVENT, AFTER] != cell or g.events[later & EVENT, SENDS] != sends:
-            answer = NO
-        if known != YES:
-            status = UNKNOWN
-        elif sends and answer == YES and sends_alike(cell, sends, messages, bits, g):
-            answer = NO
-    return UNKNOWN if status == UNKNOWN and answer == YES else answer
-
-
-@inlined
-def overlap(one: Any, other: Any, g: Any) -> Any:
-    """Whether two sendings put messages into the same channel."""
-    return (g.outlets[one] & g.outlets[other]) != ZERO
-
-
-@inlined
-def sends_alike(local: Any, sends: Any, messages: Array, without: Array, g: Any) -> Any:
-    """Whether an own move or another message sends something into the channels of a sending."""
-    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
-        if overlap(g.events[g.own_steps[n] & EVENT, SENDS], sends, g):
-            return True
-    for w in range(messages.size):
-        bits = messages[w] & ~without[w]
-        while bits:
-            step = g.steps[local, U64(64 * w) + ones_below(bits)]
-            bits &= bits - ONE
-            if step >= FIRST_EVENT and overlap(g.events[step & EVENT, SENDS], sends, g):
-                return True
-    return False
-
-
-@inlined
 def follow(local: Any, step: Any, stamp: Any, size: Any, edges: Any, record: Array, g: Any, r: Any) -> Any:
     """Add an event of a closure to its record: (size, edges, whether it sends something)."""
     after, sends = g.events[step & EVENT, AFTER], g.events[step & EVENT, SENDS]
@@ -324,7 +171,7 @@ def follow(local: Any, step: Any, stamp: Any, size: Any, edges: Any, record: Arr
 
 @inlined
 def find_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Write the record of a view: YES, UNKNOWN (it then has at least the messages known), or NO for an irregular one."""
+    """Write the record of a view: YES, UNKNOWN (it then has the messages known so far), or NO for an irregular one."""
     key = U64(local) + ONE
     slot, is_there = find_record(r.cache, key, ZERO, messages)
     if is_there:

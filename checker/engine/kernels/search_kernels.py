@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import run_and_drain
+from checker.engine.kernels.drain_kernels import run_and_reduce
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -32,7 +32,6 @@ from checker.engine.kernels.stubborn_kernels import (
     ALL,
     NOBODY,
     UNSETTLED,
-    drain_inert,
     stubborn_set,
     watch_idle_rules,
 )
@@ -132,8 +131,14 @@ def has_joint_moves(row: Array, columns: Any, count: Any, cells: Array) -> Any:
 
 @inlined
 def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, plan: Any, numbers: Array,
-           masks: Array, joint: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+           masks: Array, masked: Array, joint: Array, g: Any, r: Any, entries: Array,
+           groups: Array, reads: Array, classes: Array, bases: Array,
+           memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Leave only the lists of a stubborn set in `lists_of`, in the same order: (their number, whether it is known)."""
+    if has_joint_moves(row, columns, count, cells) and not watch_idle_rules(
+            row, plan, cells, masks, masked, joint, entries,
+            groups, reads, classes, bases, memo, shift, missing, counters):  # fmt: skip
+        return count, False
     chosen = stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
     if chosen in (UNSETTLED, ALL):
         return count, chosen == ALL
@@ -178,15 +183,10 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if plan is not None:
-            if complete and has_joint_moves(row, columns, count, cells):
-                complete = watch_idle_rules(
-                    row, plan, cells, masks, masked, joint, entries,
-                    groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-            if complete:
-                count, complete = narrow(
-                    row, columns, count, cells, lists_of, plan, numbers, masks, joint, g, r,
-                    missing, counters)  # fmt: skip
+        if plan is not None and complete:
+            count, complete = narrow(
+                row, columns, count, cells, lists_of, plan, numbers, masks, masked, joint, g, r,
+                entries, groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         most = ZERO
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW
@@ -202,17 +202,9 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             for _ in range(lists_of[n] & LOW):
                 move = following
                 following += ONE + (entries[move] & LOW)
-                status, fingerprint, changed, _ = run_and_drain(
-                    move, row, base, channels, asks, uncounted, cells, stack, entries,
+                status, fingerprint, changed, drained[kept] = run_and_reduce(
+                    move, row, base, channels, asks, uncounted, plan, numbers, g, r, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                if plan is not None:
-                    if status == DONE and r.settled[0]:
-                        status, fingerprint, more, drained[kept] = drain_inert(
-                            row, fingerprint, plan, numbers, g, r, cells, stack, entries,
-                            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                        changed |= more
-                    else:
-                        drained[kept] = ZERO
                 restore(row, rows, index, changed)
                 if status == DONE:
                     label = entries[move] >> BITS32

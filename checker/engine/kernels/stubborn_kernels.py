@@ -1,9 +1,8 @@
 """Selects a stubborn set of a row: processes whose moves are enough (`checker.engine.reduction.stubborn`).
 
 The messages that may arrive at processes are a least fixpoint, since they depend on what all senders may still send.
-The views of a row are found first, then the needs of each process, and then the set with the fewest moves. A set may
-also be the delivery of a single message, if its receiver stays as it is: such deliveries are *drained*, as a part of
-the move before them. The names `g` and `r`, and the layout of views, are those of `closure_kernels`.
+The views of a row are found first, then the needs of processes, and with them the set with the fewest moves. The names
+`g` and `r`, and the layout of views, are those of `closure_kernels`.
 
     processes[p] = (column, first input, end of inputs, first output, end of outputs)
     inputs[c] = (column of the channel, its sender, its receiver, whether it is bounded)
@@ -31,17 +30,15 @@ from checker.engine.kernels.closure_kernels import (
     UNKNOWN,
     YES,
     answers_at,
-    are_redundant,
     find_closure,
     flags_at,
-    is_inert,
     kinds_at,
-    needs_sender,
     sent_at,
 )
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below, shared
-from checker.engine.kernels.move_kernels import DONE, FIELDS, GROUP, INCOMPLETE, LISTED, SET, UNLISTED, run
+from checker.engine.kernels.message_kernels import are_redundant, needs_sender
+from checker.engine.kernels.move_kernels import FIELDS, GROUP, LISTED, SET, UNLISTED
 from checker.engine.kernels.queue_kernels import delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -52,7 +49,6 @@ IRREGULAR = U32(0xFFFFFFFF)
 ALL, UNSETTLED = U64(0xFFFFFFFFFFFFFFFF), U64(0)  # instead of a set of processes
 MOST_PROCESSES = 63
 MOST_CHANNELS = 64  # `outlets` has a bit for each
-MOST_DRAINED, EIGHT = U64(8), U64(8)  # deliveries of one row, and bits for each; the rest is left to later steps
 OWN_MOVE, DELIVERY = U64(17), U64(16)  # weights: among equal numbers of moves, fewer own ones
 
 
@@ -134,7 +130,7 @@ def place(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any, m
 
 
 @inlined
-def settle(plan: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+def settle(g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Find the views of all processes: YES, UNKNOWN, or NO if a process may do what no view describes."""
     status, number, words = YES, r.masks.shape[0], U64(r.masks.shape[1])
     waiting = (ONE << U64(number)) - ONE
@@ -246,7 +242,8 @@ def weigh(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any) -> Any:
 @inlined
 def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """The processes that a set with a process must contain: (YES or UNKNOWN, bits)."""
-    local, needed, status = U64(r.locals[p]), ZERO, YES
+    local, needed = U64(r.locals[p]), ZERO
+    status: Any = YES
     for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
         sends = g.events[g.own_steps[n] & EVENT, SENDS]
         known, more = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
@@ -273,107 +270,6 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
     return status, needed
 
 
-@inlined
-def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any,
-               missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The channel, plus 1, whose oldest message is enough to follow: (YES or UNKNOWN, channel); 0 for none."""
-    status = YES
-    for c in range(plan.inputs.shape[0]):
-        cell = U64(row[plan.inputs[c, 0]])
-        content = numbers[cell]
-        if cells[cell * FIELDS + LISTED] == UNLISTED:
-            note(missing, counters, cell << BITS32)
-            status = UNKNOWN
-            continue
-        if not g.heads[content] or cells[cell * FIELDS + LISTED] & LOW != ONE:
-            continue
-        p, bit = plan.inputs[c, 2], U64(g.heads[content] - U32(1))
-        local = U64(numbers[row[plan.processes[p, 0]]] - U32(1))
-        if r.tried[c, 0] == local + ONE and r.tried[c, 1] == bit:
-            answer = I64(r.tried[c, 2])
-        else:
-            answer = I64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
-            if answer != UNKNOWN:
-                r.tried[c, 0], r.tried[c, 1], r.tried[c, 2] = local + ONE, bit, U64(answer)
-        if answer == YES:
-            sends = g.events[g.steps[local, bit] & EVENT, SENDS]
-            if sends and not is_silent(g.sends[sends], ZERO, r):
-                continue
-            known, needed = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
-            if known == YES and needed:
-                continue
-            answer = I64(delivery_is_free(local, content, U64(c), plan, g, r, missing, counters))
-            if answer == YES and known != YES:
-                answer = I64(UNKNOWN)
-        if answer == YES:
-            return YES, U64(c) + ONE
-        if answer == UNKNOWN:
-            status = UNKNOWN
-    return status, ZERO
-
-
-@inlined
-def is_regular(row: Array, plan: Any, numbers: Array, g: Any, missing: Array, counters: Array) -> Any:
-    """Whether all local states and contents of a row have a number: YES, NO or UNKNOWN."""
-    status = YES
-    for c in range(plan.inputs.shape[0]):
-        if numbers[row[plan.inputs[c, 0]]] == IRREGULAR:
-            return NO
-    for p in range(plan.processes.shape[0]):
-        cell = U64(row[plan.processes[p, 0]])
-        if numbers[cell] == U32(0):
-            note(missing, counters, (cell << BITS32) | U64(g.own_question[0]))
-            status = UNKNOWN
-    return status
-
-
-@shared
-def drain_inert(row: Array, fingerprint: Any, plan: Any, numbers: Array, g: Any, r: Any,
-                cells: Array, stack: Array, entries: Array, groups: Array, reads: Array, classes: Array,
-                bases: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Drain a successor of the row whose views `r` has: (status, fingerprint afterwards, changed columns, channels).
-
-    The views of a row are upper bounds for those of its successors. Eight bits stand for each channel, plus 1, the
-    first one lowest.
-    """
-    changed, drained, count = ZERO, ZERO, ZERO
-    while r.settled[0] and count < MOST_DRAINED:
-        status, channel = is_regular(row, plan, numbers, g, missing, counters), ZERO
-        if status == YES:
-            status, channel = find_inert(row, plan, numbers, cells, g, r, missing, counters)
-        if status == UNKNOWN:
-            return INCOMPLETE, fingerprint, changed, drained
-        if channel == ZERO:
-            break
-        move = cells[U64(row[plan.inputs[channel - ONE, 0]]) * FIELDS + LISTED] >> BITS32
-        done, fingerprint, more, _ = run(
-            move, row, fingerprint, stack, entries,
-            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        changed |= more
-        if done != DONE:
-            return INCOMPLETE, fingerprint, changed, drained
-        drained |= channel << (EIGHT * count)
-        count += ONE
-    return DONE, fingerprint, changed, drained
-
-
-@inlined
-def drain_again(row: Array, drained: Any, plan: Any, fired: Array, cells: Array, stack: Array, entries: Array,
-                groups: Array, reads: Array, classes: Array, bases: Array,
-                memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Carry out the deliveries that `drain_inert` found, and count them: the affected bundles."""
-    affected = ZERO
-    while drained:
-        move = cells[U64(row[plan.inputs[(drained & U64(0xFF)) - ONE, 0]]) * FIELDS + LISTED] >> BITS32
-        drained >>= EIGHT
-        _, _, _, further = run(
-            move, row, ZERO, stack, entries,
-            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        affected |= further
-        fired[entries[move] >> BITS32] += ONE
-    return affected
-
-
 @shared
 def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
                  g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
@@ -383,7 +279,7 @@ def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Arr
         return ALL
     status = place(row, plan, numbers, cells, g, r, missing, counters)
     if status == YES:
-        status = settle(plan, g, r, missing, counters)
+        status = settle(g, r, missing, counters)
     if status != YES:
         return ALL if status == NO else UNSETTLED
     r.settled[0] = U32(1)
@@ -406,7 +302,7 @@ def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Ar
         keys |= U64(is_key) << p
     best, least, started = ALL, ALL, ZERO
     for _ in range(number):
-        first = number
+        first: Any = number
         for p in range(number):
             if not (started >> p) & ONE and (first == number or r.weights[p] < r.weights[first]):
                 first = p
@@ -439,12 +335,3 @@ def find_stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks
                       g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """`stubborn_set` for Python."""
     return stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
-
-
-@kernel
-def find_drained(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
-                 g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The channel, plus 1, that drains a successor `row` of the row whose views `r` has; 0 for none."""
-    if not r.settled[0] or is_regular(row, plan, numbers, g, missing, counters) != YES:
-        return ZERO
-    return find_inert(row, plan, numbers, cells, g, r, missing, counters)[1]

@@ -93,7 +93,7 @@ class LocalGraphBuilder:
 
     @property
     def _words(self) -> int:
-        return self._arrays["channel_bits"].shape[1]
+        return int(self._arrays["channel_bits"].shape[1])
 
     def _room(self, needed: int, *names: str) -> None:
         for name in names:

@@ -41,7 +41,8 @@ class LocalGraph(NamedTuple):
         steps[local, bit] = an event, and UNSEEN; or REFUSED, IRREGULAR_STEP
         events[event] = (local state afterwards, sending)
         sends[sending, process * W + word] = messages (u64); outlets[sending] = the channels concerned, as bits (u64)
-        targets[channel] = the process that it leads to; channel_bits[channel, word] = the messages that come by it (u64)
+        targets[channel] = the process that it leads to
+        channel_bits[channel, word] = the messages that come by a channel (u64)
         questions[process, bit] = the question for steps; append_questions[channel, bit] = that for `appended`
         held[content, word] = the messages in a content (u64); heads[content] = the bit of the oldest, plus 1
         popped[content] = the content after a delivery
@@ -73,11 +74,11 @@ class LocalGraph(NamedTuple):
 class ViewRoom(NamedTuple):
     """The room of one thread: its views, its cache of records, and room for searches in the graph.
 
-    `sent` are the messages of one channel, `masks` and `views` have the messages and the record of each process in the present row (u64), and `needs` and
-    `weights` two words for each (u64). `marks`, `returns` (u32, for each local state) and `slots` (u64) have the
-    number of the search that wrote them, from `clock` (u32).
-    `settled[0]` says whether there are views of the present row, and `tried` has for each channel
-    the last local state, plus 1, and message that were tried with these views, and whether it was inert (u64).
+    `sent` are the messages of one channel. `masks` and `views` have the messages and the record of each process in the
+    present row, and `needs` and `weights` a word for each (u64). `marks`, `returns` (u32, for each local state) and
+    `slots` (u64) have the number of the search that wrote them, from `clock` (u32). `settled[0]` says whether there are
+    views of the present row, and `tried` has for each channel the last local state, plus 1, and message that were tried
+    with these views, and whether it was inert (u64).
     """
 
     locals: Array

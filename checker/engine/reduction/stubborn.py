@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels import move_kernels, queue_kernels, stubborn_kernels
+from checker.engine.kernels import drain_kernels, move_kernels, queue_kernels, stubborn_kernels
 from checker.engine.model import ModelError
 from checker.engine.reduction.channels import LOW
 from checker.engine.reduction.eligible import EligibleChannel
@@ -178,7 +178,7 @@ class StubbornSets:
     def drained(self, before: list[int], cells: list[int]) -> list[int]:
         """The columns of the channels that deliver at once in a row of cells after another one, in this order."""
         row, columns = list(cells), list[int]()
-        while len(columns) < int(stubborn_kernels.MOST_DRAINED):
+        while len(columns) < int(drain_kernels.MOST_INERT):
             found = self._drained_next(before, row)
             if not found:
                 break
@@ -192,9 +192,8 @@ class StubbornSets:
         """The channel, plus 1, that drains a row after another one, whose views the room must have."""
         while True:
             if self._viewed != before:
-                self._call(stubborn_kernels.find_stubborn_set, before)
-                self._viewed = before
-            found = self._call(stubborn_kernels.find_drained, row)
+                self._select(before)
+            found = self._call(drain_kernels.find_drained, row, ())
             if self._viewed == before:
                 return found
 
@@ -212,14 +211,19 @@ class StubbornSets:
 
     def chosen(self, cells: list[int]) -> frozenset[int] | None:
         """The columns whose own rules were followed in a row of cells; None for all moves."""
-        bits = self._call(stubborn_kernels.find_stubborn_set, cells)
-        self._viewed = cells
+        bits = self._select(cells)
         if bits == int(stubborn_kernels.ALL):
             return None
         owned = enumerate(self.plan.owners.tolist())
         return frozenset(column for column, owner in owned if owner < 64 and bits >> owner & 1)
 
-    def _call(self, kernel: Any, cells: list[int]) -> int:
+    def _select(self, cells: list[int]) -> int:
+        """The stubborn set of a row; afterwards the room has its views."""
+        found = self._call(stubborn_kernels.find_stubborn_set, cells, (self._tables.masks.view, self._tables.joint))
+        self._viewed = cells
+        return found
+
+    def _call(self, kernel: Any, cells: list[int], joint: tuple[Any, ...]) -> int:
         """The answer of a kernel for a row, after the graph was filled as far as it is needed."""
         row, tables = np.array(cells, np.uint32), self._tables
         while True:
@@ -229,7 +233,7 @@ class StubbornSets:
                 self._room, self._viewed = room, None
             found = int(
                 kernel(
-                    row, self.plan, tables.contents.view, tables.flat_cells, tables.masks.view, tables.joint,
+                    row, self.plan, tables.contents.view, tables.flat_cells, *joint,
                     self.graph, self._room, self._missing, self._counters,
                 )
             )  # fmt: skip
