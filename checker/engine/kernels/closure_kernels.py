@@ -136,7 +136,7 @@ def spread(local: Any, messages: Array, without: Array, stamp: Any, size: Any, g
     if count == UNLISTED:
         note_own(local, g, missing, counters)
         status = UNKNOWN
-    else:
+    elif count != IRREGULAR_OWN:
         for n in range(g.own[local, 0], g.own[local, 0] + count):
             size = reach(g.events[g.own_steps[n] & EVENT, AFTER], stamp, size, r)
     for w in range(messages.size):

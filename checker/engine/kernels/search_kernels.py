@@ -139,6 +139,10 @@ def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, 
             row, plan, cells, masks, masked, joint, entries,
             groups, reads, classes, bases, memo, shift, missing, counters):  # fmt: skip
         return count, False
+    for broken in plan.broken:
+        if broken:  # the search will begin again, and views do not know this move
+            r.settled[0] = U32(0)
+            return count, True
     chosen = stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
     if chosen in (UNSETTLED, ALL):
         return count, chosen == ALL
