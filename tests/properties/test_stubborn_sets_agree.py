@@ -25,6 +25,7 @@ from checker.models import rounds
 from tests.support.pure_kernels import use_pure
 from tests.support.random_processes import (
     answers_for_ever,
+    answers_in_any_order,
     becomes_important,
     bounded_system,
     cleared_by_another,
@@ -119,6 +120,7 @@ WRITTEN_BY_HAND = [
     jumps_in_between(),
     toggles_for_ever(),
     merges_with_the_newest(),
+    answers_in_any_order(),
 ]
 
 

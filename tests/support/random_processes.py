@@ -271,6 +271,15 @@ def toggles_for_ever() -> Model:
     return _by_hand("0 moves to and fro", arrivals, {("2", 0): (1, ())}, {("1", "0"): (0, 1)})
 
 
+def answers_in_any_order() -> Model:
+    """Process 0 answers a message of 1 to process 2, and may send 2 something else before or after that."""
+    arrivals: Arrivals = {("0", state, "1", 0): (state, (("2", 0),)) for state in (0, 1)}
+    arrivals |= {("2", 0, "0", 0): (2, ()), ("2", 1, "0", 0): (3, ())}
+    arrivals |= {("2", 0, "0", 1): (1, ()), ("2", 2, "0", 1): (4, ())}
+    starts: Starts = {("0", 0): (1, (("2", 1),)), ("1", 0): (1, ())}
+    return _by_hand("0 answers in any order", arrivals, starts, {("1", "0"): (0,)})
+
+
 def jumps_before_a_delivery() -> Model:
     """Process 0 may jump, by a rule that also reads 1, before or after a delivery, with different results."""
     arrivals: Arrivals = {("0", 0, "2", 0): (1, ()), ("0", 2, "2", 0): (3, ())}
