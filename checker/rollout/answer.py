@@ -193,11 +193,7 @@ class Plan:
         return [self.direct, *self.stages, *([self.back] if self.back else [])]
 
     @property
-    def runs(self) -> list[tuple[StageAssessment, RunResult]]:
-        """All runs with their stages; the runs of the change in one go come first, those of releases last."""
-        of_stages = [(stage, result) for stage in self.judged for result in stage.runs]
-        of_releases = () if self.software is None else self.software.runs
-        return [*of_stages, *((self._stage_of(result), result) for result in of_releases)]
-
-    def _stage_of(self, result: RunResult) -> StageAssessment:
-        return next(each for each in self.judged if each.stage is result.spec.stage)
+    def runs(self) -> list[RunResult]:
+        """All runs; the runs of the change in one go come first, those of releases last."""
+        of_stages = [result for stage in self.judged for result in stage.runs]
+        return [*of_stages, *(() if self.software is None else self.software.runs)]

@@ -252,13 +252,14 @@ NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a pr
 def write_scenarios(plan: Plan, folder: Path) -> None:
     """Write every run as a scenario with its files, a folder for each stage."""
     seen = set()
-    for assessment, result in plan.runs:
-        if (assessment.stage.title, result.text) in seen:  # one run may answer two questions
+    for result in plan.runs:
+        stage = result.spec.stage
+        if (stage.title, result.text) in seen:  # one run may answer two questions
             continue
-        seen.add((assessment.stage.title, result.text))
-        place = folder / slug(f"{assessment.stage.old.label} to {assessment.stage.new.label}")
+        seen.add((stage.title, result.text))
+        place = folder / slug(f"{stage.old.label} to {stage.new.label}")
         make_folder(place)
-        for name, text in assessment.stage.texts.items():
+        for name, text in result.spec.files.items():
             write(place / name, text)
         verdict = {
             SafetyVerdict.UNSAFE: "violated",
@@ -271,9 +272,9 @@ def write_scenarios(plan: Plan, folder: Path) -> None:
 
 def write_traces(plan: Plan, folder: Path) -> None:
     """Write the trace of every finding in every format."""
-    for assessment, result in plan.runs:
+    for result in plan.runs:
         if result.trace is not None:
-            name = slug(f"{assessment.stage.new.label} {_stem_of(result)}")
+            name = slug(f"{result.spec.stage.new.label} {_stem_of(result)}")
             for each in FORMATS.values():
                 if each.name not in NOT_FORMATS:
                     write(folder / each.file_name(name), each.view(result.trace))
