@@ -343,8 +343,8 @@ def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
         return Problem(other.origin, line_of(_members_text(other), sid), what, right)
     if mine.quorums != theirs.quorums:
         return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", right)
-    if (mine.version, one.config.reconfig_enabled) != (theirs.version, other.config.reconfig_enabled):
-        what = f"reconfigEnabled, or the version of its dynamic file, differs from {one.origin}"
+    if mine.version != theirs.version and one.config.reconfig_enabled == other.config.reconfig_enabled:
+        what = f"the version of its dynamic file differs from {one.origin}"
         return Problem(other.origin, 0, what, right)
     return None
 

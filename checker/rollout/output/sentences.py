@@ -228,6 +228,7 @@ def in_short(plan: Plan) -> list[str]:
 def _of_direct(plan: Plan) -> list[str]:
     """The verdict on the direct change, where the table of verdicts is not enough."""
     whole = "This order" if plan.request.order else "The rest" if plan.back else "This change"
+    whole = "By restarts this change" if plan.reconfig_route is not None else whole
     if not _is_searched(plan):
         return _of_stage(plan.direct, whole)
     if plan.direct.outcome is SafetyVerdict.SAFE:
