@@ -1,18 +1,18 @@
 """The plan as data, for `--json`, and the files that a plan comes with: scenarios, traces, configuration files.
 
 Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, recommendation, headline, seconds (of
-work), before and after (folder, voters, observers, taken, warnings, working, leader), differences (server, key, before,
-after, effect; null is the value of a key that is not set), notes, left_out (servers that are missing from the given
-order), direct, stages, how (the way of working that is judged), ways, disks, remedies, releases and reconfig.
-`working` is the way of working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble; each is null where the
-input does not state it. `verdict` is the verdict on what is recommended: the first route of `reconfig` if that
-is safer, else `stages` if there are any, else `direct`. `direct.verdict` is always the verdict on the change in one go,
-and exit_code is 22 where only the stages or the commands are safe. After an interruption
-`now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
-stage that leads to the old files; else both are null. A stage has title, condition (what the operator checks before the
-stage, in every way of working; null if no stage comes before it), verdict, proved (for every order), pairs,
-answers (question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures),
-files (name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
+work), before and after (folder, voters, observers, taken, warnings, working, leader), differences (server, key,
+before, after, effect; null is the value of a key that is not set), notes, left_out (servers that are missing from the
+given order), direct, stages, how (the way of working that is judged), ways, disks, remedies, releases and reconfig.
+`working` is the way of working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble;
+each is null where the input does not state it. `verdict` is the verdict on what is recommended: the first route of
+`reconfig` if that is safer, else `stages` if there are any, else `direct`. `direct.verdict` is always the verdict on
+the change in one go, and exit_code is 22 where only the stages or the commands are safe. After an interruption `now`
+(folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the stage
+that leads to the old files; else both are null. A stage has title, condition (what the operator checks before the
+stage, in every way of working; null if no stage comes before it), verdict, proved (for every order), pairs, answers
+(question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures), files
+(name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
 states, depth, seconds of work, bounds). A proof has the premise of the theorem about roll-outs, its stages (voters of
 the file, and the running servers) and the conditions that the operator keeps (before a step: running servers that
 follow one leader; renewed, if all of them have their new files; stopped servers that stay stopped). It is null where

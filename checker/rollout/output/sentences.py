@@ -273,9 +273,11 @@ def _by_reconfig(plan: Plan) -> list[str]:
     working = plan.request.new.working
     if not plan.direct.stage.gossips or (working is not None and working.operator is not None):
         return []
+    impossible = plan.by_reconfig is not None and plan.by_reconfig.advised is None
+    refused = " But it is not possible with these files: see below." if impossible else ""
     return [
         "- **Use `reconfig` for this change.** Configurations have versions, and servers send them to each other. A "
-        "server that restarts with other members in its file may take over the members of another version."
+        f"server that restarts with other members in its file may take over the members of another version.{refused}"
     ]
 
 

@@ -34,8 +34,8 @@ CALLER = (
 )
 MEANWHILE = (
     "Between a command and its reply restart no server, and let no connection of a joiner break: 3.9.5 may activate a "
-    "configuration that is not committed, or forget one. If there is no reply, compare the configurations of all servers "
-    "before you do anything else."
+    "configuration that is not committed, or forget one. If there is no reply, compare the configurations of all "
+    "servers before you do anything else. A joiner that dies before the reply needs its first files again."
 )
 JOINER = "an empty `dataDir` but for `myid`, and this dynamic file, which its `zoo.cfg` names as `dynamicConfigFile`"
 CHECK = (
@@ -44,10 +44,10 @@ CHECK = (
 )
 HAND_OVER = "If it leads, the leadership goes to another server without an election, in a new epoch."
 KINDS = {
-    RouteKind.ONE_AT_A_TIME: "`reconfig`, one voter in each command",
-    RouteKind.AT_ONCE: "`reconfig`, all in one command",
+    RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
+    RouteKind.AT_ONCE: "reconfig, all in one command",
 }
-ALONE = "`reconfig`"
+ALONE = "reconfig"
 OBSTACLES = {
     Obstacle.STANDALONE: (
         "A standalone server refuses `reconfig` (Unimplemented, seen on 3.9.5; `standaloneEnabled`), and no command "
