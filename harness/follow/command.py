@@ -17,9 +17,10 @@ from checker.rollout.inputs.sources import read_input
 from checker.symbolic.disjoint import UndecidedError
 from harness import real
 from harness.directories import add_keep, keep_mistake
+from harness.follow.follower import FollowOptions
 from harness.follow.loopback import Loopback, MappingError
 from harness.follow.result import Ending, FollowedRun
-from harness.follow.run import FollowOptions, PlanFollower
+from harness.follow.run import PlanFollower
 from harness.processes import ServerError
 from harness.releases import MAVEN
 from spec.config import ConfigError
