@@ -20,7 +20,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.output.sentences import clause, order_words
-from checker.rollout.reconfig.answers import RouteAnswer
+from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.reconfig.commands import MembershipCommand
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
@@ -56,8 +56,10 @@ def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
     how = f": {commands}" if len(route.commands) > 1 else ""
     if route.outcome is SafetyVerdict.SAFE:
         return f"{capital(change)} by `reconfig`{how}"
-    what = f"use `reconfig`, and not restarts, to {change}{how}"
-    return f"Not decided to the end, and nothing was found: {what}"
+    if route.verdict(FaultBudget.NONE) is SafetyVerdict.SAFE:
+        known = "Without a fault nothing is lost, and under faults it was not explored to the end"
+        return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {known}"
+    return f"Not decided: neither `reconfig` nor restarts to {change} were explored to the end"
 
 
 def command_words(command: MembershipCommand) -> str:

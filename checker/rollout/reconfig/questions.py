@@ -75,7 +75,7 @@ class ReconfigSpec(RunSpec):
         yield from ("plan:", f"  - reconfig: {{{named}}}")
         yield from ("protocol: zab", "grain: oracle", "discovery: one-step", "disk: sync")
         yield f"elections: {self.elections}"
-        yield f"variants: [{', '.join(each.value for each in self.variants)}]"
+        yield from [f"variants: [{', '.join(each.value for each in self.variants)}]"] if self.variants else []
         yield from [f"workload: {{writes: {self.writes}}}"] if self.writes else []
         yield from self._faults()
         yield f"always: [{', '.join(self.always)}]"

@@ -97,7 +97,7 @@ class _RouteSearch:
     def _route(self, kind: RouteKind, commands: tuple[MembershipCommand, ...], work: WorkBudget) -> RouteAnswer:
         asked = sorted(
             ((number, spec, size) for size in self._sizes(kind) for number, spec in _specs(commands, size)),
-            key=lambda each: bool(each[1].faults) and _hands_over(each[1]),
+            key=lambda each: (kind is RouteKind.AT_ONCE or bool(each[1].faults)) and _hands_over(each[1]),
         )
         found: list[list[CommandRun]] = [[] for _ in commands]
         unsafe = False
