@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -102,20 +103,25 @@ class ReconfigFollower(EnsembleFollower):
         began = time.monotonic()
         leaders = self._servers.leaders()
         led = any(sid not in command.after.voters for sid in leaders)
-        after = self._lines(command.after)
-        joining = ",".join(f"server.{sid}={after[sid]}" for sid in command.named) or None
-        session = self._servers.connect(min(command.before.voters & command.after.voters))
+        stays = min(command.before.voters & command.after.voters)
+        self._send(replace(command, lines=self._lines(command.after)), stays)
+        self._wait_until_all_name(command.after)
+        handed = f" ({', '.join(map(str, leaders))} led before)" if led else ""
+        self._done(f"reconfig{handed}: {_words(command)}", began, led)
+
+    def _send(self, command: MembershipCommand, sid: Sid) -> None:
+        """Send a command, with the addresses on this machine, to a server. Raises StallError if it is refused."""
+        session = self._servers.connect(sid)
         try:
-            answer = session.ask(RECONFIG, joining, command.leaving_text or None, None, ANY_VERSION)
+            answer = session.ask(
+                RECONFIG, command.joining_text or None, command.leaving_text or None, None, ANY_VERSION
+            )
             if answer.err:
                 raise StallError(f"`{command.zkcli}` was refused with error {answer.err}")
         except DisconnectedError:
             self._say("the connection ended before the reply")
         finally:
             session.drop()
-        self._wait_until_all_name(command.after)
-        handed = f" ({', '.join(map(str, leaders))} led before)" if led else ""
-        self._done(f"reconfig{handed}: {_words(command)}", began, led)
 
     def _wait_until_all_name(self, view: View) -> None:
         """Wait until every member of a view names its members, in one version. Raises StallError."""

@@ -56,10 +56,12 @@ def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
     how = f": {commands}" if len(route.commands) > 1 else ""
     if route.outcome is SafetyVerdict.SAFE:
         return f"{capital(change)} by `reconfig`{how}"
+    known = "No loss was found, and it was not explored to the end, even without a fault"
     if route.verdict(FaultBudget.NONE) is SafetyVerdict.SAFE:
         known = "Without a fault nothing is lost, and under faults it was not explored to the end"
-        return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {known}"
-    return f"Not decided: neither `reconfig` nor restarts to {change} were explored to the end"
+    elif not any(each.begun for each in route.results(FaultBudget.NONE)):
+        known = "It was not explored"
+    return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {known}"
 
 
 def command_words(command: MembershipCommand) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checker.printable import escaped, table
+from checker.printable import escaped
 from checker.rollout.answer import Plan
 from checker.rollout.output.conditions import conditions
 from checker.rollout.output.recommendation import capital, command_words, listed, servers
@@ -42,7 +42,10 @@ CHECK = (
     "**Check before the next command**: every server below runs and names the same version, and the joiner of the "
     "command before is among the members. The verdict on the next command rests on it. If one differs, wait."
 )
-HAND_OVER = "If it leads, the leadership goes to another server without an election, in a new epoch."
+HAND_OVER = (
+    "If it leads, another server takes over without an election, in a new epoch, and the reply may be lost: `config` "
+    "tells."
+)
 KINDS = {
     RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
     RouteKind.AT_ONCE: "reconfig, all in one command",
@@ -182,7 +185,8 @@ def _comparison(plan: Plan, answer: ReconfigAnswer) -> list[str]:
     restarts = answer.restarts.without_faults, answer.restarts.outcome
     rows.append(("restarts", *(WORDS[each].lower() for each in restarts[: len(asked) - 1]), "not asked"))
     what = "Never two leaders of one epoch, and no acknowledged write lost, with the defects of 3.9.5:"
-    return [what, "", *table(head, rows), "", *(line for route in answer.routes for line in _quorums(answer, route))]
+    lines = [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+    return [what, "", *lines, "", *(line for route in answer.routes for line in _quorums(answer, route))]
 
 
 def _name(answer: ReconfigAnswer, route: RouteAnswer) -> str:
@@ -194,7 +198,7 @@ def _cell(route: RouteAnswer, budget: FaultBudget) -> str:
     match route.verdict(budget):
         case SafetyVerdict.UNSAFE:
             found = next(each for each in results if each.outcome is SafetyVerdict.UNSAFE)
-            return escaped(f"**no**: {conditions(found).removesuffix(',')}, {clause(found)}")
+            return f"**no**: {escaped(conditions(found).removesuffix(','))}, {escaped(clause(found))}"
         case SafetyVerdict.SAFE:
             return f"yes, explored to the end ({sum(each.states for each in results):,} states)"
     if not any(each.begun for each in results):
