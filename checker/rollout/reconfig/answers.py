@@ -1,7 +1,8 @@
 """The verdict on a change by `reconfig`, for each route, and the comparison with the roll-out by restarts.
 
 A change by `reconfig` is the commands of one route, in their order. Three budgets of faults are asked about: none; the
-faults of the request; and a lost connection with one more fault, since the worst defect of 3.9.5 needs these two.
+faults of the request; and a lost connection with one more fault, a partition or a crash for good, since the worst
+defect of 3.9.5 needs these two.
 
 Rules of this module:
 

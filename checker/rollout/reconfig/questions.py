@@ -36,6 +36,7 @@ class ReconfigSpec(RunSpec):
     """A question about a command: `stage` has the members before and after it, with files that are written here."""
 
     command: MembershipCommand | None = None
+    returns: bool = True  # a server that crashes may start again
 
     @property
     def name(self) -> str:
@@ -82,7 +83,7 @@ class ReconfigSpec(RunSpec):
 
     def _faults(self) -> Iterator[str]:
         given = {kind: count for kind, count in self.faults.items() if count}
-        if given.get(CRASHES):
+        if given.get(CRASHES) and self.returns:
             given["restarts"] = given[CRASHES]
         if given:
             yield "faults: {" + ", ".join(f"{kind}: {count}" for kind, count in given.items()) + "}"
