@@ -43,6 +43,7 @@ def what_goes_wrong(plan: Plan, *, traces: bool) -> list[str]:
     if not shown:
         return []
     heading = "## Why not in one go" if plan.stages else "## What goes wrong"
+    heading = "## What goes wrong in another way" if plan.reconfig_route is not None else heading
     lines = [heading, "", *_disjoint(plan.direct)]
     return [*lines, *(line for result in shown for line in _run(result, traces=traces))]
 
