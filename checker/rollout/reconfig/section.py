@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from checker.printable import escaped
 from checker.rollout.answer import Plan
 from checker.rollout.output.conditions import conditions
-from checker.rollout.output.recommendation import capital, command_words, listed, servers
+from checker.rollout.output.recommendation import capital, command_words, servers
 from checker.rollout.output.sentences import WORDS, clause
 from checker.rollout.reconfig.answers import (
     CommandAnswer,
@@ -224,6 +224,6 @@ def _apart(answer: CommandAnswer) -> str:
     disjoint = answer.disjoint
     assert disjoint is not None
     return (
-        f"{set_text(disjoint.a)} may decide by the members before, and {set_text(disjoint.b)} by those after it: "
-        f"{listed(sorted(disjoint.a))} and {listed(sorted(disjoint.b))} have no server in common."
+        f"{set_text(disjoint.a)} may decide by the members before it, {set_text(disjoint.b)} by those after it, and these "
+        "two have no server in common (found by z3)."
     )
