@@ -224,6 +224,6 @@ def _apart(answer: CommandAnswer) -> str:
     disjoint = answer.disjoint
     assert disjoint is not None
     return (
-        f"{set_text(disjoint.a)} may decide by the members before it, {set_text(disjoint.b)} by those after it, and these "
-        "two have no server in common (found by z3)."
+        f"{set_text(disjoint.a)} may decide by the members before it, {set_text(disjoint.b)} by those after it, and "
+        "these two have no server in common (found by z3)."
     )
