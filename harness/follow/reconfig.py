@@ -107,7 +107,7 @@ class ReconfigFollower(EnsembleFollower):
         self._send(replace(command, lines=self._lines(command.after)), stays)
         self._wait_until_all_name(command.after)
         handed = f" ({', '.join(map(str, leaders))} led before)" if led else ""
-        self._done(f"reconfig{handed}: {_words(command)}", began, led)
+        self._done(f"reconfig{handed}: {_brief(command)}", began, led)
 
     def _send(self, command: MembershipCommand, sid: Sid) -> None:
         """Send a command, with the addresses on this machine, to a server. Raises StallError if it is refused."""
@@ -163,7 +163,7 @@ def _modes(view: View, sid: Sid) -> frozenset[str]:
     return frozenset({"observer"}) if sid in view.observers else frozenset({"leader", "follower"})
 
 
-def _words(command: MembershipCommand) -> str:
+def _brief(command: MembershipCommand) -> str:
     """The ids of a command, without addresses: `-add 4 -remove 3`."""
     named = ",".join(map(str, command.named))
     parts = [f"-add {named}"] if named else []

@@ -117,6 +117,8 @@ def test_of_routes_with_equal_verdicts_the_one_whose_quorums_meet_is_followed(tm
 def test_a_violation_ends_the_search_of_its_route(tmp_path: Path) -> None:
     made = judged(asked(tmp_path, (1, 2, 3), (1, 2, 3, 4)), lambda _: SafetyVerdict.UNSAFE)
     assert len(answer_of(made).runs) == 1
+    (route,) = answer_of(made).routes
+    assert route.left_out == {FaultBudget.ASKED, FaultBudget.PAIR}
     assert made.reconfig_route is None, "undecided restarts are safer than an unsafe command"
     assert answer_of(made).comparison == (Preference.RESTARTS, Ground.BETTER_VERDICT)
 
@@ -164,6 +166,17 @@ def test_files_without_reconfig_enabled_are_not_compared_with_reconfig(tmp_path:
     old = dynamic_folder(tmp_path / "a", (1, 2, 3), disabled=(1, 2, 3))
     new = dynamic_folder(tmp_path / "b", (1, 2, 3, 4), disabled=(1, 2, 3, 4))
     assert not is_asked(PlanRequest(old, new), whole(old, new))
+
+
+def test_a_search_that_a_violation_has_ended_calls_nothing_safe(tmp_path: Path) -> None:
+    """One command that replaces 3 is unsafe with 2 as the leader; 3 as the leader was not asked about."""
+
+    def rule(spec: ReconfigSpec) -> SafetyVerdict:
+        return SafetyVerdict.UNSAFE if replaces(spec) and spec.faults else SafetyVerdict.SAFE
+
+    together = answer_of(judged(asked(tmp_path, (1, 2, 3), (1, 2, 4)), rule)).routes[1]
+    assert [result.spec.leader for result in together.results(FaultBudget.NONE)] == [2]
+    assert together.verdict(FaultBudget.NONE) is SafetyVerdict.OPEN
 
 
 # The questions.

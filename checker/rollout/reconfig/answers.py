@@ -59,15 +59,20 @@ class CommandAnswer:
 
 @dataclass(frozen=True)
 class RouteAnswer:
-    """A route with the answer for each of its commands. `faults` are those of the request."""
+    """A route with the answer for each of its commands. `faults` are those of the request.
+
+    `left_out` are the budgets with runs that were not made, since a violation had ended the search.
+    """
 
     kind: RouteKind
     commands: tuple[CommandAnswer, ...]
     faults: int
+    left_out: frozenset[FaultBudget] = frozenset()
 
     def verdict(self, budget: FaultBudget) -> SafetyVerdict:
         """The verdict of a budget: that of its worst command."""
-        return worst_verdict(each.outcome for each in self.results(budget))
+        found = worst_verdict(each.outcome for each in self.results(budget))
+        return SafetyVerdict.OPEN if found is SafetyVerdict.SAFE and budget in self.left_out else found
 
     def results(self, budget: FaultBudget) -> list[RunResult]:
         """The runs of a budget, of all commands."""

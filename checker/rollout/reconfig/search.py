@@ -98,20 +98,22 @@ class _RouteSearch:
     def _route(self, kind: RouteKind, commands: tuple[MembershipCommand, ...], work: WorkBudget) -> RouteAnswer:
         asked = sorted(
             ((number, spec, size) for size in self._sizes(kind) for number, spec in _specs(commands, size)),
-            key=lambda each: (kind is RouteKind.AT_ONCE or bool(each[1].faults)) and _hands_over(each[1]),
+            key=lambda each: _turn(kind, each[1], each[2]),
         )
         found: list[list[CommandRun]] = [[] for _ in commands]
+        left_out: set[FaultBudget] = set()
         unsafe = False
         for place, (number, spec, size) in enumerate(asked):
             if unsafe:
-                break
+                left_out.add(size.budget)
+                continue
             result = self._explored(spec, work, len(asked) - place)
             found[number].append(CommandRun(size.budget, result))
             unsafe = result.outcome is SafetyVerdict.UNSAFE
         answers = (
             CommandAnswer(command, command.disjoint, tuple(runs)) for command, runs in zip(commands, found, strict=True)
         )
-        return RouteAnswer(kind, tuple(answers), self._faults)
+        return RouteAnswer(kind, tuple(answers), self._faults, frozenset(left_out))
 
     def _sizes(self, kind: RouteKind) -> Iterator[_RunKind]:
         """What is asked about each command, in the order of the search."""
@@ -140,6 +142,13 @@ def _specs(commands: tuple[MembershipCommand, ...], size: _RunKind) -> Iterator[
                 elections=max(1, sum(size.faults.values())), always=SAFE_DATA, variants=DEFECTS, command=command,
                 returns=size.budget is not FaultBudget.PAIR,
             )  # fmt: skip
+
+
+def _turn(kind: RouteKind, spec: ReconfigSpec, size: _RunKind) -> tuple[bool, bool]:
+    """A key for the order of the runs: what need not be finished comes last, and before it the hand-overs."""
+    if kind is RouteKind.AT_ONCE:
+        return False, _hands_over(spec)
+    return size.budget is FaultBudget.PAIR, bool(spec.faults) and _hands_over(spec)
 
 
 def _hands_over(spec: ReconfigSpec) -> bool:

@@ -201,6 +201,8 @@ def _cell(route: RouteAnswer, budget: FaultBudget) -> str:
             return f"**no**: {escaped(conditions(found).removesuffix(','))}, {escaped(clause(found))}"
         case SafetyVerdict.SAFE:
             return f"yes, explored to the end ({sum(each.states for each in results):,} states)"
+    if budget in route.left_out:
+        return "not decided: a violation ended the search"
     if not any(each.begun for each in results):
         return "not explored"
     done = sum(each.outcome is SafetyVerdict.SAFE for each in results)
