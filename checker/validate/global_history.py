@@ -229,9 +229,9 @@ class GlobalHistory:
             image.tree = image.log
         elif was is not None and now is not None and now is not was and image.tree is not None:
             image.tree = image.tree.and_then(self._beyond(now[len(was) :]))
-        if new is old or cut is not None:
-            return
         snapshot = written(before, after, effects)
+        if (new is old and snapshot is None) or cut is not None:
+            return
         if snapshot is None:
             image.log = image.log.and_then(self._beyond(new[len(old) :]))
         else:
