@@ -26,6 +26,7 @@ from refimpl.clients.backend import Frontend
 from refimpl.disk.files import DataError
 from refimpl.journal import Journal
 from refimpl.listening import ListenError
+from refimpl.membership import Membership
 from refimpl.peers.ports import ElectionPort, QuorumPort
 from refimpl.replica import Replica
 from refimpl.roles import LeaderRole, LearnerRole
@@ -33,15 +34,20 @@ from refimpl.settings import Settings
 from refimpl.storage import Storage
 from refimpl.tree import Tree
 from refimpl.txn_buffer import TxnBuffer
+from refimpl.wire.txn import change_of
 from spec import server as spec_server
 from spec.effects import (
     Apply,
     Arm,
+    Configure,
+    ConfigureNext,
     Connect,
     Disarm,
     Disconnect,
+    Effects,
     Observe,
     Persist,
+    ResetConnections,
     Send,
     ServerStep,
     Timer,
@@ -52,6 +58,7 @@ from spec.election.intervals import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, n
 from spec.election.messages import Fired, LeaderLost, Notification, QuorumLost, Start
 from spec.election.state import ElectionRules
 from spec.election.vote import ServerState
+from spec.quorum import View
 from spec.server import Event, Server
 from spec.txn import Txn
 from spec.zab.events import StartAlone, Synced
@@ -76,13 +83,15 @@ class Node:
         clients: Frontend,
         journal: Journal | None,
         failed: Callable[[str], None],
+        membership: Membership | None = None,
     ) -> None:
         self.settings, self.server = settings, server
         self.role: LeaderRole | LearnerRole | None = None
         self.election_port: ElectionPort | None = None
         self.quorum_port: QuorumPort | None = None
         self._replica, self._storage, self._clients = replica, storage, clients
-        self._journal, self._failed = journal, failed
+        self._journal, self._failed, self._membership = journal, failed, membership
+        self._zab_rules = with_fields(ZAB, first_version=settings.reconfigurable)
         self._loop = asyncio.get_running_loop()
         self._work: deque[Callable[[], object]] = deque()
         self._working = self._stopped = False
@@ -99,6 +108,9 @@ class Node:
             Disconnect: lambda effect: self._quorum().disconnect(effect.peer),
             WriteEpochs: self._write_epochs,
             Truncate: lambda effect: self._truncate(effect.zxid),
+            Configure: lambda effect: self._activate(effect.view),
+            ConfigureNext: lambda effect: self._see(effect.view),
+            ResetConnections: lambda _: self._election().reset(),
         }
         storage.start(self._synced, self._disk_failed)
 
@@ -135,7 +147,7 @@ class Node:
     def start(self) -> None:
         """Boots: looks for a leader, or serves if there is no ensemble."""
         if self._journal is not None:
-            self._journal.begin(self.server, RULES, ZAB)
+            self._journal.begin(self.server, RULES, self._zab_rules)
         if self.quorum_port is None:
             self.submit(lambda: self.run(StartAlone()))
         else:
@@ -155,7 +167,7 @@ class Node:
 
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
-        done = spec_server.step(self.server, event, RULES, ZAB)
+        done = spec_server.step(self.server, event, RULES, self._zab_rules)
         if done is None:
             return False
         self._adopt(done, event)
@@ -164,8 +176,6 @@ class Node:
     def _adopt(self, done: ServerStep[Server], event: Event) -> None:
         """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
         before, after = self.server, done.state
-        if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
-            self._storage.flush()  # the role ended in order, and the disk completes its work
         log = after.durable.log
         buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(self._replica.zxid)
         if buffer is not log:
@@ -173,10 +183,14 @@ class Node:
         self.server = after
         if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)
-        if type(before.zab) is not type(after.zab):
-            self._role_changed(before, after)
-        for effect in done.effects:
+        last, rest = _parted(before, done)
+        for effect in last:
             self._carriers[type(effect)](effect)
+        if rest is not None:
+            self._complete_writes(before, last)
+            self._role_changed(before, after)
+            for effect in rest:
+                self._carriers[type(effect)](effect)
         self._follow_up(before, after)
 
     def _follow_up(self, before: Server, after: Server) -> None:
@@ -191,6 +205,12 @@ class Node:
             self.submit(self.quorum_port.retry)
 
     # Roles.
+
+    def _complete_writes(self, before: Server, last: Effects) -> None:
+        """The role has ended in order, and the disk completes its work."""
+        if before.zab is not None and (before.zab.queue or any(type(each) is Persist for each in last)):
+            self._flush_journal()
+            self._storage.flush()
 
     def _role_changed(self, before: Server, after: Server) -> None:
         if isinstance(before.zab, Learner) and before.zab.tree is not None:
@@ -255,11 +275,14 @@ class Node:
         assert self.quorum_port is not None  # a standalone server has no peers
         return self.quorum_port
 
+    def _election(self) -> ElectionPort:
+        assert self.election_port is not None  # a standalone server has no peers
+        return self.election_port
+
     def _send(self, effect: Send) -> None:
         if isinstance(effect.message, Notification):
-            assert self.election_port is not None
             self._flush_journal()  # this port writes immediately
-            self.election_port.send(effect.peer, effect.message)
+            self._election().send(effect.peer, effect.message)
         else:
             self._quorum().send(effect.peer, effect.message)
 
@@ -294,9 +317,10 @@ class Node:
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:
         for txn in txns:
             if txn.zxid > self._replica.zxid:
-                outcome = self._replica.apply(txn.zxid, txn.value)
+                change = change_of(txn)
+                outcome = self._replica.apply(txn.zxid, change)
                 if self.role is not None:
-                    self.role.applied(txn.zxid, txn.value, outcome)
+                    self.role.applied(txn.zxid, change, outcome)
                     self._storage.snapshot_if_due(self._replica.tree, self._replica.zxid, lambda: self._replica.zxid)
 
     def _write_epochs(self, effect: WriteEpochs) -> None:
@@ -308,6 +332,18 @@ class Node:
         self._storage.truncate(zxid)
         if self._replica.zxid > zxid:
             self._reload()
+
+    def _activate(self, view: View) -> None:
+        """Makes a configuration the active one: in the files, for the sockets, and in `/zookeeper/config`."""
+        assert self._membership is not None  # a standalone server has one configuration
+        self._flush_journal()
+        self._membership.activate(view)
+        self._replica.write_configuration()
+
+    def _see(self, view: View) -> None:
+        assert self._membership is not None
+        self._flush_journal()
+        self._membership.see(view)
 
     def _reload(self) -> None:
         loaded = self._storage.load()
@@ -341,6 +377,19 @@ class Node:
         logger.error("server %d steps down: %s", self.server.sid, why)
         self._clients.end()
         self._failed(why)
+
+
+def _parted(before: Server, done: ServerStep[Server]) -> tuple[Effects, Effects | None]:
+    """The effects of the part that ran before, and those after its end; None if it goes on.
+
+    A part ends with its connections. A follower that follows another leader, or with another role, without an election
+    has a new part too.
+    """
+    effects, is_same = done.effects, type(before.zab) is type(done.state.zab)
+    if is_same and not (isinstance(before.zab, Learner) and any(type(each) is Connect for each in effects)):
+        return effects, None
+    end = next((place for place, each in enumerate(effects) if type(each) is Disconnect), 0)
+    return effects[:end], effects[end:]
 
 
 def _whom(server: Server) -> str:

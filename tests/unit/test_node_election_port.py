@@ -7,11 +7,13 @@ again on a new connection.
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from harness.processes import free_ports
 from refimpl.listening import MAX_STRANGERS
+from refimpl.membership import Membership
 from refimpl.peers import election_port
 from refimpl.peers.election_port import ElectionSockets
 from refimpl.wire.election import decode_notification
@@ -56,7 +58,7 @@ class Peer:
     async def reads_round(self) -> int:
         """Read the round of the next vote."""
         (length,) = struct.unpack(">i", await self.reader.readexactly(4))
-        return decode_notification(await self.reader.readexactly(length)).notification.election_epoch
+        return decode_notification(await self.reader.readexactly(length)).election_epoch
 
     async def has_ended(self) -> bool:
         """Read until the connection ends; return whether it does."""
@@ -82,7 +84,8 @@ class Stage:
         ensemble = parse_ensemble(text + "version=0")
         own = next(server for server in ensemble.servers if server.sid == OWN)
         self.heard: list[tuple[int, Notification]] = []
-        self.port = ElectionSockets(own, ensemble, lambda sid, what: self.heard.append((sid, what)))
+        membership = Membership(Path("zoo.cfg"), OWN, ensemble)
+        self.port = ElectionSockets(own, membership, lambda sid, what: self.heard.append((sid, what)))
         self.called: asyncio.Queue[Peer] = asyncio.Queue()
         self._listening: list[asyncio.Server] = []
 
