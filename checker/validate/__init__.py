@@ -266,7 +266,7 @@ class Ensemble:
                 self._leave_refinement("not judged after a record that reads what is in no journal any more")
             floor = self.past.floor
             self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
-            if replay.server.view is not before.view:
+            if replay.server.view is not before.view and replay.server.view != before.view:
                 self._look_at(replay.server)
                 self._leave_refinement("not judged after a change of the configuration")
             mismatch = self._refines(track, record, before, replay.stepped, effects, floor)

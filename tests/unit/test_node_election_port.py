@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from harness.processes import free_ports
 from refimpl.listening import MAX_STRANGERS
@@ -20,6 +21,7 @@ from refimpl.wire.election import decode_notification
 from spec.config import parse_ensemble
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
+from spec.quorum import majority_view
 
 OWN, SMALLER, LARGER, STRANGER = 2, 1, 3, 77
 WAIT = 60.0
@@ -284,12 +286,12 @@ def test_any_zxid_and_any_round_can_be_voted_for_and_passed_on(number: int) -> N
     play(scene)
 
 
-def test_a_later_configuration_in_a_vote_is_not_passed_on() -> None:
+def test_a_later_configuration_in_a_vote_is_passed_on_with_its_lines() -> None:
     async def scene(stage: Stage) -> None:
         config = "server.1=127.0.0.1:1:2:participant\nversion=100"
         await stage.connects(opening(LARGER) + vote(1, config=config))
         await stage.hears(1)
-        assert stage.heard[0][1].config is None
+        assert stage.heard[0][1].config == replace(majority_view({1}, version=0x100), text=config.split("\n")[0])
 
     play(scene)
 
