@@ -17,6 +17,8 @@ Source: `QuorumPeer.setQuorumVerifier`, `setLastSeenQuorumVerifier`; `QuorumPeer
 import logging
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from refimpl.disk.files import replace_file, sync_directory
 from spec.config import Ensemble, ServerLine, parse_ensemble, render_ensemble
 from spec.config.dynamic_files import (
@@ -39,7 +41,8 @@ BACKUP = ".bak"
 class Membership:
     """The active configuration of server `own`, and the one seen last; the files are those of `zoo_cfg`.
 
-    `text` is the active configuration with its version, as packets and `/zookeeper/config` have it; `servers` are the
+    `text` is the active configuration with its version, as packets and `/zookeeper/config` have it. `first_text` is
+    that of the files without a version: a vote has it as long as the protocol knows no version. `servers` are the
     members of both configurations.
     """
 
@@ -47,6 +50,7 @@ class Membership:
         self._zoo_cfg, self._own = zoo_cfg.absolute(), own
         self._active = active
         self.text = render_ensemble(active)
+        self.first_text = render_ensemble(replace(active, view=replace(active.view, version=0)))
         self.version = active.view.version
         self._seen = () if last_seen is None else ensemble_in(last_seen).servers
 

@@ -10,7 +10,8 @@ Rules this module keeps:
   of peers that have not is limited.
 - When a server with a smaller id connects, it has lost its older socket, even if this side has not noticed. Only a new
   socket is kept: both sides have then connected simultaneously.
-- Every vote carries the active configuration as text. The configuration in a vote that arrives goes to the protocol.
+- Every vote carries the configuration that was active when it was cast. The configuration in a vote that arrives goes
+  to the protocol.
 
 Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
 """
@@ -35,6 +36,7 @@ from refimpl.wire.election import (
     notifications,
 )
 from spec.config import Address, ServerLine
+from spec.config.dynamic_files import versioned_text
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, Status
 from spec.election.messages import Notification
@@ -219,8 +221,10 @@ class ElectionSockets:
         self._link(peer).send(notification)
 
     def encoded(self, notification: Notification) -> bytes:
-        """Encode a notification, with the configuration of this server, which is always sent."""
-        return encode_notification(notification, self._membership.text)
+        """Encode a notification, with a configuration, which is always sent."""
+        config = notification.config
+        text = self._membership.first_text if config is None else versioned_text(config)
+        return encode_notification(notification, text)
 
     async def open(self, sid: Sid, addresses: tuple[Address, ...]) -> None:
         """Connect to a peer; if it has a larger id, only to be called back."""

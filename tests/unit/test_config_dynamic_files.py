@@ -51,7 +51,9 @@ def test_a_view_without_text_has_no_ensemble() -> None:
 
 def test_the_static_file_refers_to_the_dynamic_one_and_keeps_the_rest() -> None:
     text = static_text(STATIC, "/etc/zoo.cfg.dynamic.7", names_client=True)
-    assert text == """# the ensemble of the shop
+    assert (
+        text
+        == """# the ensemble of the shop
 tickTime=2000
 dataDir=/data
 initLimit=5
@@ -59,6 +61,7 @@ syncLimit=2
 reconfigEnabled=true
 dynamicConfigFile=/etc/zoo.cfg.dynamic.7
 """
+    )
 
 
 def test_the_client_address_stays_where_the_dynamic_file_has_none() -> None:

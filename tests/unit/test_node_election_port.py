@@ -288,10 +288,10 @@ def test_any_zxid_and_any_round_can_be_voted_for_and_passed_on(number: int) -> N
 
 def test_a_later_configuration_in_a_vote_is_passed_on_with_its_lines() -> None:
     async def scene(stage: Stage) -> None:
-        config = "server.1=127.0.0.1:1:2:participant\nversion=100"
-        await stage.connects(opening(LARGER) + vote(1, config=config))
+        line = "server.1=127.0.0.1:1:2:participant"
+        await stage.connects(opening(LARGER) + vote(1, config=f"{line}\nversion=100"))
         await stage.hears(1)
-        assert stage.heard[0][1].config == replace(majority_view({1}, version=0x100), text=config.split("\n")[0])
+        assert stage.heard[0][1].config == replace(majority_view({1}, version=0x100), text=line)
 
     play(scene)
 
