@@ -42,7 +42,7 @@ def reconfigurable(kinds: Sequence[str], directory: Path, members: Sequence[int]
         kinds,
         directory,
         extra={"reconfigEnabled": "true", "skipACL": "yes"},
-        java_options=("-Dzookeeper.skipACL=yes",),
+        java_options=(),
         journal=True,
         release=NEWEST,
         **options,  # type: ignore[arg-type]

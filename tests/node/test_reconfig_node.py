@@ -3,6 +3,7 @@
 The expected outcomes are those of real servers in `docs/reference-reconfig-facts.md`.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from kazoo.exceptions import (
 from checker.job import Verdict
 from checker.validate import validate
 from harness import Ensemble
+from harness.processes import free_ports
 from refimpl.__main__ import EXIT_BAD_CONFIG
 from tests.node.conftest import need
 from tests.node.reconfigured import (
@@ -40,6 +42,8 @@ from tests.node.reconfigured import (
     version_in,
 )
 
+SUPER = "DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+"""The identity of the user `super` with the password `test`."""
 KINDS = [
     pytest.param(["node", "node", "node", "node"], id="nodes"),
     pytest.param(["real", "node", "real", "node"], id="a real leader"),
@@ -131,7 +135,7 @@ REFUSALS = [
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
     """Three nodes that are reconfigurable; 1 is a follower."""
     with reconfigurable(["node"] * 3, tmp_path_factory.mktemp("nodes"), (1, 2, 3)) as ensemble:
         start_in_order(ensemble, (1, 2, 3), leader=3)
@@ -187,14 +191,33 @@ def test_a_second_request_waits_until_the_first_is_committed(nodes: Ensemble) ->
             second.get(timeout=WAIT)
 
 
-def test_a_client_without_permission_is_refused(tmp_path: Path) -> None:
-    with reconfigurable(["node"] * 3, tmp_path, (1, 2, 3)) as ensemble:
+@pytest.fixture(scope="module", params=["node", "real"])
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """Three servers with ACLs and a superuser, as kazoo's test cluster has them."""
+    directory = tmp_path_factory.mktemp("guarded")
+    with reconfigurable([request.param] * 3, directory, (1, 2, 3)) as ensemble:
         for sid in ensemble.sids:
-            file = tmp_path / f"server-{sid}" / "zoo.cfg"
-            file.write_text(file.read_text().replace("skipACL=yes\n", ""))
+            file = directory / f"server-{sid}" / "zoo.cfg"
+            file.write_text(file.read_text().replace("skipACL=yes\n", f"{SUPER}\n"))
         start_in_order(ensemble, (1, 2, 3), leader=3)
-        with client_at(ensemble, 1) as asking, pytest.raises(NoAuthError):
-            asking.reconfig(None, "9", None)
+        yield ensemble
+
+
+def test_kazoos_tests_of_reconfig_pass_as_at_real_servers(guarded: Ensemble) -> None:
+    """The requests of `TestReconfig` in kazoo's test-suite: no permission, an observer, a future version, bad input."""
+    joining = "server.100=0.0.0.0:{}:{}:observer;0.0.0.0:{}".format(*free_ports(3))
+    with client_at(guarded, 1) as anyone, pytest.raises(NoAuthError):
+        anyone.reconfig(joining=joining, leaving=None, new_members=None)
+    with client_at(guarded, 1) as owner:
+        owner.add_auth("digest", "super:test")
+        data, _ = owner.reconfig(joining=joining, leaving=None, new_members=None)
+        assert joining.encode() in data
+        data, _ = owner.reconfig(joining=None, leaving="100", new_members=None)
+        assert joining.encode() not in data
+        with pytest.raises(BadVersionError):
+            owner.reconfig(joining=joining, leaving=None, new_members=None, from_config=version_in(data.decode()) + 1)
+        with pytest.raises(BadArgumentsError):
+            owner.reconfig(joining="some thing that is wrong", leaving=None, new_members=None)
 
 
 def test_a_standalone_node_has_no_configuration_to_change(tmp_path: Path) -> None:
