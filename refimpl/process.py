@@ -19,6 +19,7 @@ from msgspec.structs import replace as with_fields
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.clients.tls import TlsError
+from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
 from refimpl.listening import ListenError
@@ -28,7 +29,6 @@ from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
 from refimpl.settings import Settings, settings_of
-from refimpl.storage import Storage
 from refimpl.wire.txn import encode_txn
 from spec.config import parse_zoo_cfg
 from spec.config.dynamic_files import next_file

@@ -24,9 +24,9 @@ from msgspec.structs import replace
 
 from refimpl.clients.backend import Frontend, ServerStatus
 from refimpl.clock import monotonic_ms, wall_ms
+from refimpl.disk.storage import Storage
 from refimpl.replica import Replica
 from refimpl.settings import Settings
-from refimpl.storage import Storage
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn

@@ -60,9 +60,9 @@ def _changed(present: Ensemble, joining: str, leaving: str) -> Ensemble:
     if not isinstance(present.view.quorums, Majority):
         raise BadMembersError("groups and weights cannot be changed incrementally; send all new members")
     servers = {server.sid: server for server in present.servers}
-    for text in _parts(leaving):
+    for text in _listed(leaving):
         servers.pop(_sid(text), None)
-    for text in _parts(joining):
+    for text in _listed(joining):
         server = _joiner(text)
         for other in servers.values():
             if other.sid != server.sid and (shared := _addresses(server) & _addresses(other)):
@@ -73,7 +73,7 @@ def _changed(present: Ensemble, joining: str, leaving: str) -> Ensemble:
     return Ensemble(kept, View(Majority(by_role[LearnerType.PARTICIPANT]), by_role[LearnerType.OBSERVER]))
 
 
-def _parts(text: str) -> list[str]:
+def _listed(text: str) -> list[str]:
     return [part for each in text.split(",") if (part := each.strip(WHITE))]
 
 

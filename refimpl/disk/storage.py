@@ -27,11 +27,11 @@ from refimpl.disk.body import body_chunks
 from refimpl.disk.files import REMEDY, DataError, make_directories
 from refimpl.disk.purge import purge
 from refimpl.disk.sync_thread import SyncThread
+from refimpl.disk.txn_buffer import LIMIT, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.tree import Tree
-from refimpl.txn_buffer import LIMIT, TxnBuffer
 from refimpl.wire.txn import change_of, encode_txn, txn_of
 from spec.durable import Durable
 from spec.tree.txns import Change
