@@ -9,7 +9,8 @@ Rules of this module:
   these by their ids alone.
 - The first violation of a route ends its search: the route is unsafe.
 - Of two faults, a crash is for good: the server does not return. With its return the space is several times as large.
-- The route in one command is searched for a violation under two faults first, as that is the danger of it.
+- The route in one command is searched for a violation under two faults first, with all of its work, as that is the
+  danger of it.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ class _RouteSearch:
             if unsafe:
                 left_out.add(size.budget)
                 continue
-            result = self._explored(spec, work, len(asked) - place)
+            is_danger = kind is RouteKind.AT_ONCE and size.budget is FaultBudget.PAIR
+            result = self._explored(spec, work, 1 if is_danger else len(asked) - place)
             found[number].append(CommandRun(size.budget, result))
             unsafe = result.outcome is SafetyVerdict.UNSAFE
         answers = (
