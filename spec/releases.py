@@ -120,9 +120,13 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
     Variant.TRUNC_AFTER_SNAP: DefectHistory(reproduced=(Release(3, 8, 0), Release(3, 9, 5))),
     Variant.FUZZY_SNAPSHOT: DefectHistory(),
-    Variant.PENDING_VIEW_ACTIVATED: DefectHistory(introduced=_SINCE_RECONFIG, reproduced=(Release(3, 9, 5),)),
+    Variant.PENDING_VIEW_ACTIVATED: DefectHistory(
+        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+    ),
     Variant.EPOCH_OF_ACTIVE_VIEW: DefectHistory(introduced=_SINCE_RECONFIG),
-    Variant.LAST_SEEN_FORGOTTEN: DefectHistory(introduced=_SINCE_RECONFIG, reproduced=(Release(3, 9, 5),)),
+    Variant.LAST_SEEN_FORGOTTEN: DefectHistory(
+        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+    ),
 }
 """The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""
 

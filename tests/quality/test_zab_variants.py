@@ -36,7 +36,9 @@ INVARIANTS = tuple(
 ZAB_VARIANTS = tuple(variant for variant in Variant if variant in of_area(Area.ZAB))
 ELSEWHERE = {
     Area.ELECTION: "Breaks the election: see `tests/quality/test_variants.py` and the scenario of that name.",
-    Area.RECONFIGURATION: "Breaks an invariant with a `reconfig`: see `tests/quality/test_reconfiguration_variants.py`.",
+    Area.RECONFIGURATION: (
+        "Breaks an invariant with a `reconfig`: see `tests/quality/test_reconfiguration_variants.py`."
+    ),
 }
 """The areas whose variants are tested elsewhere, and the line about that on the page."""
 ON_THE_PAGE = of_area(Area.ZAB, *ELSEWHERE)
