@@ -1,7 +1,8 @@
 """The table of crashes, computed by the model: it equals the table that real 3.9.5 servers gave, cell by cell.
 
 The expected cells are those of docs/reference-reconfig-facts.md, made from real servers by the command
-`python -m harness reconfig crashes --write PAGE`. No server runs here. Mutants of the specification show that the comparison can fail.
+`python -m harness reconfig crashes --write PAGE`. No server runs here. Mutants of the specification show that the
+comparison can fail.
 """
 
 from __future__ import annotations
