@@ -123,7 +123,9 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.PENDING_VIEW_ACTIVATED: DefectHistory(
         introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
     ),
-    Variant.EPOCH_OF_ACTIVE_VIEW: DefectHistory(introduced=_SINCE_RECONFIG),
+    Variant.EPOCH_OF_ACTIVE_VIEW: DefectHistory(
+        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+    ),
     Variant.LAST_SEEN_FORGOTTEN: DefectHistory(
         introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
     ),

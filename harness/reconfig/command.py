@@ -15,10 +15,11 @@ from pathlib import Path
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
-from harness.reconfig import errors, forgotten, moments, packets, pending, resizing, suspicions
+from harness.reconfig import errors, moments, packets, resizing, suspicions
 from harness.reconfig.crash import measured
 from harness.reconfig.crash.computed import cell_differences, computed
 from harness.reconfig.crash.table import TABLE_NAME
+from harness.reconfig.defects import epochs, forgotten, pending, truncated
 from harness.reconfig.facts import FactBench, FactTable, Measure
 from harness.reconfig.page import differences, shown, written
 from harness.releases import MAVEN
@@ -33,9 +34,11 @@ MEASUREMENTS: Mapping[str, Measure] = {
     TABLE_NAME: measured.measure,
     "pending": pending.measure,
     "forgotten": forgotten.measure,
+    "epochs": epochs.measure,
+    "truncated": truncated.measure,
     "suspicions": suspicions.measure,
 }
-GATED = (TABLE_NAME,)
+GATED = (TABLE_NAME, "truncated")
 """The measurements that hold log writes, for which gcc is needed."""
 
 

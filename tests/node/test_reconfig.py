@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.reconfig import forgotten, packets, pending
+from harness.reconfig import packets
 from harness.reconfig.command import MEASUREMENTS, NEWEST
 from harness.reconfig.crash import measured
 from harness.reconfig.crash.computed import computed
 from harness.reconfig.crash.table import CRASHES, JOINER
+from harness.reconfig.defects import forgotten, pending
 from harness.reconfig.facts import FactBench
 from harness.reconfig.page import differences
 from harness.reproduce.gates import compile_shim
