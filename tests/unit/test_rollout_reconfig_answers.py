@@ -209,7 +209,10 @@ def test_a_question_has_the_defects_of_the_release_and_the_first_leader() -> Non
     spec = spec_of(added(), 3)
     model = job_of(spec).model
     text = spec.text
-    assert "variants: [pending-view-activated, last-seen-forgotten, epoch-of-active-view]" in text
+    assert {each.value for each in DEFECTS} == {
+        "pending-view-activated", "last-seen-forgotten", "epoch-of-active-view",
+    }  # fmt: skip
+    assert f"variants: [{', '.join(each.value for each in DEFECTS)}]" in text
     assert "reconfig: {add: [4]}" in text
     assert "server.4" in model.index and "3: {file: members-1-2-3.cfg, epoch: 1}" in text
 

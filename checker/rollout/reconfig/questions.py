@@ -22,10 +22,11 @@ from checker.rollout.scenarios import CRASHES, RunSpec
 from checker.rollout.stages import ConfigState, Stage, state_of
 from spec.config import parse_zoo_cfg
 from spec.quorum import Sid, View
-from spec.variants import Variant
+from spec.releases import RELEASES, defects_of
+from spec.variants import Area, of_area
 
-DEFECTS = (Variant.PENDING_VIEW_ACTIVATED, Variant.LAST_SEEN_FORGOTTEN, Variant.EPOCH_OF_ACTIVE_VIEW)
-"""The defects of reconfiguration that every known release has, of those that the specification does not have."""
+DEFECTS = tuple(each for each in defects_of(RELEASES[-1]) if each in of_area(Area.RECONFIGURATION))
+"""The defects of reconfiguration of the newest release. No release has fixed one of them."""
 SETTINGS = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nreconfigEnabled=true\nstandaloneEnabled=false\n"
 FIRST_VERSION = 1 << 32
 """The version that the leader of the first epoch gives to the configuration of the files."""
