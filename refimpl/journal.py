@@ -5,7 +5,8 @@ module keeps:
 
 - A record is written when a step is done, and reaches the operating system with the next `flush`, in one write: flushed
   records survive a `kill -9`. The caller must flush before it sends bytes of a step to another process.
-- Values of transactions are not written, since the protocol never inspects them: a digest represents each.
+- Values of transactions are not written, since the protocol never inspects them: a digest represents each. A
+  reconfiguration has its view beside the digest.
 - The cost of a record does not grow with the history, nor does memory.
 - It makes no decisions and uses nothing of `checker`: two readers of one format expose a mistake in either.
 """
@@ -25,12 +26,12 @@ import msgspec
 from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
 from spec.election.state import ElectionRules
-from spec.quorum import Majority, View
+from spec.quorum import Majority, Reconfiguration, View
 from spec.server import Event, Server
 from spec.txn import Txn
 from spec.zab.state import ZabRules
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format, in every start record."""
 CACHED = 1 << 25
 """The maximum number of bytes of the encoded values whose digests are cached."""
@@ -80,6 +81,7 @@ class Journal:
                 "t": self._now(),
                 "sid": server.sid,
                 "view": _view(server.view),
+                "next": None if server.last_seen is None else _view(server.last_seen),
                 "durable": {
                     "accepted": durable.accepted_epoch,
                     "current": durable.current_epoch,
@@ -161,7 +163,7 @@ class _StructEncoder:
         if hint in _PLAIN:
             return None
         if hint is Any:
-            return self._digests.of
+            return self._digests.value
         if hint is Txn:
             return self._digests.txn
         return self._row if hint in _ROWS else self._other
@@ -185,12 +187,17 @@ class _Digests:
         self._known: dict[int, tuple[Any, str, int]] = {}  # by the id of a value, which is kept alive here
         self._bytes = 0
 
+    def value(self, value: Any) -> Any:
+        """A value: its digest; for a reconfiguration its digest and its view."""
+        digest = self.of(value)
+        return [digest, _view(value.view)] if type(value) is Reconfiguration else digest
+
     def of(self, value: Any) -> str:
         """The digest of a value: 8 bytes in hexadecimal."""
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        encoded = self._encode(value)
+        encoded = self._encode(value.change if type(value) is Reconfiguration else value)
         digest = blake2b(encoded, digest_size=8).hexdigest()
         self._known[id(value)] = (value, digest, len(encoded) + 256)
         self._bytes += len(encoded) + 256
@@ -199,8 +206,8 @@ class _Digests:
         return digest
 
     def txn(self, txn: Txn) -> list[Any]:
-        """A transaction: its zxid, and the digest of its value."""
-        return [txn.zxid, self.of(txn.value)]
+        """A transaction: its zxid and its value."""
+        return [txn.zxid, self.value(txn.value)]
 
     def listed(self, txns: TxnSequence) -> list[list[Any]]:
         """Transactions, one by one."""

@@ -3,7 +3,7 @@
 Rules this module keeps:
 
 - It makes no decisions about the protocol. Every occurrence becomes an event of `spec.server.step`; an event that is
-  impossible now waits (a packet) or is ignored (a late timer).
+  impossible now waits (a packet) or is ignored (a late timer). `EffectExecutor` carries out the effects.
 - One piece of work is finished, with all its effects in order, before the next begins: new work is queued meanwhile
   (`submit`).
 - A step is in the journal before any of its output leaves the process: sockets are written after the work, not
@@ -14,48 +14,33 @@ Source: `QuorumPeer.run`, `ZooKeeperServer`; `docs/explanation-node.md`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace as with_fields
 
 from refimpl.clients.backend import Frontend
 from refimpl.disk.files import DataError
+from refimpl.disk.storage import Storage
+from refimpl.disk.txn_buffer import TxnBuffer
+from refimpl.effect_executor import EffectExecutor
 from refimpl.journal import Journal
 from refimpl.listening import ListenError
+from refimpl.membership import Membership
 from refimpl.peers.ports import ElectionPort, QuorumPort
 from refimpl.replica import Replica
 from refimpl.roles import LeaderRole, LearnerRole
 from refimpl.settings import Settings
-from refimpl.storage import Storage
 from refimpl.tree import Tree
-from refimpl.txn_buffer import TxnBuffer
 from spec import server as spec_server
-from spec.effects import (
-    Apply,
-    Arm,
-    Connect,
-    Disarm,
-    Disconnect,
-    Observe,
-    Persist,
-    Send,
-    ServerStep,
-    Timer,
-    Truncate,
-    WriteEpochs,
-)
-from spec.election.intervals import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, next_notification_timeout
-from spec.election.messages import Fired, LeaderLost, Notification, QuorumLost, Start
+from spec.effects import Connect, Disconnect, Effects, Persist, ServerStep
+from spec.election.messages import LeaderLost, QuorumLost, Start
 from spec.election.state import ElectionRules
 from spec.election.vote import ServerState
 from spec.server import Event, Server
-from spec.txn import Txn
 from spec.zab.events import StartAlone, Synced
-from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabRules, logged
+from spec.zab.state import EnterEpoch, Leader, Learner, ZabRules
 from spec.zab.timeouts import Resignation
 
 logger = logging.getLogger("quorate.node")
@@ -76,6 +61,7 @@ class Node:
         clients: Frontend,
         journal: Journal | None,
         failed: Callable[[str], None],
+        membership: Membership | None = None,
     ) -> None:
         self.settings, self.server = settings, server
         self.role: LeaderRole | LearnerRole | None = None
@@ -83,23 +69,10 @@ class Node:
         self.quorum_port: QuorumPort | None = None
         self._replica, self._storage, self._clients = replica, storage, clients
         self._journal, self._failed = journal, failed
-        self._loop = asyncio.get_running_loop()
+        self._zab_rules = with_fields(ZAB, first_version=settings.reconfigurable)
         self._work: deque[Callable[[], object]] = deque()
         self._working = self._stopped = False
-        self._timers: dict[Timer, asyncio.TimerHandle] = {}
-        self._notification_timeout = FIRST_NOTIFICATION_TIMEOUT
-        self._carriers: dict[type, Callable[[Any], None]] = {
-            Send: self._send,
-            Observe: lambda _: None,  # only the journal records facts
-            Persist: self._persist,
-            Apply: lambda effect: self._apply(effect.zxid),
-            Arm: lambda effect: self._arm(effect.timer),
-            Disarm: lambda effect: self._disarm(effect.timer),
-            Connect: lambda effect: self._quorum().connect(effect.leader, effect.first),
-            Disconnect: lambda effect: self._quorum().disconnect(effect.peer),
-            WriteEpochs: self._write_epochs,
-            Truncate: lambda effect: self._truncate(effect.zxid),
-        }
+        self._executor = EffectExecutor(self, replica, storage, membership, self._flush_journal)
         storage.start(self._synced, self._disk_failed)
 
     # Work, one piece at a time.
@@ -135,7 +108,7 @@ class Node:
     def start(self) -> None:
         """Boots: looks for a leader, or serves if there is no ensemble."""
         if self._journal is not None:
-            self._journal.begin(self.server, RULES, ZAB)
+            self._journal.begin(self.server, RULES, self._zab_rules)
         if self.quorum_port is None:
             self.submit(lambda: self.run(StartAlone()))
         else:
@@ -145,8 +118,7 @@ class Node:
     def stop(self) -> None:
         """Stops in order: no further work begins, and the disk completes its work."""
         self._stopped = True
-        for timer in tuple(self._timers):
-            self._disarm(timer)
+        self._executor.stop()
         if self.role is not None:
             self.role.end()
             self.role = None
@@ -155,7 +127,7 @@ class Node:
 
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
-        done = spec_server.step(self.server, event, RULES, ZAB)
+        done = spec_server.step(self.server, event, RULES, self._zab_rules)
         if done is None:
             return False
         self._adopt(done, event)
@@ -164,8 +136,6 @@ class Node:
     def _adopt(self, done: ServerStep[Server], event: Event) -> None:
         """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
         before, after = self.server, done.state
-        if before.zab is not None and before.zab.queue and type(after.zab) is not type(before.zab):
-            self._storage.flush()  # the role ended in order, and the disk completes its work
         log = after.durable.log
         buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(self._replica.zxid)
         if buffer is not log:
@@ -173,10 +143,12 @@ class Node:
         self.server = after
         if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)
-        if type(before.zab) is not type(after.zab):
+        last, rest = _parted(before, done)
+        self._executor.carry_out(last)
+        if rest is not None:
+            self._complete_writes(before, last)
             self._role_changed(before, after)
-        for effect in done.effects:
-            self._carriers[type(effect)](effect)
+            self._executor.carry_out(rest)
         self._follow_up(before, after)
 
     def _follow_up(self, before: Server, after: Server) -> None:
@@ -192,9 +164,15 @@ class Node:
 
     # Roles.
 
+    def _complete_writes(self, before: Server, last: Effects) -> None:
+        """The role has ended in order, and the disk completes its work."""
+        if before.zab is not None and (before.zab.queue or any(type(each) is Persist for each in last)):
+            self._flush_journal()
+            self._storage.flush()
+
     def _role_changed(self, before: Server, after: Server) -> None:
         if isinstance(before.zab, Learner) and before.zab.tree is not None:
-            self._reload()  # its synchronisation was incomplete, and the tree is ahead of the disk
+            self._executor.reload()  # its synchronisation was incomplete, and the tree is ahead of the disk
         if self.role is not None:
             self.role.end()
             self.role = None
@@ -202,7 +180,7 @@ class Node:
             self._clients.end()
         state = after.election.state if after.election is not None else ServerState.LEADING
         if state is ServerState.LOOKING:
-            self._notification_timeout = FIRST_NOTIFICATION_TIMEOUT
+            self._executor.begin_election()
         logger.info("server %d is %s%s", after.sid, state.name, _whom(after))
         if self.quorum_port is not None:
             self.quorum_port.role_changed(after.zab)
@@ -231,45 +209,18 @@ class Node:
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Asks the leader whether a session is alive."""
-        self._quorum().revalidate(session, timeout)
+        assert self.quorum_port is not None  # only a learner asks
+        self.quorum_port.revalidate(session, timeout)
 
     def install_snapshot(self, tree: Tree, zxid: int) -> None:
         """Replaces the tree with that of the leader."""
         self._replica.replace(tree, zxid)
 
     def tree_at(self, zxid: int) -> Tree:
-        """Returns the tree for a snapshot with this zxid: before it serves, a leader sends its whole log.
+        """Returns the tree for a snapshot with this zxid."""
+        return self._executor.tree_at(zxid)
 
-        A background snapshot for the disk must hold committed changes only, so another tree is read in that case.
-        """
-        if self._replica.zxid < zxid and self.role is None:
-            if self._storage.is_writing_snapshot:
-                self._reload()
-            else:
-                self._apply(zxid)
-        return self._replica.tree
-
-    # Effects.
-
-    def _quorum(self) -> QuorumPort:
-        assert self.quorum_port is not None  # a standalone server has no peers
-        return self.quorum_port
-
-    def _send(self, effect: Send) -> None:
-        if isinstance(effect.message, Notification):
-            assert self.election_port is not None
-            self._flush_journal()  # this port writes immediately
-            self.election_port.send(effect.peer, effect.message)
-        else:
-            self._quorum().send(effect.peer, effect.message)
-
-    def _persist(self, effect: Persist) -> None:
-        operation = effect.operation
-        if type(operation) is Append:
-            self._storage.append(operation.txn)
-        elif isinstance(operation, TakeSnapshot):
-            self._apply_all(operation.txns)
-            self._storage.take_snapshot(self._replica.tree, max(self._replica.zxid, operation.snapshot))
+    # The disk.
 
     def _synced(self, count: int) -> None:
         def settle() -> None:
@@ -277,59 +228,6 @@ class Node:
                 self.run(Synced())
 
         self.submit(settle)
-
-    def _apply(self, zxid: int) -> None:
-        """Applies the logged transactions up to this zxid that the tree lacks."""
-        if zxid <= self._replica.zxid:
-            return
-        queue = self.server.zab.queue if self.server.zab is not None else ()
-        if zxid == self._replica.zxid + 1:
-            found = logged(self.server.durable, queue, zxid)
-            self._apply_all(() if found is None else (found,))
-            return
-        newer = [txn for txn in self.server.durable.txns if self._replica.zxid < txn.zxid <= zxid]
-        newer += [each.txn for each in queue if isinstance(each, Append) and self._replica.zxid < each.txn.zxid <= zxid]
-        self._apply_all(tuple(newer))
-
-    def _apply_all(self, txns: tuple[Txn, ...]) -> None:
-        for txn in txns:
-            if txn.zxid > self._replica.zxid:
-                outcome = self._replica.apply(txn.zxid, txn.value)
-                if self.role is not None:
-                    self.role.applied(txn.zxid, txn.value, outcome)
-                    self._storage.snapshot_if_due(self._replica.tree, self._replica.zxid, lambda: self._replica.zxid)
-
-    def _write_epochs(self, effect: WriteEpochs) -> None:
-        self._flush_journal()
-        self._storage.write_epochs(effect.accepted, effect.current)
-
-    def _truncate(self, zxid: int) -> None:
-        self._flush_journal()
-        self._storage.truncate(zxid)
-        if self._replica.zxid > zxid:
-            self._reload()
-
-    def _reload(self) -> None:
-        loaded = self._storage.load()
-        self._replica.replace(loaded.tree, loaded.last_zxid)
-
-    # Timers and the disk.
-
-    def _arm(self, timer: Timer) -> None:
-        self._disarm(timer)
-        seconds = FINALIZE_WAIT if timer is Timer.FINALIZE_WAIT else self._notification_timeout
-        self._timers[timer] = self._loop.call_later(seconds, self._fire, timer)
-
-    def _disarm(self, timer: Timer) -> None:
-        handle = self._timers.pop(timer, None)
-        if handle is not None:
-            handle.cancel()
-
-    def _fire(self, timer: Timer) -> None:
-        self._timers.pop(timer, None)
-        if timer is Timer.NOTIFICATION_TIMEOUT:
-            self._notification_timeout = next_notification_timeout(self._notification_timeout)
-        self.submit(lambda: self.run(Fired(timer)))
 
     def _disk_failed(self, error: OSError | DataError) -> None:
         self._stop_working(f"the disk failed ({error}), and what it holds is not certain")
@@ -341,6 +239,19 @@ class Node:
         logger.error("server %d steps down: %s", self.server.sid, why)
         self._clients.end()
         self._failed(why)
+
+
+def _parted(before: Server, done: ServerStep[Server]) -> tuple[Effects, Effects | None]:
+    """The effects of the part that ran before, and those after its end; None if it goes on.
+
+    A part ends with its connections. A follower that follows another leader, or with another role, without an election
+    has a new part too.
+    """
+    effects, is_same = done.effects, type(before.zab) is type(done.state.zab)
+    if is_same and not (isinstance(before.zab, Learner) and any(type(each) is Connect for each in effects)):
+        return effects, None
+    end = next((place for place, each in enumerate(effects) if type(each) is Disconnect), 0)
+    return effects[:end], effects[end:]
 
 
 def _whom(server: Server) -> str:

@@ -14,20 +14,24 @@ import asyncio
 import logging
 from pathlib import Path
 
+from msgspec.structs import replace as with_fields
+
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.clients.tls import TlsError
+from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
 from refimpl.listening import ListenError
+from refimpl.membership import Membership, read_next
 from refimpl.node import Node
 from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
 from refimpl.settings import Settings, settings_of
-from refimpl.storage import Storage
 from refimpl.wire.txn import encode_txn
-from spec.config import parse_zoo_cfg, render_ensemble
+from spec.config import parse_zoo_cfg
+from spec.config.dynamic_files import next_file
 from spec.election.messages import Deliver, Notification
 from spec.quorum import Sid
 from spec.server import Server
@@ -58,7 +62,11 @@ def read_settings(path: Path) -> Settings:
     config = parse_zoo_cfg(text, str(path), myid, read=_read_relative)
     for warning in config.warnings:
         logger.warning("%s", warning)
-    return settings_of(config)
+    settings = settings_of(config)
+    following = _read(Path(next_file(str(path)))) if config.distributed and config.reconfig_enabled else None
+    if following is None:
+        return settings
+    return with_fields(settings, last_seen=read_next(path, following, settings.view))
 
 
 def _read_relative(name: str) -> str | None:
@@ -84,18 +92,19 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
 
     storage = Storage(settings)
     loaded = storage.load()
-    server = Server(settings.sid, settings.view, storage.durable(loaded))
-    config = render_ensemble(settings.config.ensemble) if settings.distributed else None
-    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, config)
+    server = Server(settings.sid, settings.view, storage.durable(loaded), last_seen=settings.last_seen)
+    membership = _membership(settings) if settings.distributed else None
+    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, membership)
     limit = raise_limit()
     if limit < 2 * RESERVE:
         logger.warning("only %d files may be open; allow at least %d (ulimit -n)", limit, 2 * RESERVE)
     clients = ClientPort(settings.clients, settings.options, first_reserved(limit))
     journal = _journal(journal_path) if journal_path is not None else None
-    node = Node(settings, server, replica, storage, clients, journal, failed)
+    node = Node(settings, server, replica, storage, clients, journal, failed, membership)
     try:
         await _start(clients)
-        _open_peers(node, settings)
+        if membership is not None:
+            _open_peers(node, settings, membership)
         node.start()
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
         await stopping.wait()
@@ -126,20 +135,23 @@ async def _start(clients: ClientPort) -> None:
         raise StartError(f"the address for clients cannot be used: {error}") from None
 
 
-def _open_peers(node: Node, settings: Settings) -> None:
-    """Opens the election port of a member of an ensemble; a standalone server has none."""
-    if not settings.distributed:
-        return
-    ensemble = settings.config.ensemble
+def _membership(settings: Settings) -> Membership:
+    return Membership(Path(settings.config.file), settings.sid, settings.config.ensemble, settings.last_seen)
+
+
+def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
+    """Opens the election port of a member of an ensemble."""
     own = settings.peer(settings.sid)
     assert own is not None  # parse_zoo_cfg refuses a myid without a server line
 
     def deliver(source: Sid, notification: Notification) -> None:
+        if not settings.reconfigurable:
+            notification = with_fields(notification, config=None)  # `setLastSeenQuorumVerifier` does nothing then
         node.submit(lambda: node.run(Deliver(source, notification)))
 
-    election = ElectionSockets(own, ensemble, deliver)
+    election = ElectionSockets(own, membership, deliver)
     node.election_port = election
-    node.quorum_port = QuorumSockets(node, own, ensemble)
+    node.quorum_port = QuorumSockets(node, own, membership)
     try:
         election.listen()
     except (OSError, ValueError) as error:

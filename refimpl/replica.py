@@ -10,6 +10,7 @@ Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequest
 """
 
 from refimpl.clock import wall_ms
+from refimpl.membership import Membership
 from refimpl.tree import Tree
 from spec.tree.apply import TxnResult, apply
 from spec.tree.options import Options
@@ -24,23 +25,38 @@ from spec.tree.txns import Change
 class Replica:
     """A tree, the zxid of the last transaction in it, and the outstanding proposals of a leader.
 
-    `config` is this server's view of the ensemble, which each server writes into its tree without a transaction.
+    `membership` has this server's view of the ensemble, which each server writes into its tree without a transaction.
     """
 
-    def __init__(self, tree: Tree, zxid: int, options: Options, config: str | None) -> None:
-        self._options, self._config = options, config
+    def __init__(self, tree: Tree, zxid: int, options: Options, membership: Membership | None) -> None:
+        self.options, self._membership = options, membership
         self.replace(tree, zxid)
 
     def replace(self, tree: Tree, zxid: int) -> None:
         """Replaces the tree with one from the disk or from a leader's snapshot."""
         self.tree, self.zxid = tree, zxid
-        if self._config is not None:
-            tree.carry_out((configured(tree, self._config.encode(), 0, wall_ms()),))
+        self.write_configuration()
         self.forget_proposals()
+
+    def write_configuration(self) -> None:
+        """Writes the active configuration into `/zookeeper/config`."""
+        if self._membership is not None:
+            text, version = self._membership.text.encode(), self._membership.version
+            self.tree.carry_out((configured(self.tree, text, version, wall_ms()),))
+
+    @property
+    def membership_text(self) -> str:
+        """The active configuration with its version; empty for a standalone server."""
+        return "" if self._membership is None else self._membership.text
+
+    @property
+    def overlay(self) -> Overlay:
+        """The tree after all outstanding proposals of a leader."""
+        return self._overlay
 
     def prepare(self, request: Request, now: int, checked: Code) -> Change:
         """The transaction for a client's request, prepared against all outstanding proposals; `now` in milliseconds."""
-        return prepare(self._overlay, request, now, checked, self._options)
+        return prepare(self._overlay, request, now, checked, self.options)
 
     def proposed(self, zxid: int, change: Change) -> None:
         """Records the zxid of a prepared transaction, and its outcome."""

@@ -14,6 +14,7 @@ Source: `LeaderZooKeeperServer`, `LearnerZooKeeperServer`, `LeaderSessionTracker
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -23,19 +24,21 @@ from msgspec.structs import replace
 
 from refimpl.clients.backend import Frontend, ServerStatus
 from refimpl.clock import monotonic_ms, wall_ms
+from refimpl.disk.storage import Storage
 from refimpl.replica import Replica
 from refimpl.settings import Settings
-from refimpl.storage import Storage
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn
-from spec.quorum import Sid
+from spec.election.vote import is_observer
+from spec.quorum import Reconfiguration, Sid
 from spec.server import Event, Server
+from spec.service import reconfig_request
 from spec.service.sessions import Sessions
 from spec.tree.apply import TxnResult
 from spec.tree.prepare import fitted, may_exceed_request
 from spec.tree.replies import Code
-from spec.tree.requests import CloseSession, DeleteContainer, Request, Sync
+from spec.tree.requests import CloseSession, DeleteContainer, Reconfig, Request, Sync
 from spec.tree.store import to_delete
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
 from spec.txn import make_zxid
@@ -44,6 +47,8 @@ from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import QuorumRequest as ForwardedRequest
 from spec.zab.state import Leader
 from spec.zab.timeouts import Resignation
+
+logger = logging.getLogger("quorate.roles")
 
 
 class Core(Protocol):
@@ -88,7 +93,8 @@ class _Role:
     def status(self) -> ServerStatus:
         """The figures of this server for the four-letter words."""
         data, log = self._storage.sizes()
-        return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log)
+        membership = self._replica.membership_text
+        return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log, membership=membership)
 
     def _answer_synced(self, session: int, cxid: int) -> None:
         self._later(lambda: self._clients.synced(session, cxid))
@@ -175,8 +181,8 @@ class LeaderRole(_Role):
 
     def requested(self, learner: Sid, request: Request) -> bool:
         """Proposes a request that a learner forwards; returns False while the protocol cannot accept it."""
-        change = self._prepared(request, learner)
-        return self._proposed(change, Receive(learner, ForwardedRequest(change)))
+        value = self._prepared(request, learner)
+        return self._proposed(value, Receive(learner, ForwardedRequest(value)))
 
     def refused(self, learner: Sid, session: int, cxid: int, code: Code) -> bool:
         """Handles an unreadable request from a learner: its client gets an error, in the order of its requests."""
@@ -184,16 +190,29 @@ class LeaderRole(_Role):
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
     def _propose(self, request: Request, owner: Sid) -> None:
-        change = self._prepared(request, owner)
-        self._proposed(change, ClientWrite(change))
+        value = self._prepared(request, owner)
+        self._proposed(value, ClientWrite(value))
 
-    def _prepared(self, request: Request, owner: Sid) -> Change:
+    def _prepared(self, request: Request, owner: Sid) -> Change | Reconfiguration:
+        if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
+            return self._reconfiguration(request, owner)
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
         if not may_exceed_request(change):
             return change
         return fitted(change, len(encode_txn(0, change)), largest_data(self._settings.jute_maxbuffer))
 
-    def _proposed(self, change: Change, event: ClientWrite | Receive) -> bool:
+    def _reconfiguration(self, request: Request, owner: Sid) -> Change | Reconfiguration:
+        """A change of the members, prepared for the next zxid; a standalone server has none."""
+        peer, zab, now = self._core.server.peer, self._core.server.zab, wall_ms()
+        if not self._settings.distributed or not isinstance(zab, Leader):
+            return Change(request.session, request.cxid, now, ErrorTxn(Code.UNIMPLEMENTED))
+        checked, options = self.sessions.check_request(request, owner), self._replica.options
+        prepared = reconfig_request.prepare(peer, zab, self._replica.overlay, request, now, checked, options)
+        if prepared.reason:
+            logger.warning("a reconfiguration is refused: %s", prepared.reason)
+        return prepared.value
+
+    def _proposed(self, value: Change | Reconfiguration, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
         zab = self._core.server.zab
         if isinstance(zab, Leader) and spec_leader.is_exhausted(zab):
@@ -205,6 +224,7 @@ class LeaderRole(_Role):
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
+        change = value.change if isinstance(value, Reconfiguration) else value
         self._replica.proposed(last, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
@@ -231,7 +251,7 @@ class LearnerRole(_Role):
 
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
         super().__init__(core, settings, replica, storage, clients)
-        self.mode = "observer" if settings.observes else "follower"
+        self.mode = "observer" if is_observer(core.server.sid, core.server.view) else "follower"
         self._syncs: deque[Request] = deque()
         self._touched: dict[int, int] = {}
 

@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from refimpl.clients.settings import ClientSettings
-from spec.config import Address, Config, ConfigError, LearnerType, Problem, ServerLine
+from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
+from spec.config.dynamic_files import view_with_text
 from spec.config.problems import java_integer
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid, View, majority_view
@@ -40,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True):
     """The settings of a node; times are in milliseconds, sizes in bytes.
 
     - `distributed`: whether there is an ensemble; without one `sid` is 0, as in ZooKeeper.
+    - `last_seen`: the configuration in `zoo.cfg.dynamic.next`, if it is later than that of `view`.
     """
 
     config: Config
@@ -58,15 +60,16 @@ class Settings(msgspec.Struct, frozen=True):
     container_check: int
     jute_maxbuffer: int
     options: Options
+    last_seen: View | None = None
 
     def peer(self, sid: Sid) -> ServerLine | None:
         """The `server.N` line of a server."""
         return self.config.server(sid)
 
     @property
-    def observes(self) -> bool:
-        """Whether this server is an observer."""
-        return self.config.peer_type is LearnerType.OBSERVER
+    def reconfigurable(self) -> bool:
+        """Whether dynamic reconfiguration is enabled."""
+        return self.config.reconfig_enabled
 
 
 def settings_of(config: Config) -> Settings:
@@ -91,7 +94,7 @@ def settings_of(config: Config) -> Settings:
         config=config,
         sid=sid,
         distributed=config.distributed,
-        view=config.view if config.distributed else majority_view([sid]),
+        view=view_with_text(Ensemble(config.servers, config.view)) if config.distributed else majority_view([sid]),
         tick_time=config.tick_time,
         init_time=config.init_time,
         sync_time=config.sync_time,

@@ -18,7 +18,10 @@ COUNTER_BITS = 32
 
 
 class Txn(msgspec.Struct, frozen=True):
-    """A transaction: its zxid and its content; `value` is hashable, and the protocol never reads it."""
+    """A transaction: its zxid and its content.
+
+    `value` is hashable. The protocol reads it only if it is a `spec.quorum.Reconfiguration`.
+    """
 
     zxid: int
     value: Any = None

@@ -16,7 +16,7 @@ from checker.job import Json
 from checker.traces.values import brief, to_json
 from spec.durable import Durable
 from spec.effects import DiskOperation
-from spec.quorum import Sid, View
+from spec.quorum import Reconfiguration, Sid, View
 from spec.server import Server
 from spec.txn import Txn, format_zxid
 from spec.zab.state import (
@@ -62,8 +62,8 @@ def disk_of(server: Server) -> Fields:
 def transaction(txn: Txn) -> str:
     """A transaction: `1:2=x`; `1:2` if its value is the text of its zxid."""
     zxid = format_zxid(txn.zxid)
-    if isinstance(txn.value, View):
-        return f"{zxid}={view_in_words(txn.value)}"
+    if isinstance(txn.value, Reconfiguration):
+        return f"{zxid}={view_in_words(txn.value.view)}"
     return zxid if txn.value is None or txn.value == zxid else f"{zxid}={brief(to_json(txn.value))}"
 
 

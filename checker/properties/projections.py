@@ -36,7 +36,7 @@ ENSEMBLE_PROPERTIES: Registry[Setup, Never] = Registry("ensembles")
 
 EVERYWHERE: Scope[Setup] = Scope(lambda _: True, "yes")
 STATIC: Scope[Setup] = Scope(
-    lambda setup: not setup.reconfigs,
+    lambda setup: setup.is_static,
     "yes, but not with a `reconfig` in the plan: a leader that is removed leads until its learners have left",
 )
 ELECTION: Scope[Setup] = Scope(

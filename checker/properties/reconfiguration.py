@@ -24,7 +24,7 @@ from spec.txn import Txn, format_zxid
 from spec.zab.state import Leader
 
 RECONFIGURED: Scope[Setup] = Scope(
-    lambda setup: setup.zab is not None and bool(setup.reconfigs),
+    lambda setup: setup.zab is not None and not setup.is_static,
     "with `protocol: zab`, if the plan has a `reconfig`",
     "speaks of reconfigurations, and the plan has none",
     "add a reconfig to the plan",
@@ -147,7 +147,7 @@ def _designated_leader_complete(setup: Setup) -> Condition:
         by_sid = dict(zip(setup.sids, seen, strict=True))
         asked = False
         for sid, (epoch, successor, committed, _) in by_sid.items():
-            if successor is None or by_sid[successor][0] != epoch:
+            if successor not in by_sid or by_sid[successor][0] != epoch:
                 continue
             asked = True
             missing = [format_zxid(txn.zxid) for txn in committed if txn not in by_sid[successor][3]]

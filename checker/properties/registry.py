@@ -220,9 +220,12 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         return [self.build(setup, name) for name in self.defaults(setup)]
 
     def build_for_journals(self, setup: Setup) -> list[Property]:
-        """The properties that the validation of journals examines: the defaults, and those that ask for it."""
+        """The properties that the validation of journals examines: the defaults, and those that ask for it.
+
+        Properties of steps are left out: validation compares each step with the specification itself.
+        """
         others = [each.build(setup) for each in self.values() if each.in_journals and _covers(each.needs, setup)]
-        return [*self.build_defaults(setup), *others]
+        return [each for each in (*self.build_defaults(setup), *others) if not isinstance(each, StepProperty)]
 
 
 def _covers(scope: Scope[Setup] | None, setup: Setup) -> bool:

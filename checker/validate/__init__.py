@@ -229,9 +229,13 @@ class Ensemble:
             self._look_at(replay.server)
 
     def _look_at(self, server: Server) -> None:
-        """Leave out the refinement where a voter of a view has no journal, or a server runs standalone."""
+        """Leave out what cannot be judged where a voter of a view has no journal, or a server runs standalone.
+
+        The refinement is judged as long as the configuration does not change.
+        """
         if server.view.voters - self.past.images.keys():
             self._leave_refinement("not judged where a voter has no journal")
+            self.held.leave_out_views()
         elif server.view.standalone:
             self._leave_refinement("not judged where a server runs standalone")
 
@@ -262,6 +266,9 @@ class Ensemble:
                 self._leave_refinement("not judged after a record that reads what is in no journal any more")
             floor = self.past.floor
             self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
+            if replay.server.view is not before.view and replay.server.view != before.view:
+                self._look_at(replay.server)
+                self._leave_refinement("not judged after a change of the configuration")
             mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
             if mismatch is not None:
                 return mismatch

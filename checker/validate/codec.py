@@ -2,8 +2,9 @@
 
 Rules this module keeps:
 
-- A struct is an array: its name, then its fields in order. A transaction is `[zxid, digest of its value]`, an
-  enumeration member is its value, and a view is a map. The table of names is derived from the annotations of `spec`.
+- A struct is an array: its name, then its fields in order. A transaction is `[zxid, value]`. A value is a digest, and
+  `[digest, view]` for a reconfiguration. An enumeration member is its value, and a view is a map. The table of names is
+  derived from the annotations of `spec`.
 - Data that does not fit raises `CodecError`, with the correction in the message.
 - The module shares no code with the writer in the node. With two independent implementations of the format, a mistake
   in either becomes visible.
@@ -25,7 +26,7 @@ from spec.effects import Effects, Message
 from spec.election.messages import Notification
 from spec.election.state import ElectionRules
 from spec.election.vote import Vote
-from spec.quorum import Majority, View
+from spec.quorum import Majority, Reconfiguration, View
 from spec.quorum.systems import Hierarchical
 from spec.server import Event
 from spec.txn import Txn
@@ -88,7 +89,7 @@ def _field(where: str, hint: Any, plain: Json) -> Any:
             raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be of type {hint.__name__}")
         return plain
     if hint is Any:
-        return _digest(where, plain)
+        return _value(where, plain)
     if hint is Txn:
         return _txn(where, plain)
     if hint == ROWS[0]:
@@ -111,6 +112,12 @@ def _list(where: str, plain: Json) -> list[Any]:
     return plain
 
 
+def _value(where: str, plain: Json) -> str | Reconfiguration:
+    if isinstance(plain, list) and len(plain) == 2:
+        return Reconfiguration(view_of(plain[1]), _digest(where, plain[0]))
+    return _digest(where, plain)
+
+
 def _digest(where: str, plain: Json) -> str:
     if not isinstance(plain, str) or not _DIGEST(plain):
         raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be the digest of a value, 16 hexadecimal digits")
@@ -120,15 +127,15 @@ def _digest(where: str, plain: Json) -> str:
 _DIGEST = re.compile(r"[0-9a-f]{16}").fullmatch
 
 
-_INTERNED: dict[tuple[int, str], Txn] = {}
+_INTERNED: dict[tuple[int, str | Reconfiguration], Txn] = {}
 
 
 def _txn(where: str, plain: Json) -> Txn:
     """Convert plain data to a transaction. Recent ones are interned, so that comparing long rows of them is fast."""
     pair = _list(where, plain)
     if len(pair) != 2 or type(pair[0]) is not int:
-        raise CodecError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, digest of its value]")
-    key = (pair[0], _digest(where, pair[1]))
+        raise CodecError(f"{where} is {str(plain)[:60]!r}; a transaction is [zxid, value]")
+    key = (pair[0], _value(where, pair[1]))
     found = _INTERNED.get(key)
     if found is None:
         if len(_INTERNED) >= 1 << 16:
@@ -208,7 +215,9 @@ class PlainEncoder:
     def __call__(self, value: Any) -> Json:
         """Convert any value that a field may have."""
         if isinstance(value, Txn):
-            return [value.zxid, value.value]
+            return [value.zxid, self(value.value)]
+        if isinstance(value, Reconfiguration):
+            return [value.change, _plain_view(value.view)]
         if isinstance(value, View):
             return _plain_view(value)
         if isinstance(value, Enum):
@@ -240,8 +249,13 @@ def summary(txns: Sequence[Txn]) -> Json:
     """
     if not txns:
         return [0]
-    each = b"".join(txn.zxid.to_bytes(8, "big", signed=True) + str(txn.value).encode() for txn in txns)
+    each = b"".join(txn.zxid.to_bytes(8, "big", signed=True) + digest_in(txn.value).encode() for txn in txns)
     return [len(txns), txns[0].zxid, txns[-1].zxid, blake2b(each, digest_size=8).hexdigest()]
+
+
+def digest_in(value: str | Reconfiguration) -> str:
+    """The digest of a transaction's value."""
+    return str(value.change if isinstance(value, Reconfiguration) else value)
 
 
 _encode_effect = PlainEncoder(lambda txns: txns[-1].zxid if txns else 0)

@@ -37,14 +37,15 @@ from checker.models.ensemble.history import (
     ProposedTxn,
     history_actor,
 )
+from checker.validate.codec import digest_in
 from checker.validate.happens_before import NONE
 from checker.validate.replay import delivered, is_present, known_from, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
-from spec.quorum import Sid
-from spec.server import Event, Server
+from spec.quorum import Reconfiguration, Sid
+from spec.server import Event, Server, stopped
 from spec.txn import Txn, epoch_of
 from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Truncated
-from spec.zab.packets import Inform, Proposal, Snap
+from spec.zab.packets import Inform, InformAndActivate, Proposal, Snap
 from spec.zab.state import Learner
 
 Txns = tuple[Txn, ...]
@@ -78,6 +79,7 @@ class CommittedLog:
         self.proposed, self.leaders = array("q"), array("q")
         self.values = array("Q")
         self.ascending = True
+        self._reconfigurations: dict[int, Reconfiguration] = {}
 
     def __len__(self) -> int:
         return len(self.zxids)
@@ -86,18 +88,20 @@ class CommittedLog:
         """Append a transaction; its proposer is filled in when the transaction is settled."""
         self.ascending = self.ascending and (not self.zxids or first.txn.zxid > self.zxids[-1])
         self.zxids.append(first.txn.zxid)
-        self.values.append(int(first.txn.value, 16))
+        self.values.append(_number_of(first.txn))
+        if isinstance(first.txn.value, Reconfiguration):
+            self._reconfigurations[len(self) - 1] = first.txn.value
         self.epochs.append(first.epoch)
         self.proposed.append(NONE)
         self.leaders.append(NONE)
 
     def txn(self, place: int) -> Txn:
         """The transaction at a position."""
-        return Txn(self.zxids[place], f"{self.values[place]:016x}")
+        return Txn(self.zxids[place], self._reconfigurations.get(place) or f"{self.values[place]:016x}")
 
     def is_at(self, place: int, txn: Txn) -> bool:
         """Whether the transaction at this position is `txn`."""
-        return self.zxids[place] == txn.zxid and self.values[place] == int(txn.value, 16)
+        return self.zxids[place] == txn.zxid and self.values[place] == _number_of(txn)
 
     def epoch_of(self, txn: Txn) -> int | None:
         """The epoch in which a transaction was first committed; None if it was not. The log must be ascending."""
@@ -108,6 +112,11 @@ class CommittedLog:
         """Whether a transaction is committed at a position before `end`. The log must be ascending."""
         place = bisect_left(self.zxids, txn.zxid)
         return place < min(end, len(self)) and self.is_at(place, txn)
+
+
+def _number_of(txn: Txn) -> int:
+    """The digest of a transaction's value, as a number."""
+    return int(digest_in(txn.value), 16)
 
 
 @dataclass
@@ -172,7 +181,7 @@ class GlobalHistory:
         """A server has stopped."""
         image = self.images[sid]
         server = image.server
-        image.server, image.tree, image.present = Server(sid, server.view, server.durable), None, False
+        image.server, image.tree, image.present = stopped(server, server.durable), None, False
 
     def stepped(
         self, record: int, before: Server, after: Server, event: Event, effects: Effects, sent: int, *, first: bool
@@ -202,7 +211,7 @@ class GlobalHistory:
 
     def given_by(self, event: Event) -> None:
         """A packet that is not in its sender's journal: the transaction of a proposal there counts as broadcast."""
-        if isinstance(event, Receive) and isinstance(event.packet, Proposal | Inform):
+        if isinstance(event, Receive) and isinstance(event.packet, Proposal | Inform | InformAndActivate):
             self._folded(Broadcast(NONE, epoch_of(event.packet.txn.zxid), event.packet.txn))
 
     # Logs.
@@ -220,9 +229,9 @@ class GlobalHistory:
             image.tree = image.log
         elif was is not None and now is not None and now is not was and image.tree is not None:
             image.tree = image.tree.and_then(self._beyond(now[len(was) :]))
-        if new is old or cut is not None:
-            return
         snapshot = written(before, after, effects)
+        if (new is old and snapshot is None) or cut is not None:
+            return
         if snapshot is None:
             image.log = image.log.and_then(self._beyond(new[len(old) :]))
         else:
@@ -270,7 +279,9 @@ class GlobalHistory:
         """The facts of a step with all of their transactions, and the transactions that are taken as given."""
         sid = image.server.sid
         match event:
-            case Receive(source=source, packet=Proposal(txn=txn) | Inform(txn=txn)) if source not in self.images:
+            case Receive(source=source, packet=Proposal(txn=txn) | Inform(txn=txn) | InformAndActivate(txn=txn)) if (
+                source not in self.images
+            ):
                 yield Broadcast(source, epoch_of(txn.zxid), txn)
             case Receive(packet=Snap()) if image.tree is not None and isinstance(image.server.zab, Learner):
                 held, older = set(image.tree.txns), image.tree.base  # it begins with the committed log up to there

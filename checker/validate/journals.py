@@ -25,7 +25,7 @@ from spec.quorum import Sid, View
 from spec.server import Event
 from spec.zab.state import ZabRules
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format."""
 
 
@@ -39,7 +39,10 @@ class JournalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StartRecord:
-    """A start record: the server's configuration and disk; the rules without variants, and the variants by name."""
+    """A start record: the server's configuration and disk; the rules without variants, and the variants by name.
+
+    `last_seen` is the configuration in its file `.dynamic.next`.
+    """
 
     line: int
     time: float
@@ -49,6 +52,7 @@ class StartRecord:
     rules: ElectionRules
     zab: ZabRules | None
     variants: tuple[str, ...]
+    last_seen: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class _Line(msgspec.Struct):
     journal: int | None = None
     sid: int | None = None
     view: Any = None
+    next: Any = None
     durable: Any = None
     rules: Any = None
     zab: Any = None
@@ -146,7 +151,7 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             sid, count = begun.sid, 0
             yield begun
         elif sid is None:
-            what = 'not a journal: the first line must be a start record, {"journal": 1, ...}'
+            what = 'not a journal: the first line must be a start record, {"journal": 2, ...}'
             raise JournalError(path, number, what)
         else:
             count += 1
@@ -176,9 +181,10 @@ def _begun(path: Path, number: int, line: _Line) -> StartRecord:
         zab, of_zab = zab_rules_of(line.zab)
         variants = tuple(sorted({*of_election, *of_zab}))
         view, durable = view_of(line.view), durable_of(line.durable)
+        last_seen = None if line.next is None else view_of(line.next)
     except CodecError as error:
         raise JournalError(path, number, str(error)) from None
-    return StartRecord(number, line.t, line.sid, view, durable, rules, zab, variants)
+    return StartRecord(number, line.t, line.sid, view, durable, rules, zab, variants, last_seen)
 
 
 def _handled(path: Path, number: int, line: _Line) -> StepRecord:

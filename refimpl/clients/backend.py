@@ -26,7 +26,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     `mode` is `leader`, `follower`, `observer` or `standalone`; sizes are in bytes. `proposals` are the sizes of a
     leader's last, smallest and largest proposal, -1 before the first. `monitored` are further lines of `mntr`, their
     names without `zk_`. `expiring` are the times at which sessions expire, in seconds since 1970, with the sessions;
-    only a leader knows them.
+    only a leader knows them. `membership` is the active configuration, empty for a standalone server.
     """
 
     mode: str
@@ -35,6 +35,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     proposals: tuple[int, int, int] | None = None
     monitored: tuple[tuple[str, int | float | str], ...] = ()
     expiring: tuple[tuple[float, tuple[SessionId, ...]], ...] = ()
+    membership: str = ""
 
 
 class Backend(Protocol):

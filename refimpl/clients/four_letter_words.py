@@ -172,6 +172,8 @@ class FourLetterWords:
             at = next((at for at, line in enumerate(lines) if line.startswith(after + "=")), None)
             if at is not None:
                 lines.insert(at + 1, f"{_SIZE_OF[after]}={size}")
+        if status.membership:
+            lines += ["membership: ", *status.membership.splitlines()]
         return "".join(line + "\n" for line in lines)
 
     def _cons(self, _backend: Backend) -> str:

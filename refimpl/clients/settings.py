@@ -12,7 +12,6 @@ Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `F
 import msgspec
 
 from refimpl.clients.tls import TlsSettings
-from spec.config.ensemble import render_ensemble
 from spec.config.problems import java_integer
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config
@@ -26,7 +25,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `max_waiting` bounds the waiting requests of one connection; beyond it reading from the client pauses. `max_unsent`
     bounds the bytes that a client has not read; beyond it the client is disconnected. ZooKeeper has no such bounds.
-    `conf` are the lines of the word `conf`.
+    `conf` are the lines of the word `conf`, without the members.
     """
 
     address: Address | None = None
@@ -106,6 +105,5 @@ def _conf(config: Config, properties: dict[str, str], address: Address | None, s
         "electionPort=" + "|".join(str(address.election_port) for address in me.addresses),
         "quorumPort=" + "|".join(str(address.quorum_port) for address in me.addresses),
         f"peerType={int(config.peer_type is LearnerType.OBSERVER)}",
-        "membership: ",
     ]
-    return lines + render_ensemble(config.ensemble).splitlines()
+    return lines

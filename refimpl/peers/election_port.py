@@ -10,7 +10,8 @@ Rules this module keeps:
   of peers that have not is limited.
 - When a server with a smaller id connects, it has lost its older socket, even if this side has not noticed. Only a new
   socket is kept: both sides have then connected simultaneously.
-- A server takes its configuration from its files: the configuration in a notification is ignored.
+- Every vote carries the configuration that was active when it was cast. The configuration in a vote that arrives goes
+  to the protocol.
 
 Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`, `RecvWorker`, `Listener`).
 """
@@ -21,10 +22,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
 from refimpl.jute import JuteError
 from refimpl.listening import MAX_STRANGERS, Listener, StreamTransport, bind, serve, stream_of
+from refimpl.membership import Membership
 from refimpl.peers import graceful_close
 from refimpl.rate_limit import RateLimit
 from refimpl.wire.election import (
@@ -35,7 +35,8 @@ from refimpl.wire.election import (
     encode_opening,
     notifications,
 )
-from spec.config import Address, Ensemble, ServerLine, render_ensemble
+from spec.config import Address, ServerLine
+from spec.config.dynamic_files import versioned_text
 from spec.election import channel as spec_channel
 from spec.election.channel import Channel, Status
 from spec.election.messages import Notification
@@ -183,11 +184,9 @@ class ElectionSocket(asyncio.Protocol):
 class ElectionSockets:
     """The election port of one server; `deliver` is called with each vote that arrives."""
 
-    def __init__(self, own: ServerLine, ensemble: Ensemble, deliver: Callable[[Sid, Notification], None]) -> None:
-        self._own, self._deliver = own, deliver
+    def __init__(self, own: ServerLine, membership: Membership, deliver: Callable[[Sid, Notification], None]) -> None:
+        self._own, self._membership, self._deliver = own, membership, deliver
         self._opening = encode_opening(Opening(own.sid, _election_addresses(own)[:1]))
-        self._config = render_ensemble(ensemble)
-        self._servers = {server.sid: server for server in ensemble.servers}
         self._links: dict[Sid, Link] = {}
         self._strangers: dict[ElectionSocket, asyncio.TimerHandle] = {}
         self._listening: list[Listener] = []
@@ -204,16 +203,28 @@ class ElectionSockets:
             listener.close()
         for socket in tuple(self._strangers):
             socket.close()
-        for link in self._links.values():
+        self.reset()
+
+    def reset(self) -> None:
+        """End the connections with all peers, and forget the votes that wait for them."""
+        links = tuple(self._links.values())
+        self._links.clear()
+        for link in links:
             link.close()
+
+    @property
+    def _servers(self) -> dict[Sid, ServerLine]:
+        return self._membership.servers
 
     def send(self, peer: Sid, notification: Notification) -> None:
         """Pass a notification to the connection with a peer."""
         self._link(peer).send(notification)
 
     def encoded(self, notification: Notification) -> bytes:
-        """Encode a notification, with the configuration of this server, which is always sent."""
-        return encode_notification(notification, self._config)
+        """Encode a notification, with a configuration, which is always sent."""
+        config = notification.config
+        text = self._membership.first_text if config is None else versioned_text(config)
+        return encode_notification(notification, text)
 
     async def open(self, sid: Sid, addresses: tuple[Address, ...]) -> None:
         """Connect to a peer; if it has a larger id, only to be called back."""
@@ -271,11 +282,11 @@ class ElectionSockets:
         """Handle a frame: a vote, or a malformed message, which is dropped."""
         assert socket.peer is not None
         try:
-            notification = decode_notification(frame).notification
+            notification = decode_notification(frame)
         except JuteError as error:
             logger.warning("election port: %s from %s; the message is dropped", error, socket.whose)
             return
-        self._deliver(socket.peer, replace(notification, config=None))
+        self._deliver(socket.peer, notification)
 
     def ready(self, socket: ElectionSocket) -> None:
         """Send the queued votes to a socket that accepts bytes again."""

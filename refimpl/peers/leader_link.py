@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import asyncio
 
+from refimpl.membership import Membership
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
-from spec.config import Ensemble
+from refimpl.wire.txn import change_of
 from spec.quorum import Sid
+from spec.txn import Txn
 from spec.zab import packets as zab
 from spec.zab.events import Receive
 from spec.zab.registration import followed_epochs
@@ -38,12 +40,12 @@ BETWEEN = 0.5
 class LeaderLink(QuorumEndpoint):
     """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
-    def __init__(self, core: QuorumCore, ensemble: Ensemble) -> None:
+    def __init__(self, core: QuorumCore, membership: Membership) -> None:
         super().__init__(core)
+        self._membership = membership
         self.ping_zxid = 0
         self.lost = False
         self.leader: QuorumSocket | None = None
-        self._servers = {server.sid: server for server in ensemble.servers}
         self._connecting: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
@@ -67,7 +69,7 @@ class LeaderLink(QuorumEndpoint):
         self._connecting = self.loop.create_task(self._connect(leader, first))
 
     async def _connect(self, leader: Sid, first: bytes) -> None:
-        server, wait = self._servers.get(leader), max(0.0, self._not_before - self.loop.time())
+        server, wait = self._membership.servers.get(leader), max(0.0, self._not_before - self.loop.time())
         self._not_before = self.loop.time() + wait + BETWEEN
         await asyncio.sleep(wait)
         deadline = self.loop.time() + self.limits.silence(synchronised=False)
@@ -125,7 +127,7 @@ class LeaderLink(QuorumEndpoint):
                 self.ping_zxid = zxid
                 return self._core.run(Receive(leader, zab.QuorumPing()))
             case wire.LeaderConfig(packet=packet):
-                return self._core.run(Receive(leader, packet))
+                return self._core.run(Receive(leader, self._understood(packet)))
             case wire.RevalidateReply(session=session, valid=valid):
                 if isinstance(role, LearnerRole):
                     role.revalidated(session, valid)
@@ -141,8 +143,27 @@ class LeaderLink(QuorumEndpoint):
                     role.synced()
                 return taken
             case zab.QuorumPacket():
-                return self._core.run(Receive(leader, message))
+                return self._core.run(Receive(leader, self._understood(message)))
         return self.drop(socket, f"{type(message).__name__} from a leader")
+
+    def _understood(self, packet: zab.QuorumPacket) -> zab.QuorumPacket:
+        """Return the packet as this server understands it.
+
+        Without `reconfigEnabled` a server knows no configuration but that of its file. A reconfiguration then only
+        replaces the data of `/zookeeper/config` (`QuorumPeer.processReconfig`, `setLastSeenQuorumVerifier`).
+        """
+        if self._core.settings.reconfigurable:
+            return packet
+        match packet:
+            case zab.NewLeader(epoch=epoch):
+                return zab.NewLeader(epoch)
+            case zab.Proposal(txn=txn):
+                return zab.Proposal(Txn(txn.zxid, change_of(txn)))
+            case zab.CommitAndActivate(zxid=zxid):
+                return zab.Commit(zxid)
+            case zab.Inform(txn=txn) | zab.InformAndActivate(txn=txn):
+                return zab.Inform(Txn(txn.zxid, change_of(txn)))
+        return packet
 
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Drop the connection: a leader never sends a REQUEST."""

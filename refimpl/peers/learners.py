@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind, serve
+from refimpl.membership import Membership
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
 from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
-from spec.config import Ensemble, ServerLine
+from spec.config import ServerLine
 from spec.quorum import Sid
 from spec.zab import packets as zab
 from spec.zab.events import LearnerGone, Receive
@@ -34,10 +35,9 @@ from spec.zab.timeouts import is_late, resignation, silent_learners
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, ensemble: Ensemble) -> None:
+    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
         super().__init__(core)
-        self._own = own
-        self._known = {server.sid for server in ensemble.servers}
+        self._own, self._membership = own, membership
         self._listening: list[Listener] = []
         self._strangers: set[QuorumSocket] = set()
         self._learners: dict[Sid, QuorumSocket] = {}
@@ -105,6 +105,9 @@ class Learners(QuorumEndpoint):
         if socket.peer is not None and self._is_learner(socket):
             del self._learners[socket.peer]
             self._core.run(LearnerGone(socket.peer))
+            part = self._core.server.zab
+            if isinstance(part, Leader) and part.successor is not None:
+                self._judge()  # its learners leave it, and it follows its successor once they are gone
 
     # Messages.
 
@@ -157,16 +160,18 @@ class Learners(QuorumEndpoint):
     def _refusal(self, message: wire.Registration) -> str | None:
         """Return the reason why the introduction of a learner is not accepted; None if it is."""
         sid, accepted, peer = message.sid, message.packet.accepted_epoch, self._core.server.peer
-        match refusal(peer, sid, accepted, message.config_version):
+        version = message.packet.config_version
+        match refusal(peer, sid, accepted, version):
             case Refusal.LATER_CONFIGURATION:
-                return f"server {sid} has a later configuration, {message.config_version:#x}"
+                return f"server {sid} has a later configuration, {version:#x}"
             case Refusal.SAME_ID:
                 return f"it says that it is server {sid}, and that is this one"
             case Refusal.INCREDIBLE_EPOCH:
                 highest = believed_epochs(peer.durable.accepted_epoch)[-1]
                 return f"server {sid} has accepted epoch {accepted}, where 0 to {highest} would be right"
-        unknown = [each for each in self._learners if each not in self._known]
-        if sid not in self._known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
+        known = self._membership.servers
+        unknown = [each for each in self._learners if each not in known]
+        if sid not in known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
             return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
         return None
 

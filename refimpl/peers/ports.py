@@ -40,6 +40,9 @@ class ElectionPort(Protocol):
     def send(self, peer: Sid, notification: Notification) -> None:
         """Pass a notification to the connection with a peer, and open one if necessary."""
 
+    def reset(self) -> None:
+        """End the connections with all peers, and forget the votes that wait for them."""
+
     def close(self) -> None:
         """Stop the port with its server."""
 

@@ -11,13 +11,15 @@ Source: `Leader`, `Learner`, `LearnerHandler`.
 from __future__ import annotations
 
 from refimpl.disk.body import body_chunks
+from refimpl.membership import Membership
 from refimpl.peers.leader_link import LeaderLink
 from refimpl.peers.learners import Learners
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint
 from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
-from spec.config import Ensemble, ServerLine, render_ensemble
+from spec.config import ServerLine
+from spec.config.dynamic_files import versioned_text
 from spec.effects import Message
 from spec.quorum import Sid
 from spec.zab import packets as zab
@@ -27,22 +29,23 @@ from spec.zab.state import Leader, Learner
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, ensemble: Ensemble) -> None:
-        self._core, self._own = core, own
-        self._config = render_ensemble(ensemble)
-        self._learners = Learners(core, own, ensemble)
-        self._link = LeaderLink(core, ensemble)
+    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
+        self._core, self._own, self._membership = core, own, membership
+        self._learners = Learners(core, own, membership)
+        self._link = LeaderLink(core, membership)
+        self._leads = False
 
     def role_changed(self, part: Leader | Learner | None) -> None:
         """Start or end leading or following. Raises ListenError."""
         self._learners.end()
         self._link.end()
+        self._leads = isinstance(part, Leader)
         if part is not None:
             self._side.begin()
 
     @property
     def _side(self) -> QuorumEndpoint:
-        return self._learners if isinstance(self._core.server.zab, Leader) else self._link
+        return self._learners if self._leads else self._link
 
     def close(self) -> None:
         """Stop the port with its server."""
@@ -66,7 +69,7 @@ class QuorumSockets:
 
     def disconnect(self, peer: Sid | None) -> None:
         """Close the connection with a peer; None: all."""
-        if peer is None or not isinstance(self._core.server.zab, Leader):
+        if peer is None or not self._leads:
             self._link.disconnect()
         if peer is not None:
             self._learners.disconnect(peer)
@@ -75,7 +78,7 @@ class QuorumSockets:
 
     def send(self, peer: Sid, packet: Message) -> None:
         """Send a packet to a learner, or to the leader."""
-        socket = self._learners.of(peer) if isinstance(self._core.server.zab, Leader) else self._link.leader
+        socket = self._learners.of(peer) if self._leads else self._link.leader
         if socket is None:
             return  # the connection is gone, and the event for that is on its way
         assert isinstance(packet, zab.QuorumPacket)
@@ -93,9 +96,9 @@ class QuorumSockets:
         role = self._core.role
         match packet:
             case zab.FollowerInfo():
-                return wire.Registration(packet, self._own.sid, self._core.server.view.version)
-            case zab.NewLeader():
-                return wire.LeaderConfig(packet, self._config)
+                return wire.Registration(packet, self._own.sid)
+            case zab.NewLeader(view=view):
+                return wire.LeaderConfig(packet, self._membership.text if view is None else versioned_text(view))
             case zab.QuorumPing() if isinstance(role, LearnerRole):
                 return wire.PingPacket(self._link.ping_zxid, role.take_touched())
             case zab.QuorumPing():

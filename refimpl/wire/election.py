@@ -24,6 +24,7 @@ import msgspec
 from refimpl.jute import JuteError
 from refimpl.wire.frames import LENGTH, Frames
 from spec.config import Address, ConfigError, Ensemble, parse_ensemble
+from spec.config.dynamic_files import view_with_text
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid
@@ -56,13 +57,6 @@ class Opening(msgspec.Struct, frozen=True):
 
     sid: Sid
     addresses: tuple[Address, ...]
-
-
-class DecodedNotification(msgspec.Struct, frozen=True):
-    """A notification, and the configuration that came with it; None if it is missing or unreadable."""
-
-    notification: Notification
-    ensemble: Ensemble | None
 
 
 def encode_opening(opening: Opening) -> bytes:
@@ -136,7 +130,7 @@ def encode_notification(notification: Notification, config: str) -> bytes:
     )
 
 
-def decode_notification(frame: bytes) -> DecodedNotification:
+def decode_notification(frame: bytes) -> Notification:
     """Decode a notification of any version, without its length. Raises JuteError."""
     size = len(frame)
     if size < OLDEST.size:
@@ -151,9 +145,9 @@ def decode_notification(frame: bytes) -> DecodedNotification:
     ensemble = _config(frame) if size not in (OLDEST.size, UNVERSIONED_SIZE) else None
     if not ServerState.LOOKING <= state <= ServerState.OBSERVING:
         raise JuteError("Notification", "state", 0, f"{state}, where 0 to 3 would be right")
-    view = ensemble.view if ensemble is not None and ensemble.view.version > 0 else None
+    view = view_with_text(ensemble) if ensemble is not None and ensemble.view.version > 0 else None
     vote = Vote(leader, zxid, peer_epoch)
-    return DecodedNotification(Notification(ServerState(state), vote, election_epoch, view), ensemble)
+    return Notification(ServerState(state), vote, election_epoch, view)
 
 
 def _config(frame: bytes) -> Ensemble | None:

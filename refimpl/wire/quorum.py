@@ -8,7 +8,8 @@ Rules this module keeps:
 - `encode_packet` and `decode_packet` are inverses. The length of a REVALIDATE shows its direction, so the decoder needs
   no parameter for it.
 - SNAP carries only its zxid; the tree follows as a raw stream (see `refimpl.wire.packet`).
-- The packet types of reconfiguration, and learners older than 3.4, are refused with an error.
+- NEWLEADER always has a configuration as text, and a `NewLeader` has its view only if the version is above 0.
+- Learners older than 3.4 are refused with an error.
 
 Source: `Leader`, `LearnerHandler.run`, `Learner.registerWithLeader`, `request`, `validateSession`, `ping`,
 `revalidate`; `LearnerMaster.revalidateSession`; `LearnerInfo`.
@@ -23,7 +24,9 @@ import msgspec
 from refimpl.jute import JuteError, encode
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 from refimpl.wire.request import decode_body
-from refimpl.wire.txn import decode_txn, encode_txn
+from refimpl.wire.txn import change_of, decode_txn, encode_txn, txn_of
+from spec.config import ConfigError, parse_ensemble
+from spec.config.dynamic_files import view_with_text
 from spec.quorum import Sid
 from spec.tree import requests
 from spec.txn import Txn, epoch_of, make_zxid
@@ -43,16 +46,15 @@ REQUEST_HEAD = struct.Struct(">qii")
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """FOLLOWERINFO or OBSERVERINFO with its LearnerInfo: the id of the server, and the version of its configuration."""
+    """FOLLOWERINFO or OBSERVERINFO with the id of the server from its LearnerInfo."""
 
     packet: zab.FollowerInfo
     sid: Sid
-    config_version: int = 0
     protocol_version: int = PROTOCOL_VERSION
 
 
 class LeaderConfig(msgspec.Struct, frozen=True):
-    """NEWLEADER with the leader's configuration, as `render_ensemble` writes it."""
+    """NEWLEADER with a configuration of the leader, as `render_ensemble` writes it."""
 
     packet: zab.NewLeader
     config: str
@@ -127,13 +129,18 @@ def decode_packet(packet: Packet) -> QuorumMessage:
 def _to_raw(message: QuorumMessage) -> Packet:
     match message:
         case zab.Proposal(txn=txn):
-            return Packet(PacketType.PROPOSAL, txn.zxid, encode_txn(txn.zxid, txn.value))
+            return Packet(PacketType.PROPOSAL, txn.zxid, encode_txn(txn.zxid, change_of(txn)))
         case zab.Commit(zxid=zxid):
             return Packet(PacketType.COMMIT, zxid)
         case zab.Ack(zxid=zxid):
             return Packet(PacketType.ACK, zxid)
         case zab.Inform(txn=txn):
-            return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, txn.value))
+            return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, change_of(txn)))
+        case zab.CommitAndActivate(zxid=zxid, designated=designated):
+            return Packet(PacketType.COMMITANDACTIVATE, zxid, SID.pack(designated))
+        case zab.InformAndActivate(txn=txn, designated=designated):
+            data = SID.pack(designated) + encode_txn(txn.zxid, change_of(txn))
+            return Packet(PacketType.INFORMANDACTIVATE, txn.zxid, data)
         case zab.QuorumRequest(value=request) | ForwardedSync(request=request):
             return _request(request)
         case zab.QuorumSync():
@@ -150,9 +157,10 @@ def _to_raw(message: QuorumMessage) -> Packet:
 
 def _handshake(message: QuorumMessage) -> Packet:
     match message:
-        case Registration(packet=packet, sid=sid, config_version=config, protocol_version=protocol):
+        case Registration(packet=packet, sid=sid, protocol_version=protocol):
             kind = PacketType.OBSERVERINFO if packet.observer else PacketType.FOLLOWERINFO
-            return Packet(kind, make_zxid(packet.accepted_epoch), LEARNER_INFO.pack(sid, protocol, config))
+            info = LEARNER_INFO.pack(sid, protocol, packet.config_version)
+            return Packet(kind, make_zxid(packet.accepted_epoch), info)
         case zab.LeaderInfo(epoch=epoch):
             return Packet(PacketType.LEADERINFO, make_zxid(epoch), INT.pack(PROTOCOL_VERSION))
         case zab.AckEpoch(last_zxid=zxid, current_epoch=epoch):
@@ -193,8 +201,8 @@ def _decode_registration(packet: Packet) -> QuorumMessage:
         raise JuteError("LearnerInfo", "protocolVersion", SID.size, what)
     complete = len(packet.data or b"") >= LEARNER_INFO.size
     config = _unpack(LEARNER_INFO, packet)[2] if complete else 0
-    info = zab.FollowerInfo(epoch_of(packet.zxid), packet.type == PacketType.OBSERVERINFO)
-    return Registration(info, sid, config, protocol)
+    info = zab.FollowerInfo(epoch_of(packet.zxid), packet.type == PacketType.OBSERVERINFO, config)
+    return Registration(info, sid, protocol)
 
 
 def _decode_leader_info(packet: Packet) -> QuorumMessage:
@@ -203,8 +211,14 @@ def _decode_leader_info(packet: Packet) -> QuorumMessage:
 
 
 def _decode_new_leader(packet: Packet) -> QuorumMessage:
-    # The reader refuses text that is not a configuration, as `Learner.syncWithLeader` does.
-    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid)), str(packet.data or b"", "utf-8", "replace"))
+    """Decode NEWLEADER. A text that is not a configuration is an error (`Learner.syncWithLeader`)."""
+    text = str(packet.data or b"", "utf-8", "replace")
+    try:
+        ensemble = parse_ensemble(text, "NEWLEADER", standalone_enabled=False)
+    except ConfigError as error:
+        raise JuteError("NEWLEADER", "data", -1, str(error)) from None
+    view = view_with_text(ensemble) if ensemble.view.version > 0 else None
+    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), view), text)
 
 
 def _decode_ping(packet: Packet) -> QuorumMessage:
@@ -224,7 +238,12 @@ def _decode_revalidate(packet: Packet) -> QuorumMessage:
 
 def _decode_txn(packet: Packet) -> Txn:
     """Decode the transaction of a PROPOSAL or an INFORM; its zxid is the one in its own header."""
-    return Txn(*decode_txn(packet.data or b""))
+    return txn_of(*decode_txn(packet.data or b""))
+
+
+def _decode_inform_and_activate(packet: Packet) -> QuorumMessage:
+    (designated,) = _unpack(SID, packet)
+    return zab.InformAndActivate(txn_of(*decode_txn((packet.data or b"")[SID.size :])), designated)
 
 
 def _unpack(coder: struct.Struct, packet: Packet) -> tuple[int, ...]:
@@ -244,6 +263,8 @@ _DECODERS: dict[int, Callable[[Packet], QuorumMessage]] = {
     PacketType.PING: _decode_ping,
     PacketType.REVALIDATE: _decode_revalidate,
     PacketType.SYNC: lambda _: zab.QuorumSync(),
+    PacketType.COMMITANDACTIVATE: lambda packet: zab.CommitAndActivate(packet.zxid, _unpack(SID, packet)[0]),
+    PacketType.INFORMANDACTIVATE: _decode_inform_and_activate,
     PacketType.INFORM: lambda packet: zab.Inform(_decode_txn(packet)),
     PacketType.NEWLEADER: _decode_new_leader,
     PacketType.FOLLOWERINFO: _decode_registration,

@@ -8,6 +8,8 @@ Rules this module keeps:
 - Old logs are readable: a create without `parent_cversion` gets -1, a closeSession without its list gets `()`.
 - A check occurs only in a multi: `SerializeUtils` cannot read it elsewhere, and a log that has one is unreadable.
 - Any other bytes after the record are an error, so that a wrong type does not go unnoticed.
+- The record of a reconfiguration is a setData of `/zookeeper/config`. The protocol reads its text as a view, so the
+  value of such a transaction has both.
 
 Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `TxnDigest`, `CreateTxnV0`.
 """
@@ -15,12 +17,15 @@ Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `
 import struct
 
 from refimpl.jute import JuteError, decode, encode
+from spec.config import ConfigError, parse_ensemble
+from spec.config.dynamic_files import view_with_text
+from spec.quorum import Reconfiguration
 from spec.tree.data import Record
-from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn
+from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn, ReconfigTxn
+from spec.txn import Txn
 
 HEADER = struct.Struct(">qiqqi")
 DIGEST = struct.Struct(">iq")
-RECONFIG = 16
 TYPES = {number: cls for number, cls in TXN_TYPES.items() if cls is not CheckVersionTxn}
 NO_PARENT_CVERSION = b"\xff\xff\xff\xff"
 
@@ -45,9 +50,29 @@ def decode_txn(data: bytes) -> tuple[int, Change]:
     session, cxid, zxid, time, number = HEADER.unpack_from(data)
     cls = TYPES.get(number)
     if cls is None:
-        what = "reconfig (16), which is not supported" if number == RECONFIG else f"unknown type {number}"
-        raise JuteError("TxnHeader", "type", HEADER.size - 4, f"{what}; known are {sorted(TYPES)}")
+        what = f"unknown type {number}; known are {sorted(TYPES)}"
+        raise JuteError("TxnHeader", "type", HEADER.size - 4, what)
     return zxid, Change(session, cxid, time, _decode_record(cls, data))
+
+
+def txn_of(zxid: int, change: Change) -> Txn:
+    """The transaction of a decoded change; a reconfiguration has its view. Raises JuteError for an invalid text."""
+    record = change.record
+    if type(record) is not ReconfigTxn:
+        return Txn(zxid, change)
+    try:
+        text = str(record.data or b"", "utf-8")
+        ensemble = parse_ensemble(text, "the reconfiguration", standalone_enabled=False)
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise JuteError("ReconfigTxn", "data", -1, str(error)) from None
+    return Txn(zxid, Reconfiguration(view_with_text(ensemble), change))
+
+
+def change_of(txn: Txn) -> Change:
+    """What a transaction changes in the tree."""
+    value = txn.value
+    change: Change = value.change if type(value) is Reconfiguration else value
+    return change
 
 
 def _decode_record(cls: type[Record], data: bytes) -> Record:

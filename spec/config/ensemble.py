@@ -62,12 +62,21 @@ def parse_ensemble(text: str, file: str = "config", standalone_enabled: bool = T
 
 def render_ensemble(ensemble: Ensemble) -> str:
     """Return the text of an ensemble as `QuorumVerifier.toString` writes it, in ascending order of the ids."""
+    return f"{render_servers(ensemble)}\n{render_version(ensemble.view.version)}"
+
+
+def render_version(version: int) -> str:
+    """Return the line of a version."""
+    return f"version={version % (1 << 64):x}"
+
+
+def render_servers(ensemble: Ensemble) -> str:
+    """Return the lines of the servers, groups and weights."""
     lines = [f"server.{server.sid}={render_server(server)}" for server in ensemble.servers]
     quorums = ensemble.view.quorums
     if isinstance(quorums, Hierarchical):
         lines += [f"group.{gid}={':'.join(map(str, servers))}" for gid, servers in quorums.groups]
         lines += [f"weight.{sid}={weight}" for sid, weight in quorums.weights]
-    lines.append(f"version={ensemble.view.version % (1 << 64):x}")
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 """
 
 from spec.quorum.addresses import Addresses, Port, addresses_of, opens, reaches
-from spec.quorum.change import MembershipChange, changed, same_members
+from spec.quorum.change import MembershipChange, Reconfiguration, changed, same_members
 from spec.quorum.systems import Hierarchical, Majority, QuorumSystem, Sid, hierarchical
 from spec.quorum.view import (
     View,
@@ -36,6 +36,7 @@ __all__ = [
     "MembershipChange",
     "Port",
     "QuorumSystem",
+    "Reconfiguration",
     "Sid",
     "View",
     "addresses_of",

@@ -10,6 +10,8 @@ Rules of this module:
 Source: `PrepRequestProcessor.pRequest2Txn`, case reconfig; `ReconfigRequest`.
 """
 
+from typing import Any
+
 import msgspec
 
 from spec.quorum.systems import Majority, Sid
@@ -22,6 +24,16 @@ class MembershipChange(msgspec.Struct, frozen=True):
     voters: frozenset[Sid] = frozenset()
     observers: frozenset[Sid] = frozenset()
     leaving: frozenset[Sid] = frozenset()
+
+
+class Reconfiguration(msgspec.Struct, frozen=True):
+    """The value of a transaction that changes the configuration: the new view, and what the tree of a node applies.
+
+    In the checker there is no tree, and `change` is None.
+    """
+
+    view: View
+    change: Any = None
 
 
 def changed(view: View, change: MembershipChange, version: int) -> View | None:

@@ -26,8 +26,9 @@ class View(msgspec.Struct, frozen=True):
 
     `version` is the configuration's version, 0 when reconfiguration is off. `addresses` are given only where the files
     of two servers differ in them, so that one of the servers may not reach the other. With `standalone` the server has
-    no peer ports, and serves alone. Raises ValueError when a server is both voter and observer, and for a standalone
-    view with other members than one voter.
+    no peer ports, and serves alone. `text` are the lines of the configuration in a node, for its sockets and files; no
+    step reads them, and the checker leaves them out. Raises ValueError when a server is both voter and observer, and
+    for a standalone view with other members than one voter.
     """
 
     quorums: QuorumSystem
@@ -35,6 +36,7 @@ class View(msgspec.Struct, frozen=True):
     version: int = 0
     addresses: Addresses | None = None
     standalone: bool = False
+    text: str = ""
 
     def __post_init__(self) -> None:
         if self.standalone and (len(self.quorums.members) != 1 or self.observers):

@@ -27,7 +27,16 @@ import msgspec
 from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
 from spec.tree.paths import below, parent_of
-from spec.tree.replies import Code, Create2Reply, ErrorReply, MultiReply, OperationResult, PathReply, StatReply
+from spec.tree.replies import (
+    Code,
+    Create2Reply,
+    DataReply,
+    ErrorReply,
+    MultiReply,
+    OperationResult,
+    PathReply,
+    StatReply,
+)
 from spec.tree.requests import OPCODE_OF, Check, Create, Create2, Delete, SetData
 from spec.tree.store import EndSession, OpenSession, Operation, Put, Remove, Store
 from spec.tree.txns import (
@@ -43,6 +52,7 @@ from spec.tree.txns import (
     DeleteTxn,
     ErrorTxn,
     MultiTxn,
+    ReconfigTxn,
     SetAclTxn,
     SetDataTxn,
 )
@@ -193,6 +203,14 @@ def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> TxnRes
     return TxnResult((Put(path, znode),), (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
 
 
+def _reconfig(view: Store, zxid: int, change: Change, txn: ReconfigTxn) -> TxnResult:
+    """A setData, whose reply has the data too (`FinalRequestProcessor`, case reconfig)."""
+    done = _set_data(view, zxid, change, txn)
+    if not isinstance(done.reply, StatReply):
+        return done
+    return msgspec.structs.replace(done, reply=DataReply(txn.data, done.reply.stat))
+
+
 def _set_acl(view: Store, _zxid: int, _change: Change, txn: SetAclTxn) -> TxnResult:
     was = view.node(txn.path)
     if was is None:
@@ -306,6 +324,7 @@ _RULES: dict[type[Record], Callable[[Store, int, Change, Any], TxnResult]] = {
     DeleteTxn: _delete,
     DeleteContainerTxn: _delete,
     SetDataTxn: _set_data,
+    ReconfigTxn: _reconfig,
     SetAclTxn: _set_acl,
     CheckVersionTxn: _check,
     MultiTxn: _multi,

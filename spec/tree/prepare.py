@@ -276,6 +276,7 @@ def _close_session(view: Store, _close: CloseSession, asker: Asker) -> CloseSess
 
 
 def _reconfig(_view: Store, _reconfig: Reconfig, _asker: Asker) -> Record:
+    """Refuse: only an ensemble with `reconfigEnabled` is reconfigured (`spec.service.reconfig_request`)."""
     raise RefusedError(Code.RECONFIG_DISABLED)
 
 

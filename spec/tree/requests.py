@@ -217,7 +217,10 @@ class WhoAmI(Record, frozen=True, gc=False):
 
 
 class Reconfig(Record, frozen=True, gc=False):
-    """Change the ensemble's members; not implemented here."""
+    """Change the ensemble's members: by lists of joining and leaving servers, or by all new members.
+
+    `cur_config_id` is the version that the client expects, -1 for any.
+    """
 
     joining_servers: Ustring
     leaving_servers: Ustring

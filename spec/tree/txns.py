@@ -66,6 +66,10 @@ class SetDataTxn(Record, frozen=True, gc=False):
     version: Int
 
 
+class ReconfigTxn(SetDataTxn, frozen=True, gc=False):
+    """Replaces the data of `/zookeeper/config` by a new configuration; the version of the znode stays -1."""
+
+
 class SetAclTxn(Record, frozen=True, gc=False):
     """Replaces the ACL of a znode; `version` is the aversion afterwards."""
 
@@ -116,6 +120,7 @@ TXN_TYPES: dict[int, type[Record]] = {
     13: CheckVersionTxn,
     14: MultiTxn,
     15: Create2Txn,
+    16: ReconfigTxn,
     19: CreateContainerTxn,
     20: DeleteContainerTxn,
     21: CreateTtlTxn,

@@ -170,14 +170,18 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
-    """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner."""
+    """With a quorum, choose the epoch; the leader itself accepts it before it sends the epoch to any learner.
+
+    A view without a version then gets its first one.
+    """
     if not leader_broadcast.has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
         return ZabResult(peer.durable, leader)
+    peer, seen = reconfiguration.see(peer, reconfiguration.first_version(peer, leader.epoch, rules))
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
     assert isinstance(chosen.state, Leader)
     after = _establish(replace(peer, durable=durable), chosen.state, rules)
-    return replace(after, effects=(disk.epochs_written(durable), *chosen.effects, *after.effects))
+    return replace(after, effects=(disk.epochs_written(durable), *seen, *chosen.effects, *after.effects))
 
 
 def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from spec.effects import Effect, Effects, Observe, Send
 from spec.election.state import Peer
-from spec.quorum import Majority, MembershipChange, Sid, View
+from spec.quorum import Majority, MembershipChange, Reconfiguration, Sid, View
 from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
 from spec.zab import disk, reconfiguration
@@ -62,16 +62,16 @@ def count(views: Iterable[View], counted: tuple[Sid, ...], sid: Sid, rules: ZabR
 def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabResult:
     """`propose`: send the next zxid to every follower from stage SYNCING on, and append it to the leader's own log.
 
-    The value of a reconfiguration is its `MembershipChange`; one that the leader refuses changes nothing. The new view
-    is seen, and its file written, before any server gets the proposal.
+    A reconfiguration is a `MembershipChange`, or a `Reconfiguration` whose view has this zxid as its version. One that
+    the leader refuses changes nothing. The new view is seen, and its file written, before any server gets the proposal.
     """
     zxid = leader.last_proposed + 1
     seen: Effects = ()
-    if isinstance(value, MembershipChange):
-        value = reconfiguration.proposed_view(peer, leader, value, zxid, rules)
+    if isinstance(value, MembershipChange | Reconfiguration):
+        value = reconfiguration.proposed(peer, leader, value, zxid, rules)
         if isinstance(value, Refused):
             return ZabResult(peer.durable, leader)
-        peer, seen = reconfiguration.see(peer, value)
+        peer, seen = reconfiguration.see(peer, value.view)
     txn = Txn(zxid, value)
     sent = tuple(
         Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer

@@ -5,14 +5,14 @@
 
 Rules of this module:
 
-- A reconfiguration is a transaction whose value is a `View`. The version of that view is the zxid of the transaction.
+- A reconfiguration is a transaction whose value is a `Reconfiguration`. The version of its view is the zxid of the
+  transaction.
 - A view that is seen is written before its transaction is logged. While it is later than the active one, votes,
   proposals and NEWLEADER need a quorum of both.
 - A view becomes active with the commit of its transaction, with UPTODATE, or by a notification in an election. It is
   written before the transaction is applied. It never replaces a later one.
 - A leader whose view has no version refuses reconfigurations. A server with such a view takes any later one: it is new
-  to the ensemble. Left out: `reconfigEnabled=false`, where a server keeps its file, and the version that the first
-  leader gives to a file without one (ZOOKEEPER-1783).
+  to the ensemble. Left out: `reconfigEnabled=false`, where a server keeps its file.
 - An address is not changed, so a leader stays if it is a voter in the new view.
 
 Source: `QuorumPeer.processReconfig`, `setQuorumVerifier`, `setLastSeenQuorumVerifier`, `updateLearnerType`;
@@ -28,8 +28,17 @@ from msgspec.structs import replace
 from spec.effects import Configure, ConfigureNext, Effects
 from spec.election.state import Peer
 from spec.election.vote import is_observer
-from spec.quorum import MembershipChange, Sid, View, changed, same_members, seen_after_activation, seen_beside
-from spec.txn import Txn
+from spec.quorum import (
+    MembershipChange,
+    Reconfiguration,
+    Sid,
+    View,
+    changed,
+    same_members,
+    seen_after_activation,
+    seen_beside,
+)
+from spec.txn import Txn, make_zxid
 from spec.variants import Variant
 from spec.zab.state import Leader, Outstanding, Stage, ZabRules
 
@@ -46,7 +55,7 @@ class Refused(enum.Enum):
 
 def view_of(txn: Txn) -> View | None:
     """The view that a transaction proposes; None for a transaction that is not a reconfiguration."""
-    return txn.value if isinstance(txn.value, View) else None
+    return txn.value.view if isinstance(txn.value, Reconfiguration) else None
 
 
 # The views of a server.
@@ -86,23 +95,50 @@ def is_major_change(before: Peer, after: Peer, leader: Sid, designated: Sid | No
 # The leader.
 
 
-def proposed_view(peer: Peer, leader: Leader, change: MembershipChange, zxid: int, rules: ZabRules) -> View | Refused:
-    """The view that a leader proposes for a change, in a transaction with this zxid; or the reason why it refuses.
+def proposed(
+    peer: Peer, leader: Leader, asked: MembershipChange | Reconfiguration, zxid: int, rules: ZabRules
+) -> Reconfiguration | Refused:
+    """The value that a leader proposes with this zxid, or the reason why it refuses.
+
+    A node has computed the new view already, with this zxid as its version.
+    """
+    if (refused := refusal_of_all(peer)) is not None:
+        return refused
+    if isinstance(asked, MembershipChange):
+        counts = Variant.VERSION_IS_A_COUNT in rules.variants
+        view = changed(peer.view, asked, peer.view.version + 1 if counts else zxid)
+        if view is None:
+            return Refused.NOT_A_MAJORITY_SYSTEM
+        asked = Reconfiguration(view)
+    return refusal_of(peer, leader, asked.view) or asked
+
+
+def refusal_of_all(peer: Peer) -> Refused | None:
+    """The reason why a leader refuses any reconfiguration now; None if it does not."""
+    if not peer.view.version:
+        return Refused.DISABLED
+    return Refused.IN_PROGRESS if peer.last_seen is not None else None
+
+
+def refusal_of(peer: Peer, leader: Leader, view: View) -> Refused | None:
+    """The reason why a leader refuses this new view; None if it does not.
 
     A quorum of the new view must be connected and get proposals (`forwardingFollowers`). Observers get none.
     """
-    if not peer.view.version:
-        return Refused.DISABLED
-    if peer.last_seen is not None:
-        return Refused.IN_PROGRESS
-    counts = Variant.VERSION_IS_A_COUNT in rules.variants
-    view = changed(peer.view, change, peer.view.version + 1 if counts else zxid)
-    if view is None:
-        return Refused.NOT_A_MAJORITY_SYSTEM
     if len(view.voters) < 2:
         return Refused.TOO_FEW_VOTERS
     forwarding = {each.sid for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer}
-    return view if view.contains_quorum(forwarding | {peer.sid}) else Refused.NO_SYNCED_QUORUM
+    return None if view.contains_quorum(forwarding | {peer.sid}) else Refused.NO_SYNCED_QUORUM
+
+
+def first_version(peer: Peer, epoch: int, rules: ZabRules) -> View | None:
+    """The view of a new leader with its first version, if it has none yet (`Leader.lead`, ZOOKEEPER-1783).
+
+    It is later than the file of a server that joins, which may name only a part of the ensemble.
+    """
+    if not rules.first_version or peer.view.version or peer.last_seen is not None:
+        return None
+    return replace(peer.view, version=make_zxid(epoch))
 
 
 def views_of_proposal(peer: Peer, rules: ZabRules) -> tuple[View, ...]:

@@ -29,6 +29,8 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `asynchronous_disk`: a disk operation ends with a separate event; else in the step that asks for it.
     - `asynchronous_commits`: the same for applying a commit (`CommitProcessor`).
     - `variants`: the defects to reproduce.
+    - `first_version`: a leader whose view has no version proposes one, the zxid of its NEWLEADER. A node with
+      `reconfigEnabled=true` does so; in the checker the files have versions (ZOOKEEPER-1783).
     - `hold_commits`: a leader sends a follower no COMMIT between NEWLEADER and UPTODATE, and the held ones right after
       UPTODATE. `Leader.tryToCommit` does not wait. A follower with ZOOKEEPER-4394 fails on such a COMMIT.
     """
@@ -37,6 +39,7 @@ class ZabRules(msgspec.Struct, frozen=True):
     asynchronous_commits: bool = False
     variants: frozenset[Variant] = frozenset()
     hold_commits: bool = False
+    first_version: bool = False
 
 
 # The disk.

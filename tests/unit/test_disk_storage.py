@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from refimpl.disk.snapshot import SnapshotFile
-from refimpl.storage import Storage
+from refimpl.disk.storage import Storage
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.txns import Change, CreateTxn

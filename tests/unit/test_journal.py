@@ -5,13 +5,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from checker.validate import codec
 from refimpl.journal import CACHED, Journal
 from spec.durable import Durable
 from spec.effects import Apply, Effects, Observe, Persist, Send, WriteEpochs
 from spec.election.messages import Deliver, Notification
 from spec.election.state import ElectionRules
 from spec.election.vote import ServerState, Vote
-from spec.quorum import hierarchical_view, majority_view
+from spec.quorum import Reconfiguration, hierarchical_view, majority_view
 from spec.server import Server
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
@@ -42,11 +43,12 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
 
     assert records(journal) == [
         {
-            "journal": 1,
+            "journal": 2,
             "n": 0,
             "t": 5.0,
             "sid": 1,
             "view": {"voters": [1, 2, 3], "observers": [4], "version": 0},
+            "next": None,
             "durable": {"accepted": 3, "current": 2, "snapshot": 0, "txns": [[(2 << 32) + 1, digest(b"a")]]},
             "rules": {"round_limit": None, "variants": [], "outsiders": True},
             "zab": {
@@ -54,6 +56,7 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
                 "asynchronous_commits": False,
                 "variants": ["no-truncation"],
                 "hold_commits": False,
+                "first_version": False,
             },
         }
     ]
@@ -91,6 +94,22 @@ def test_a_digest_stands_for_a_value_wherever_it_stands(tmp_path: Path) -> None:
         ["Proposal", [5, digest(b"secret")]],
     ]
     assert "secret" not in journal.path.read_text()
+
+
+def test_a_reconfiguration_has_its_view_beside_the_digest(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    proposal = Proposal(Txn(5, Reconfiguration(majority_view((1, 2), observers=(4,), version=5), "secret")))
+    effects: Effects = (Send(2, proposal), Persist(Append(proposal.txn)))
+    journal.handled(Receive(1, proposal), effects)
+
+    written = records(journal)[0]
+    view = {"voters": [1, 2], "observers": [4], "version": 5}
+    assert written["e"] == ["Receive", 1, ["Proposal", [5, [digest(b"secret"), view]]]]
+    read = codec.event_of(written["e"])
+    assert isinstance(read, Receive) and isinstance(read.packet, Proposal)
+    assert read.packet.txn.value == Reconfiguration(proposal.txn.value.view, digest(b"secret"))
+    theirs = (Send(2, read.packet), Persist(Append(read.packet.txn)))
+    assert written["x"] == codec.digest_of(theirs)
 
 
 def test_a_snapshot_that_does_not_name_its_transactions_is_written_so(tmp_path: Path) -> None:
@@ -194,7 +213,7 @@ def test_a_torn_line_stays_a_line_of_its_own(tmp_path: Path) -> None:
     journal.begin(SERVER, ElectionRules(), None)
     torn, begun = journal.path.read_text().splitlines()
 
-    assert (torn, json.loads(begun)["journal"]) == ('{"n":1,"t"', 1)
+    assert (torn, json.loads(begun)["journal"]) == ('{"n":1,"t"', 2)
 
 
 def test_a_value_is_encoded_once_while_it_is_seen_often(tmp_path: Path) -> None:

@@ -7,17 +7,21 @@ again on a new connection.
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from harness.processes import free_ports
 from refimpl.listening import MAX_STRANGERS
+from refimpl.membership import Membership
 from refimpl.peers import election_port
 from refimpl.peers.election_port import ElectionSockets
 from refimpl.wire.election import decode_notification
 from spec.config import parse_ensemble
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
+from spec.quorum import majority_view
 
 OWN, SMALLER, LARGER, STRANGER = 2, 1, 3, 77
 WAIT = 60.0
@@ -56,7 +60,7 @@ class Peer:
     async def reads_round(self) -> int:
         """Read the round of the next vote."""
         (length,) = struct.unpack(">i", await self.reader.readexactly(4))
-        return decode_notification(await self.reader.readexactly(length)).notification.election_epoch
+        return decode_notification(await self.reader.readexactly(length)).election_epoch
 
     async def has_ended(self) -> bool:
         """Read until the connection ends; return whether it does."""
@@ -82,7 +86,8 @@ class Stage:
         ensemble = parse_ensemble(text + "version=0")
         own = next(server for server in ensemble.servers if server.sid == OWN)
         self.heard: list[tuple[int, Notification]] = []
-        self.port = ElectionSockets(own, ensemble, lambda sid, what: self.heard.append((sid, what)))
+        membership = Membership(Path("zoo.cfg"), OWN, ensemble)
+        self.port = ElectionSockets(own, membership, lambda sid, what: self.heard.append((sid, what)))
         self.called: asyncio.Queue[Peer] = asyncio.Queue()
         self._listening: list[asyncio.Server] = []
 
@@ -281,12 +286,12 @@ def test_any_zxid_and_any_round_can_be_voted_for_and_passed_on(number: int) -> N
     play(scene)
 
 
-def test_a_later_configuration_in_a_vote_is_not_passed_on() -> None:
+def test_a_later_configuration_in_a_vote_is_passed_on_with_its_lines() -> None:
     async def scene(stage: Stage) -> None:
-        config = "server.1=127.0.0.1:1:2:participant\nversion=100"
-        await stage.connects(opening(LARGER) + vote(1, config=config))
+        line = "server.1=127.0.0.1:1:2:participant"
+        await stage.connects(opening(LARGER) + vote(1, config=f"{line}\nversion=100"))
         await stage.hears(1)
-        assert stage.heard[0][1].config is None
+        assert stage.heard[0][1].config == replace(majority_view({1}, version=0x100), text=line)
 
     play(scene)
 

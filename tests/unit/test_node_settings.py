@@ -34,7 +34,7 @@ def test_a_server_alone_has_id_0_and_is_its_own_quorum() -> None:
 
 def test_a_member_has_its_id_and_times_in_milliseconds() -> None:
     found = settings(myid="2", tickTime="400", **{key.replace(".", "__"): value for key, value in THREE.items()})
-    assert (found.sid, found.distributed, found.observes) == (2, True, False)
+    assert (found.sid, found.distributed, found.reconfigurable) == (2, True, False)
     assert (found.tick_time, found.init_time, found.sync_time) == (400, 4000, 2000)
     peer = found.peer(3)
     assert peer is not None

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl import txn_buffer
-from refimpl.txn_buffer import TxnBuffer
+from refimpl.disk import txn_buffer
+from refimpl.disk.txn_buffer import TxnBuffer
 from spec.durable import Durable
 from spec.txn import Txn
 

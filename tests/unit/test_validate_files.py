@@ -98,8 +98,8 @@ def test_a_journal_whose_beginning_is_lost_is_refused(path: Path) -> None:
 
 def test_another_format_is_refused(path: Path) -> None:
     written(path)
-    edited(path, 1, lambda record: record.update(journal=2))
-    assert error_of(path) == f"{path}:1: the format is 2; this program reads format 1"
+    edited(path, 1, lambda record: record.update(journal=1))
+    assert error_of(path) == f"{path}:1: the format is 1; this program reads format 2"
 
 
 def test_a_line_damaged_in_the_middle_is_named(path: Path) -> None:

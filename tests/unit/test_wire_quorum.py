@@ -3,9 +3,11 @@
 golden/wire/quorum.hex describes the recording. The expected messages follow from the requests of test_wire_client.
 """
 
+import struct
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from refimpl.jute import JuteError
 from refimpl.wire.client import BadRequestError
@@ -24,12 +26,12 @@ from refimpl.wire.quorum import (
     to_raw,
 )
 from spec.config import parse_ensemble
-from spec.quorum import majority_view
+from spec.quorum import Reconfiguration, majority_view
 from spec.tree.data import OPEN_ACL_UNSAFE, Id
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, Create, CreateSession, Request, SetData, Sync
-from spec.tree.txns import Change, SetDataTxn
-from spec.txn import make_zxid
+from spec.tree.txns import Change, ReconfigTxn, SetDataTxn
+from spec.txn import Txn, make_zxid
 from spec.zab import packets as zab
 
 EPOCH = make_zxid(1)
@@ -239,7 +241,7 @@ def test_data_that_a_packet_cannot_have_is_refused(packet: Packet, said: str) ->
         decode_packet(packet)
 
 
-@pytest.mark.parametrize("kind", [0, 99, PacketType.COMMITANDACTIVATE, PacketType.INFORMANDACTIVATE])
+@pytest.mark.parametrize("kind", [0, 99])
 def test_a_type_that_is_not_supported_can_be_told_from_other_errors(kind: int) -> None:
     with pytest.raises(UnknownPacketError, match="is not supported"):
         decode_packet(raw(kind))
@@ -248,7 +250,7 @@ def test_a_type_that_is_not_supported_can_be_told_from_other_errors(kind: int) -
 def test_a_learner_that_does_not_say_its_configurations_version_has_version_zero() -> None:
     named = raw(PacketType.FOLLOWERINFO, bytes.fromhex("0000000000000007 00010000"), make_zxid(3))
 
-    assert decode_packet(named) == Registration(zab.FollowerInfo(3), 7, 0)
+    assert decode_packet(named) == Registration(zab.FollowerInfo(3, config_version=0), 7)
 
 
 @pytest.mark.parametrize(
@@ -276,3 +278,61 @@ def test_a_number_that_does_not_fit_is_refused() -> None:
         encode_packet(RevalidateRequest(1, 1 << 40))
     with pytest.raises(JuteError, match="QuorumPacket"):
         encode_packet(zab.Commit(1 << 70))
+
+
+# Reconfiguration. The bytes are put together from the packets of real servers (docs/reference-reconfig-facts.md).
+
+LINES = "server.1=zk1:28881:38881:participant;127.0.0.1:21811\nserver.2=zk2:28882:38882:participant;127.0.0.1:21812"
+CONFIG = f"{LINES}\nversion=100000001".encode()
+VIEW = replace(majority_view((1, 2), version=0x100000001), text=LINES)
+PATH = b"/zookeeper/config"
+RECORD = struct.pack(">i17si", len(PATH), PATH, len(CONFIG)) + CONFIG + struct.pack(">i", -1)
+TXN = struct.pack(">qiqqi", 7, 8, 0x100000001, 9, 16) + RECORD
+RECONFIGURATION = Txn(0x100000001, Reconfiguration(VIEW, Change(7, 8, 9, ReconfigTxn(PATH.decode(), CONFIG, -1))))
+LEADER_3 = struct.pack(">q", 3)
+
+
+@pytest.mark.parametrize(
+    ("packet", "message"),
+    [
+        pytest.param(raw(PacketType.PROPOSAL, TXN, 0x100000001), zab.Proposal(RECONFIGURATION), id="PROPOSAL"),
+        pytest.param(raw(PacketType.INFORM, TXN, 0x100000001), zab.Inform(RECONFIGURATION), id="INFORM"),
+        pytest.param(
+            raw(PacketType.COMMITANDACTIVATE, LEADER_3, 0x100000001),
+            zab.CommitAndActivate(0x100000001, 3),
+            id="COMMITANDACTIVATE",
+        ),
+        pytest.param(
+            raw(PacketType.INFORMANDACTIVATE, LEADER_3 + TXN, 0x100000001),
+            zab.InformAndActivate(RECONFIGURATION, 3),
+            id="INFORMANDACTIVATE",
+        ),
+        pytest.param(
+            raw(PacketType.NEWLEADER, CONFIG, make_zxid(2)),
+            LeaderConfig(zab.NewLeader(2, VIEW), CONFIG.decode()),
+            id="NEWLEADER",
+        ),
+    ],
+)
+def test_a_packet_of_reconfiguration_is_read_and_written(packet: Packet, message: QuorumMessage) -> None:
+    assert decode_packet(packet) == message
+    assert to_raw(message) == packet
+
+
+def test_a_configuration_without_a_version_is_no_view() -> None:
+    message = decode_packet(raw(PacketType.NEWLEADER, f"{LINES}\nversion=0".encode(), make_zxid(2)))
+    assert isinstance(message, LeaderConfig) and message.packet == zab.NewLeader(2)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        pytest.param(raw(PacketType.NEWLEADER, b"server.1=nonsense", make_zxid(2)), id="NEWLEADER"),
+        pytest.param(raw(PacketType.PROPOSAL, TXN.replace(b"zk1:28881", b"zk1:x8881"), 0x100000001), id="PROPOSAL"),
+        pytest.param(raw(PacketType.COMMITANDACTIVATE, b"\0" * 7), id="COMMITANDACTIVATE, cut short"),
+        pytest.param(raw(PacketType.INFORMANDACTIVATE, LEADER_3), id="INFORMANDACTIVATE without a transaction"),
+    ],
+)
+def test_a_malformed_configuration_is_an_error(packet: Packet) -> None:
+    with pytest.raises(JuteError):
+        decode_packet(packet)

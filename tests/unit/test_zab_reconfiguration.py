@@ -11,12 +11,14 @@ from spec.durable import Durable
 from spec.effects import Configure, ConfigureNext, Persist, Send
 from spec.election.state import Peer
 from spec.election.vote import ServerState
-from spec.quorum import MembershipChange, View, changed, hierarchical_view, majority_view
+from spec.quorum import MembershipChange, Reconfiguration, View, changed, hierarchical_view, majority_view
 from spec.server import Server, crash, start, step
 from spec.txn import Txn, make_zxid
+from spec.zab import leader as spec_leader
 from spec.zab import leader_broadcast, reconfiguration
 from spec.zab.events import ClientWrite, Receive
 from spec.zab.packets import (
+    AckEpoch,
     Commit,
     CommitAndActivate,
     Diff,
@@ -47,7 +49,8 @@ def leader(*followers: int, observers: tuple[int, ...] = ()) -> Leader:
 
 
 def answer(change: MembershipChange, *followers: int, by: Peer | None = None) -> View | Refused:
-    return reconfiguration.proposed_view(by or peer(), leader(*followers), change, FIRST, RULES)
+    done = reconfiguration.proposed(by or peer(), leader(*followers), change, FIRST, RULES)
+    return done if isinstance(done, Refused) else done.view
 
 
 def sent(effects: tuple[object, ...]) -> list[tuple[int, object]]:
@@ -91,7 +94,7 @@ def test_a_joiner_need_not_run_if_the_others_are_a_quorum_of_the_new_view():
 def test_observers_do_not_count_for_the_quorum_that_a_request_needs():
     change = MembershipChange(voters=frozenset({4, 5}), leaving=frozenset({1, 2}))
     watched = leader(observers=(4, 5))
-    assert reconfiguration.proposed_view(peer(), watched, change, FIRST, RULES) is Refused.NO_SYNCED_QUORUM
+    assert reconfiguration.proposed(peer(), watched, change, FIRST, RULES) is Refused.NO_SYNCED_QUORUM
 
 
 # Proposal and commit at the leader.
@@ -121,7 +124,7 @@ def test_a_refused_change_leaves_the_leader_as_it_is():
 def test_a_reconfiguration_needs_a_quorum_of_both_views(acks: tuple[int, ...], commits: bool):
     *others, last = [sid for sid in acks if sid != 3]
     pending = replace(leader(1, 2, 4), outstanding=(Outstanding(FIRST, (*others, 3), (OLD, FOUR)),))
-    now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, FOUR),)))
+    now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, Reconfiguration(FOUR)),)))
     done = leader_broadcast.ack(now, pending, last, FIRST, RULES)
     assert (Configure(FOUR) in done.effects) is commits
     assert ((1, CommitAndActivate(FIRST, 3)) in sent(done.effects)) is commits
@@ -143,9 +146,9 @@ def test_a_leader_without_a_vote_in_the_new_view_commits_nothing_more():
 
 def test_observers_hear_of_the_new_view_with_the_transaction():
     pending = replace(leader(1, 2, observers=(7,)), outstanding=(Outstanding(FIRST, (1, 3), (OLD, FOUR)),))
-    now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, FOUR),)))
+    now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, Reconfiguration(FOUR)),)))
     done = leader_broadcast.ack(now, pending, 2, FIRST, RULES)
-    assert (7, InformAndActivate(Txn(FIRST, FOUR), 3)) in sent(done.effects)
+    assert (7, InformAndActivate(Txn(FIRST, Reconfiguration(FOUR)), 3)) in sent(done.effects)
 
 
 # The learner, and the whole server.
@@ -170,7 +173,7 @@ def after(server: Server, *packets: object) -> Server:
 
 
 def test_a_view_is_seen_with_its_proposal_and_active_with_its_commit():
-    proposed = after(following(1), Proposal(Txn(FIRST, FOUR)))
+    proposed = after(following(1), Proposal(Txn(FIRST, Reconfiguration(FOUR))))
     assert (proposed.view, proposed.last_seen) == (OLD, FOUR)
     committed = after(proposed, CommitAndActivate(FIRST, 3))
     assert (committed.view, committed.last_seen) == (FOUR, None)
@@ -178,7 +181,7 @@ def test_a_view_is_seen_with_its_proposal_and_active_with_its_commit():
 
 
 def test_a_crash_keeps_both_views():
-    crashed = crash(after(following(1), Proposal(Txn(FIRST, FOUR))), RULES)
+    crashed = crash(after(following(1), Proposal(Txn(FIRST, Reconfiguration(FOUR)))), RULES)
     assert crashed is not None
     again = start(crashed, zab=RULES)
     assert again is not None
@@ -189,21 +192,21 @@ def test_a_crash_keeps_both_views():
 
 def test_the_designated_leader_leads_without_an_election():
     without_3 = majority_view((1, 2), version=FIRST)
-    ready = after(following(1), Proposal(Txn(FIRST, without_3)), CommitAndActivate(FIRST, 1))
+    ready = after(following(1), Proposal(Txn(FIRST, Reconfiguration(without_3))), CommitAndActivate(FIRST, 1))
     assert ready.election is not None and ready.election.state is ServerState.LEADING
     assert isinstance(ready.zab, Leader) and ready.zab.phase is LeaderPhase.FOLLOWERINFO
 
 
 def test_the_others_follow_the_designated_leader_without_an_election():
     without_3 = majority_view((1, 2), version=FIRST)
-    ready = after(following(2), Proposal(Txn(FIRST, without_3)), CommitAndActivate(FIRST, 1))
+    ready = after(following(2), Proposal(Txn(FIRST, Reconfiguration(without_3))), CommitAndActivate(FIRST, 1))
     assert ready.election is not None and ready.election.state is ServerState.FOLLOWING
     assert isinstance(ready.zab, Learner) and (ready.zab.leader, ready.zab.phase) == (1, LearnerPhase.DISCOVERY)
 
 
 def test_a_voter_that_becomes_an_observer_joins_its_leader_again():
     watching = majority_view((2, 3), (1,), FIRST)
-    ready = after(following(1), Proposal(Txn(FIRST, watching)), CommitAndActivate(FIRST, 3))
+    ready = after(following(1), Proposal(Txn(FIRST, Reconfiguration(watching))), CommitAndActivate(FIRST, 3))
     assert ready.election is not None and ready.election.state is ServerState.OBSERVING
     assert isinstance(ready.zab, Learner) and ready.zab.phase is LearnerPhase.DISCOVERY
 
@@ -215,13 +218,13 @@ def joining(*packets: object) -> Server:
 
 
 def test_uptodate_activates_the_view_of_a_leader_that_completed_it():
-    history = (Proposal(Txn(FIRST, FOUR)), Commit(FIRST), NewLeader(1, FOUR))
+    history = (Proposal(Txn(FIRST, Reconfiguration(FOUR))), Commit(FIRST), NewLeader(1, FOUR))
     assert joining(*history).view == OLD
     assert joining(*history, UpToDate()).view == FOUR
 
 
 def test_uptodate_does_not_activate_a_view_whose_transaction_is_a_proposal():
-    pending = (Proposal(Txn(FIRST, FOUR)), NewLeader(1, FOUR), UpToDate())
+    pending = (Proposal(Txn(FIRST, Reconfiguration(FOUR))), NewLeader(1, FOUR), UpToDate())
     server = joining(*pending)
     assert (server.view, server.last_seen) == (OLD, FOUR)
     assert after(server, CommitAndActivate(FIRST, 3)).view == FOUR
@@ -247,4 +250,42 @@ def test_a_request_of_a_client_is_a_write_whose_value_is_the_change():
     done = step(established, ClientWrite(ADD_4), zab=RULES)
     assert done is not None
     assert (done.state.view, done.state.last_seen) == (OLD, FOUR)
-    assert (1, Proposal(Txn(FIRST, FOUR))) in sent(done.effects)
+    assert (1, Proposal(Txn(FIRST, Reconfiguration(FOUR)))) in sent(done.effects)
+
+
+# A view that a node has computed, and the first version of a file without one.
+
+
+def test_a_node_proposes_the_view_that_it_has_computed():
+    asked = Reconfiguration(FOUR, "the change of the tree")
+    done = leader_broadcast.propose(peer(), leader(1, 2, 4), asked, RULES)
+    assert (1, Proposal(Txn(FIRST, asked))) in sent(done.effects)
+    assert ConfigureNext(FOUR) in done.effects
+
+
+def test_a_computed_view_without_a_synced_quorum_is_not_proposed():
+    assert leader_broadcast.propose(peer(), leader(1), Reconfiguration(FOUR), RULES).effects == ()
+
+
+def test_a_new_leader_gives_a_file_without_a_version_that_of_its_epoch():
+    bare, rules = majority_view((1, 2, 3)), ZabRules(asynchronous_disk=False, first_version=True)
+    first = majority_view((1, 2, 3), version=make_zxid(2))
+    begun = spec_leader.begin(peer(view=bare), rules)
+    registered = spec_leader.step(peer(view=bare), begun.state, Receive(1, FollowerInfo(1)), rules)
+    assert registered is not None and ConfigureNext(first) in registered.effects
+    now = replace(peer(view=bare, last_seen=first), durable=registered.durable)
+    established = spec_leader.step(now, registered.state, Receive(1, AckEpoch(0, 1)), rules)
+    assert established is not None and (1, NewLeader(2, first)) in sent(established.effects)
+
+
+@pytest.mark.parametrize(
+    ("view", "last_seen", "rules"),
+    [
+        (OLD, None, ZabRules(first_version=True)),
+        (majority_view((1, 2, 3)), FOUR, ZabRules(first_version=True)),
+        (majority_view((1, 2, 3)), None, ZabRules()),
+    ],
+    ids=["it has one", "it has seen a later one", "reconfiguration is off"],
+)
+def test_no_other_view_gets_a_first_version(view: View, last_seen: View | None, rules: ZabRules):
+    assert reconfiguration.first_version(peer(view=view, last_seen=last_seen), 2, rules) is None

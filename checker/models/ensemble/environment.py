@@ -47,7 +47,7 @@ from spec.election.messages import Start
 from spec.quorum import Sid, View
 from spec.server import Server
 from spec.zab.events import ClientWrite
-from spec.zab.reconfiguration import proposed_view
+from spec.zab.reconfiguration import Refused, proposed
 from spec.zab.state import Leader as LeaderState
 
 Leader = Sid | str
@@ -190,7 +190,7 @@ def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) ->
         if not isinstance(leader, LeaderState) or not leader.serves:
             return False
         zxid = leader.last_proposed + 1
-        return isinstance(proposed_view(server.peer, leader, planned.change, zxid, rules_of_leader), View)
+        return not isinstance(proposed(server.peer, leader, planned.change, zxid, rules_of_leader), Refused)
 
     reads = (
         Read(PLAN, lambda done: True if done == number else None),

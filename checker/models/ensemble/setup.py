@@ -146,6 +146,7 @@ class Setup:
     zab: ZabRules | None = None  # None: only the election
     clients_anywhere: bool = False  # clients write at any server that serves, not only at the leader
     discovery_in_one_step: bool = False  # with the oracle: FOLLOWERINFO, LEADERINFO and ACKEPOCH are part of it
+    reconfigurable: bool = False  # in journals: the configuration may change, although there is no plan
 
     def __post_init__(self) -> None:
         known = {member.sid for member in self.members}
@@ -198,6 +199,11 @@ class Setup:
     def reconfigs(self) -> tuple[MembershipChange, ...]:
         """The reconfigurations of the plan, in their order."""
         return tuple(each.change for each in self.plan if isinstance(each, PlannedReconfig))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether no reconfiguration can happen."""
+        return not self.reconfigs and not self.reconfigurable
 
     @property
     def started_by_plan(self) -> frozenset[Sid]:

@@ -11,12 +11,15 @@ import pytest
 from checker.validate import validate
 from checker.validate.report import lines
 from harness import Ensemble
-from tests.node.chaos.run import Report, chaos
+from tests.node.chaos.reconfigurations import ReconfigReport, reconfigure
+from tests.node.chaos.run import TICK, Report, chaos
 from tests.node.conftest import need
+from tests.node.reconfigured import reconfigurable
 
 NODES = ["node", "node", "node"]
 REAL = ["real", "real", "real"]
 MIXED = ["node", "real", "node"]
+MIXED_NEWEST = ["real", "node", "real"]
 
 
 KILLS = ["kill", "kill a quorum", "kill all"]
@@ -66,3 +69,29 @@ def test_nothing_is_lost_through_two_hundred_kills(kinds: list[str], tmp_path: P
     report = run(kinds, tmp_path, cycles=200, seed=1, only=KILLS)
 
     assert report.passed, str(report)
+
+
+def reconfigurations(kinds: list[str], directory: Path, count: int, seed: int) -> ReconfigReport:
+    """Reconfigure an ensemble under writes and kills; the journals of nodes must fit the specification."""
+    with reconfigurable(kinds, directory, range(1, len(kinds) + 1), tick_time=TICK) as ensemble:
+        report = reconfigure(ensemble, count, seed)
+    journals = [ensemble.journal(sid) for sid in ensemble.sids if ensemble.kind(sid) == "node"]
+    validation = validate(journals)
+    assert validation.exit_code == 0, "\n".join(lines(validation))
+    return report
+
+
+@pytest.mark.parametrize(
+    ("kinds", "count"),
+    [
+        pytest.param(NODES, 6, id="node"),
+        pytest.param(MIXED_NEWEST, 6, id="mixed"),
+        pytest.param(MIXED_NEWEST, 50, id="mixed, fifty", marks=pytest.mark.slow),
+        pytest.param(NODES, 50, id="node, fifty", marks=pytest.mark.slow),
+    ],
+)
+def test_nothing_is_lost_while_members_change_and_servers_die(kinds: list[str], count: int, tmp_path: Path) -> None:
+    report = reconfigurations(kinds, tmp_path, count, seed=1)
+
+    assert report.passed, str(report)
+    assert report.findings.acknowledged > 20 * count

@@ -24,15 +24,17 @@ from pathlib import Path
 
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.body import body_chunks
-from refimpl.disk.files import DataError, make_directories
+from refimpl.disk.files import REMEDY, DataError, make_directories
 from refimpl.disk.purge import purge
 from refimpl.disk.sync_thread import SyncThread
+from refimpl.disk.txn_buffer import LIMIT, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
+from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.tree import Tree
-from refimpl.txn_buffer import LIMIT, TxnBuffer
-from refimpl.wire.txn import encode_txn
+from refimpl.wire.txn import change_of, encode_txn, txn_of
 from spec.durable import Durable
+from spec.tree.txns import Change
 from spec.txn import Txn
 
 logger = logging.getLogger("quorate.disk")
@@ -76,11 +78,20 @@ class Storage:
 
         A standalone server neither reads nor writes epochs, so those of an earlier life in an ensemble remain.
         """
-        recent = TxnBuffer(Txn(zxid, change) for zxid, change in loaded.recent)
+        recent = TxnBuffer(self._txn(zxid, change) for zxid, change in loaded.recent)
         if not self._settings.distributed:
             return Durable(snapshot=loaded.snapshot_zxid, log=recent)
         read = epochs.load(self._snapshots, loaded.last_zxid)
         return Durable(read.accepted, read.current, loaded.snapshot_zxid, recent)
+
+    def _txn(self, zxid: int, change: Change) -> Txn:
+        """A transaction of the log. Without `reconfigEnabled` a reconfiguration is a change of one znode."""
+        if not self._settings.reconfigurable:
+            return Txn(zxid, change)
+        try:
+            return txn_of(zxid, change)
+        except JuteError as error:
+            raise DataError(f"{self._log.directory}: transaction 0x{zxid:x}: {error}; {REMEDY}") from None
 
     def sizes(self) -> tuple[int, int]:
         """The sizes in bytes of the snapshots and of the logs."""
@@ -104,7 +115,7 @@ class Storage:
 
     def append(self, txn: Txn) -> None:
         """Queues a transaction for the log."""
-        payload = encode_txn(txn.zxid, txn.value)
+        payload = encode_txn(txn.zxid, change_of(txn))
         size, (_, smallest, largest) = len(payload), self.record_sizes
         self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
         self._logged += 1

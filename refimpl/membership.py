@@ -1,0 +1,111 @@
+"""The configuration of a server, as its sockets, its tree, its clients and its files need it.
+
+    active       the configuration in `dynamicConfigFile`, or in zoo.cfg itself
+    last seen    the configuration in `zoo.cfg.dynamic.next`, which may become active
+
+Rules of this module:
+
+- The protocol decides (`spec.zab.reconfiguration`), and the node calls `activate` and `see` for its effects. The file
+  is written before the method returns, so before the transaction is logged or applied.
+- Members of both configurations can be reached. A server that leaves the configuration keeps its addresses.
+- A file is written durably and completely, or the server stops: ZooKeeper logs the error and acknowledges.
+
+Source: `QuorumPeer.setQuorumVerifier`, `setLastSeenQuorumVerifier`; `QuorumPeerConfig.writeDynamicConfig`,
+`editStaticConfig`, `deleteFile`.
+"""
+
+import logging
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from refimpl.disk.files import replace_file, sync_directory
+from spec.config import Ensemble, ServerLine, parse_ensemble, render_ensemble
+from spec.config.dynamic_files import (
+    DYNAMIC,
+    active_file,
+    ensemble_in,
+    next_file,
+    static_text,
+    versioned_text,
+    view_with_text,
+)
+from spec.quorum import Sid, View
+
+logger = logging.getLogger("quorate.configuration")
+
+BACKUP = ".bak"
+"""The end of the name of the first zoo.cfg, which is kept when its servers move to a dynamic file."""
+
+
+class Membership:
+    """The active configuration of server `own`, and the one seen last; the files are those of `zoo_cfg`.
+
+    `text` is the active configuration with its version, as packets and `/zookeeper/config` have it. `first_text` is
+    that of the files without a version: a vote has it as long as the protocol knows no version. `servers` are the
+    members of both configurations.
+    """
+
+    def __init__(self, zoo_cfg: Path, own: Sid, active: Ensemble, last_seen: View | None = None) -> None:
+        self._zoo_cfg, self._own = zoo_cfg.absolute(), own
+        self._active = active
+        self.text = render_ensemble(active)
+        self.first_text = render_ensemble(replace(active, view=replace(active.view, version=0)))
+        self.version = active.view.version
+        self._seen = () if last_seen is None else ensemble_in(last_seen).servers
+
+    @property
+    def servers(self) -> dict[Sid, ServerLine]:
+        """The members of both configurations, by id; the active line of a server counts."""
+        return {server.sid: server for server in (*self._seen, *self._active.servers)}
+
+    def activate(self, view: View) -> None:
+        """Makes a configuration the active one, in its file first. Raises OSError."""
+        ensemble = ensemble_in(view)
+        self._warn_of_client_address(ensemble)
+        file = Path(active_file(str(self._zoo_cfg), view.version))
+        replace_file(file, [f"{view.text}\n".encode()])
+        self._refer_to(file, ensemble)
+        self._active, self.text, self.version = ensemble, versioned_text(view), view.version
+        self._seen = ()
+        following = Path(next_file(str(self._zoo_cfg)))
+        if following.exists():
+            following.unlink()
+            sync_directory(following.parent)
+        logger.info("server %d: configuration %x is active: %s", self._own, view.version, _listed(ensemble))
+
+    def see(self, view: View) -> None:
+        """Writes the configuration that was seen last. Raises OSError."""
+        replace_file(Path(next_file(str(self._zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
+        self._seen = ensemble_in(view).servers
+
+    def _refer_to(self, file: Path, ensemble: Ensemble) -> None:
+        """Writes zoo.cfg with a reference to a dynamic file; the first zoo.cfg is kept."""
+        static = self._zoo_cfg.read_text("utf-8")
+        if DYNAMIC not in static:
+            replace_file(Path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()])
+        own = next((server for server in ensemble.servers if server.sid == self._own), None)
+        names_client = own is not None and own.client is not None
+        replace_file(self._zoo_cfg, [static_text(static, str(file), names_client).encode()])
+
+    def _warn_of_client_address(self, ensemble: Ensemble) -> None:
+        before, after = (
+            next((server.client for server in each.servers if server.sid == self._own), None)
+            for each in (self._active, ensemble)
+        )
+        if before is not None and after is not None and before != after:
+            logger.warning("server %d: clients reach it at %s from its next start on", self._own, after)
+
+
+def read_next(zoo_cfg: Path, text: str, active: View) -> View | None:
+    """The configuration in the text of `.dynamic.next`; None if it is not later than the active one.
+
+    Raises ConfigError for a text that is no configuration.
+    """
+    view = view_with_text(parse_ensemble(text, next_file(str(zoo_cfg)), standalone_enabled=False))
+    return view if view.version > active.version else None
+
+
+def _listed(ensemble: Ensemble) -> str:
+    observers = f"; observers {', '.join(map(str, sorted(ensemble.view.observers)))}" if ensemble.view.observers else ""
+    return f"voters {', '.join(map(str, sorted(ensemble.view.voters)))}{observers}"

@@ -1,0 +1,113 @@
+"""The dynamic files of a node: what each holds after a configuration was seen or became active, and what a start reads.
+
+Expected files are those of real 3.9.5 servers (`docs/reference-reconfig-facts.md`, files and answers at each moment).
+"""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from refimpl.membership import Membership
+from refimpl.process import read_settings
+from spec.config import ConfigError, parse_ensemble
+from spec.config.dynamic_files import view_with_text
+from spec.quorum import View, majority_view
+
+LINES = {sid: f"server.{sid}=127.0.0.1:288{sid}:388{sid}:participant;127.0.0.1:218{sid}" for sid in range(1, 6)}
+STATIC = "tickTime=500\ninitLimit=5\nsyncLimit=2\nreconfigEnabled=true\ndataDir={}\n"
+FIRST, SECOND = 0x100000000, 0x100000007
+
+
+def view(*sids: int, version: int) -> View:
+    text = "\n".join(LINES[sid] for sid in sids)
+    return view_with_text(parse_ensemble(f"{text}\nversion={version:x}"))
+
+
+@pytest.fixture
+def zoo_cfg(tmp_path: Path) -> Path:
+    """The file of server 1 before its first start."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "myid").write_text("1\n")
+    file = tmp_path / "zoo.cfg"
+    file.write_text(STATIC.format(tmp_path / "data") + "\n".join(LINES[sid] for sid in (1, 2, 3)) + "\n")
+    return file
+
+
+def membership(zoo_cfg: Path) -> Membership:
+    settings = read_settings(zoo_cfg)
+    return Membership(zoo_cfg, settings.sid, settings.config.ensemble, settings.last_seen)
+
+
+def names(zoo_cfg: Path) -> set[str]:
+    return {each.name for each in zoo_cfg.parent.iterdir()} - {"data"}
+
+
+def test_a_configuration_that_is_seen_is_in_next_with_its_version(zoo_cfg: Path) -> None:
+    members = membership(zoo_cfg)
+    members.see(view(1, 2, 3, 4, version=SECOND))
+    assert names(zoo_cfg) == {"zoo.cfg", "zoo.cfg.dynamic.next"}
+    text = zoo_cfg.with_name("zoo.cfg.dynamic.next").read_text()
+    assert text.split() == [*(LINES[sid] for sid in (1, 2, 3, 4)), "version=100000007"]
+    assert set(members.servers) == {1, 2, 3, 4}
+    assert "server.4" not in members.text
+
+
+def test_an_active_configuration_has_a_file_with_its_version_in_the_name(zoo_cfg: Path) -> None:
+    before = zoo_cfg.read_text()
+    members = membership(zoo_cfg)
+    members.see(view(1, 2, 3, 4, version=SECOND))
+    members.activate(view(1, 2, 3, 4, version=SECOND))
+    dynamic = zoo_cfg.with_name("zoo.cfg.dynamic.100000007")
+    assert names(zoo_cfg) == {"zoo.cfg", "zoo.cfg.bak", dynamic.name}
+    assert dynamic.read_text().split() == [LINES[sid] for sid in (1, 2, 3, 4)]
+    assert zoo_cfg.with_name("zoo.cfg.bak").read_text() == before
+    assert zoo_cfg.read_text() == STATIC.format(zoo_cfg.parent / "data") + f"dynamicConfigFile={dynamic}\n"
+    assert members.text.split()[-1] == "version=100000007"
+
+
+def test_a_start_reads_the_active_configuration_and_the_one_seen_last(zoo_cfg: Path) -> None:
+    members = membership(zoo_cfg)
+    members.activate(view(1, 2, 3, version=FIRST))
+    members.see(view(1, 2, 3, 4, version=SECOND))
+    settings = read_settings(zoo_cfg)
+    assert settings.view == view(1, 2, 3, version=FIRST)
+    assert settings.last_seen == view(1, 2, 3, 4, version=SECOND)
+
+
+@pytest.mark.parametrize("version", [FIRST, FIRST - 1])
+def test_a_configuration_seen_last_that_is_not_later_does_not_count(zoo_cfg: Path, version: int) -> None:
+    members = membership(zoo_cfg)
+    members.activate(view(1, 2, 3, version=FIRST))
+    members.see(view(1, 2, 3, 4, version=version))
+    assert read_settings(zoo_cfg).last_seen is None
+
+
+def test_without_reconfigenabled_the_configuration_seen_last_does_not_count(zoo_cfg: Path) -> None:
+    membership(zoo_cfg).see(view(1, 2, 3, 4, version=SECOND))
+    zoo_cfg.write_text(zoo_cfg.read_text().replace("reconfigEnabled=true\n", ""))
+    settings = read_settings(zoo_cfg)
+    assert settings.last_seen is None
+    assert replace(settings.view, text="") == majority_view((1, 2, 3))
+
+
+def test_a_damaged_file_of_the_configuration_seen_last_is_an_error_with_its_place(zoo_cfg: Path) -> None:
+    following = zoo_cfg.with_name("zoo.cfg.dynamic.next")
+    following.write_text("server.1=nonsense\n")
+    with pytest.raises(ConfigError, match=f"{following}:1: server.1: "):
+        read_settings(zoo_cfg)
+
+
+def test_a_server_that_is_left_out_does_not_start_and_the_message_names_the_remedy(zoo_cfg: Path) -> None:
+    membership(zoo_cfg).activate(view(2, 3, 4, version=SECOND))
+    with pytest.raises(
+        ConfigError, match=r"server 1 is not in the server list .*; write one of 2, 3, 4, or add server.1"
+    ):
+        read_settings(zoo_cfg)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(zoo_cfg: Path) -> None:
+    members = membership(zoo_cfg)
+    zoo_cfg.with_name("zoo.cfg.dynamic.next").mkdir()
+    with pytest.raises(OSError):
+        members.see(view(1, 2, 3, 4, version=SECOND))

@@ -1,0 +1,99 @@
+"""A leader prepares a reconfig request: the transaction, and the error of the first check that fails.
+
+Expected values are from ZooKeeper 3.9.5, `PrepRequestProcessor.pRequest2Txn` (case reconfig), and from the replies of
+real servers (`docs/reference-reconfig-facts.md`, refusals).
+"""
+
+import pytest
+from msgspec.structs import replace
+
+from spec.config import parse_ensemble
+from spec.config.dynamic_files import view_with_text
+from spec.durable import Durable
+from spec.election.state import Peer
+from spec.quorum import Reconfiguration, View, majority_view
+from spec.service.reconfig_request import prepare
+from spec.tree.data import Id
+from spec.tree.options import Options
+from spec.tree.replies import Code
+from spec.tree.requests import Reconfig, Request
+from spec.tree.store import FIRST_ZNODES, FrozenStore
+from spec.tree.txns import Change, ErrorTxn, ReconfigTxn
+from spec.txn import make_zxid
+from spec.zab.state import Handler, Leader, LeaderPhase, Outstanding, Stage
+
+LINES = {sid: f"server.{sid}=h{sid}:2888:3888:participant;0.0.0.0:2181" for sid in range(1, 6)}
+OLD = view_with_text(parse_ensemble("\n".join(LINES[sid] for sid in (1, 2, 3)) + "\nversion=100000000"))
+LEADER = Leader(
+    LeaderPhase.BROADCAST,
+    1,
+    (),
+    tuple(Handler(sid, Stage.SERVING) for sid in (1, 2)),
+    outstanding=(Outstanding(make_zxid(1, 5)),),
+    committed=make_zxid(1, 4),
+)
+NEXT = make_zxid(1, 6)
+TREE = FrozenStore().carry_out(FIRST_ZNODES)
+FREE = Options(skip_acl=True)
+
+
+def asked(
+    joining: str = "",
+    leaving: str = "",
+    members: str = "",
+    expected: int = -1,
+    view: View = OLD,
+    last_seen: View | None = None,
+    checked: Code = Code.OK,
+    options: Options = FREE,
+) -> Change | Reconfiguration:
+    peer = Peer(3, view, Durable(1, 1), last_seen=last_seen)
+    request = Request(7, 9, Reconfig(joining, leaving, members, expected), (Id("ip", "127.0.0.1"),))
+    return prepare(peer, LEADER, TREE, request, 1234, checked, options).value
+
+
+def code(value: Change | Reconfiguration) -> Code:
+    assert isinstance(value, Change) and isinstance(value.record, ErrorTxn)
+    assert (value.session, value.cxid, value.time) == (7, 9, 1234)
+    return Code(value.record.err)
+
+
+def test_the_transaction_has_the_new_members_and_the_next_zxid_as_their_version() -> None:
+    value = asked(joining=LINES[4])
+    assert isinstance(value, Reconfiguration)
+    text = "\n".join([*(LINES[sid] for sid in (1, 2, 3, 4)), "version=100000006"])
+    assert value.change == Change(7, 9, 1234, ReconfigTxn("/zookeeper/config", text.encode(), -1))
+    assert (value.view.voters, value.view.version) == ({1, 2, 3, 4}, NEXT)
+
+
+def test_the_expected_version_is_that_of_the_active_configuration() -> None:
+    assert isinstance(asked(joining=LINES[4], expected=OLD.version), Reconfiguration)
+    assert code(asked(joining=LINES[4], expected=OLD.version + 1)) is Code.BAD_VERSION
+
+
+@pytest.mark.parametrize(
+    ("request_of", "answer"),
+    [
+        pytest.param({"view": replace(OLD, version=0)}, Code.RECONFIG_DISABLED, id="no version"),
+        pytest.param({"last_seen": majority_view((1, 2), version=NEXT)}, Code.RECONFIG_IN_PROGRESS, id="another one"),
+        pytest.param({"checked": Code.SESSION_EXPIRED}, Code.SESSION_EXPIRED, id="an expired session"),
+        pytest.param({"leaving": "one"}, Code.MARSHALLING_ERROR, id="an id that is no number"),
+        pytest.param({"leaving": "1,2"}, Code.BAD_ARGUMENTS, id="one voter is left"),
+        pytest.param({"leaving": "1,2,3"}, Code.BAD_ARGUMENTS, id="no voter is left"),
+        pytest.param(
+            {"leaving": "1,2", "joining": f"{LINES[4]},{LINES[5]}"}, Code.NEW_CONFIG_NO_QUORUM, id="no synced quorum"
+        ),
+        pytest.param({"joining": LINES[4], "options": Options()}, Code.NO_AUTH, id="no permission"),
+    ],
+)
+def test_a_request_is_refused_with_the_code_of_zookeeper(request_of: dict[str, object], answer: Code) -> None:
+    assert code(asked(**request_of)) is answer  # type: ignore[arg-type]
+
+
+def test_the_permission_is_checked_last() -> None:
+    assert code(asked(leaving="1,2", options=Options())) is Code.BAD_ARGUMENTS
+
+
+def test_the_session_is_checked_before_another_reconfiguration() -> None:
+    pending = majority_view((1, 2), version=NEXT)
+    assert code(asked(last_seen=pending, checked=Code.SESSION_MOVED)) is Code.SESSION_MOVED
