@@ -92,7 +92,7 @@ class LocalGraphBuilder:
         return LocalGraph(**self._arrays)
 
     @property
-    def _words(self) -> int:
+    def _word_count(self) -> int:
         return int(self._arrays["channel_bits"].shape[1])
 
     def _room(self, needed: int, *names: str) -> None:
@@ -107,7 +107,7 @@ class LocalGraphBuilder:
         known = self._bits[process].setdefault((channel, operation), len(self._messages[process]))
         if known == len(self._messages[process]):
             self._messages[process].append((channel, operation))
-            if known >= BITS * self._words:
+            if known >= BITS * self._word_count:
                 self._widen()
             arrays, number = self._arrays, self.number_of[channel]
             arrays["channel_bits"][number, known // BITS] |= np.uint64(1 << known % BITS)
@@ -118,7 +118,7 @@ class LocalGraphBuilder:
 
     def _widen(self) -> None:
         """Make room for twice as many messages."""
-        arrays, words, processes = self._arrays, self._words, len(self._processes)
+        arrays, words, processes = self._arrays, self._word_count, len(self._processes)
         for name in ("steps", "appended", "questions", "append_questions"):
             arrays[name] = wider(arrays[name], 2 * words * BITS)
         for name in ("held", "channel_bits"):
@@ -190,7 +190,7 @@ class LocalGraphBuilder:
         number = self._sendings[sent] = len(self._sendings)
         self._room(number + 1, "sends", "outlets")
         for channel, bit in bits:
-            word = self._process_of[self._channels[channel].target] * self._words + bit // BITS
+            word = self._process_of[self._channels[channel].target] * self._word_count + bit // BITS
             self._arrays["sends"][number, word] |= np.uint64(1 << bit % BITS)
         for channel, _ in sent:
             self._arrays["outlets"][number] |= np.uint64(1 << self.number_of[channel])
