@@ -1,0 +1,109 @@
+"""Compares two records of one script, and describes where they differ.
+
+Rules of this module:
+
+- What may differ between two correct servers with other clients is left out: the zxids of a Stat are replaced by their
+  order in the record, the zxids of replies are left out unless the case is exact, and so are the granted timeout of a
+  session and the client's own address.
+- After a difference with a known cause that changes no data, the comparison goes on; after any other one it ends, since
+  the rest of the record may only follow from it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from harness import commands as c
+from harness.conform.known_causes import KnownCause, Mismatch, cause_of
+from harness.interpreter import Seen
+from harness.layouts import Stat
+from harness.session import Answer
+
+
+class Difference(NamedTuple):
+    """A command with two different answers, and the known cause of it, if one fits."""
+
+    number: int
+    mismatch: Mismatch
+    cause: KnownCause | None
+
+    @property
+    def explained(self) -> bool:
+        """Whether the cause is the release of the server, or a meant difference: no setting, and no defect."""
+        return self.cause is not None and self.cause.explains
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """What two differences of probably one cause have in common: the kind of command and of both answers."""
+        command, tested, expected = self.mismatch[:3]
+        kind = (type(command).__name__, getattr(command, "opcode", None), getattr(command, "by", None))
+        return (kind, _kind(tested), _kind(expected), self.cause.name if self.cause else None)
+
+
+def differences(tested: Sequence[Seen], expected: Sequence[Seen], exact: bool, release: str | None) -> list[Difference]:
+    """The differences of two records of one script, up to the first one that is not harmless."""
+    found: list[Difference] = []
+    pairs = zip(comparable(tested, exact), comparable(expected, exact), strict=True)
+    before: list[c.Command] = []
+    for number, (one, other) in enumerate(pairs):
+        if one != other:
+            mismatch = Mismatch(one.command, one.outcome, other.outcome, one.events, other.events, tuple(before))
+            cause = cause_of(mismatch, release)
+            found.append(Difference(number, mismatch, cause))
+            if cause is None or not cause.harmless:
+                break
+        before.append(one.command)
+    return found
+
+
+def comparable(record: Sequence[Seen], exact: bool) -> list[Seen]:
+    """A record without what may differ between correct servers."""
+    zxids = sorted({zxid for stat in _stats(record) for zxid in (stat.czxid, stat.mzxid, stat.pzxid)})
+    ranks = {zxid: rank for rank, zxid in enumerate(zxids)}
+
+    def ranked(stat: Stat) -> Stat:
+        return stat._replace(czxid=ranks[stat.czxid], mzxid=ranks[stat.mzxid], pzxid=ranks[stat.pzxid])
+
+    return [_masked(seen, exact)._replace(outcome=_changed(_masked(seen, exact).outcome, ranked)) for seen in record]
+
+
+def _masked(seen: Seen, exact: bool) -> Seen:
+    match seen.outcome:
+        case Answer() as answer if isinstance(seen.command, c.WhoAmI) and answer.values:
+            identities = [(scheme, "client" if scheme == "ip" else name) for scheme, name in answer.values[0]]
+            return seen._replace(outcome=Answer(answer.err, 0, (sorted(identities),)))
+        case Answer() as answer:
+            return seen._replace(outcome=answer if exact else answer._replace(zxid=0))
+        case ("attached" | "begun anew" as name, _):
+            return seen._replace(outcome=name)
+        case _:
+            return seen
+
+
+def _stats(value: Any) -> list[Stat]:
+    if isinstance(value, Stat):
+        return [value]
+    if isinstance(value, tuple | list):
+        return [stat for item in value for stat in _stats(item)]
+    return []
+
+
+def _changed(value: Any, change: Callable[[Stat], Stat]) -> Any:
+    match value:
+        case Stat():
+            return change(value)
+        case Answer():
+            return value._replace(values=_changed(value.values, change))
+        case tuple():
+            return tuple(_changed(item, change) for item in value)
+        case _:
+            return value
+
+
+def _kind(outcome: object) -> object:
+    match outcome:
+        case Answer(err=err):
+            return err
+        case (int() as err, int()):
+            return err
+        case _:
+            return outcome
