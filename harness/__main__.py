@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness", description="Released ZooKeeper servers to test with.")
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="download the jars of releases from Maven Central, by mvn")
-    fetch.add_argument("release", nargs="+", help=f"one of {', '.join(releases.MAVEN)}")
+    fetch.add_argument("release", nargs="+", help=f"one of {', '.join(releases.OLDER + releases.MAVEN)}")
     commands.add_parser("releases", help="list the known releases, and whether each can be started here")
     reproduce = commands.add_parser("reproduce", help=REPRODUCE, description=REPRODUCE)
     record = commands.add_parser("record", help=RECORD, description=RECORD)
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         return conform_command.run(parser.parse_args(given))
     chosen = parser.parse_args(given)
     if chosen.command == "releases":
-        for release in releases.RELEASES:
+        for release in releases.OLDER + releases.RELEASES:
             print(f"{release}  {real.available(release) or 'can be started'}")
         return 0
     try:

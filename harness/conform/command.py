@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return _failed(str(error))
     except KeyboardInterrupt:
         return _failed("interrupted; the root was deleted")
-    return 1 if result.findings else 0
+    return 0 if result.is_equal else 1
 
 
 def _measured(options: argparse.Namespace, folder: Path) -> ConformResult:

@@ -15,11 +15,11 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from harness import commands as c
+from harness.conform.protocol import DISCONNECTED, OPCODES, UNIMPLEMENTED, error_of, opcode_of
 from harness.session import Answer
 
-UNIMPLEMENTED, MARSHALLING, BAD_ARGUMENTS = -6, -5, -8
+MARSHALLING, BAD_ARGUMENTS = -5, -8
 OK, NO_NODE, NO_AUTH, INVALID_ACL, NO_WATCHER = 0, -101, -102, -114, -121
-DISCONNECTED = "disconnected"
 
 
 class CauseKind(Enum):
@@ -42,7 +42,10 @@ class Mismatch(NamedTuple):
 
 
 class KnownCause(NamedTuple):
-    """A cause: it fits releases from `since` and before `until`, if it is one of releases."""
+    """A cause. One of releases fits those from `since` that are before the release in `fixed` of their line.
+
+    A line (3.8) that `fixed` does not name is affected if it is older than all lines there.
+    """
 
     name: str
     kind: CauseKind
@@ -50,77 +53,12 @@ class KnownCause(NamedTuple):
     fits: Callable[[Mismatch], bool]
     harmless: bool = False
     since: str | None = None
-    until: str | None = None
+    fixed: tuple[str, ...] = ()
 
     @property
     def explains(self) -> bool:
         """Whether a difference with this cause is no longer a finding."""
         return self.kind is not CauseKind.SETTING
-
-
-class Opcode(NamedTuple):
-    """An opcode of the protocol: its name, the first release that has it, and the issue that brought it."""
-
-    name: str
-    since: str = "3.4.0"
-    issue: str = ""
-
-
-OPCODES = {
-    1: Opcode("create"),
-    2: Opcode("delete"),
-    3: Opcode("exists"),
-    4: Opcode("getData"),
-    5: Opcode("setData"),
-    6: Opcode("getACL"),
-    7: Opcode("setACL"),
-    8: Opcode("getChildren"),
-    9: Opcode("sync"),
-    11: Opcode("ping"),
-    12: Opcode("getChildren2"),
-    14: Opcode("multi"),
-    15: Opcode("create2", "3.5.0", "ZOOKEEPER-1297"),
-    16: Opcode("reconfig", "3.5.0", "ZOOKEEPER-107"),
-    17: Opcode("checkWatches", "3.5.0", "ZOOKEEPER-442"),
-    18: Opcode("removeWatches", "3.5.0", "ZOOKEEPER-442"),
-    19: Opcode("createContainer", "3.5.1", "ZOOKEEPER-2163"),
-    21: Opcode("createTTL", "3.5.3", "ZOOKEEPER-2169"),
-    22: Opcode("multiRead", "3.6.0", "ZOOKEEPER-3402"),
-    100: Opcode("auth"),
-    101: Opcode("setWatches"),
-    102: Opcode("sasl"),
-    103: Opcode("getEphemerals", "3.6.0", "ZOOKEEPER-3209"),
-    104: Opcode("getAllChildrenNumber", "3.6.0", "ZOOKEEPER-3260"),
-    105: Opcode("setWatches2", "3.6.0", "ZOOKEEPER-1416"),
-    106: Opcode("addWatch", "3.6.0", "ZOOKEEPER-1416"),
-    107: Opcode("whoAmI", "3.7.0", "ZOOKEEPER-3969"),
-    -11: Opcode("closeSession"),
-}
-"""The opcodes of clients. `check` (13), `deleteContainer` (20) and `createSession` (-10) are not for clients."""
-
-
-def opcode_of(command: c.Command) -> int | None:
-    """The opcode of a command that is one request."""
-    match command:
-        case c.Create(by=opcode) | c.Request(opcode=opcode) | c.Raw(opcode=opcode):
-            return opcode
-        case c.Multi():
-            return 14
-        case c.MultiRead():
-            return 22
-        case c.SetWatches():
-            return 105
-        case c.AddAuth():
-            return 100
-        case c.WhoAmI():
-            return 107
-        case _:
-            return None
-
-
-def error_of(outcome: object) -> object:
-    """The error code in an outcome; another outcome unchanged."""
-    return outcome[0] if isinstance(outcome, tuple) else outcome
 
 
 def number_of(release: str) -> tuple[int, ...]:
@@ -167,6 +105,15 @@ def _create2_as_create(mismatch: Mismatch) -> bool:
     )
 
 
+def _bad_mode_in_multi(mismatch: Mismatch) -> bool:
+    """Fits a multi that the oracle cannot read, with results of single operations on the tested side."""
+    modes = [part.flags for part in getattr(mismatch.command, "parts", ()) if isinstance(part, c.Create)]
+    results = getattr(mismatch.tested, "values", ())
+    return (
+        error_of(mismatch.expected) == MARSHALLING and any(mode > c.TTL_SEQUENTIAL for mode in modes) and bool(results)
+    )
+
+
 def _modes_together(mismatch: Mismatch) -> bool:
     """Fits an event that is missing, after watches of two modes of one session at one path."""
     watches = [(each.who, each.path) for each in mismatch.before if isinstance(each, c.AddWatch)]
@@ -183,10 +130,11 @@ CAUSES: tuple[KnownCause, ...] = (
     KnownCause(
         "a check of watches counts those of other sessions",
         CauseKind.RELEASE,
-        "`WatchManager.containsWatcher`",
+        "since ZOOKEEPER-1416, until ZOOKEEPER-4471; `WatchManager.containsWatcher`",
         _errors(OK, NO_WATCHER, c.CheckWatches),
         harmless=True,
-        until="3.9.0",
+        since="3.6.0",
+        fixed=("3.9.0",),
     ),
     KnownCause(
         "exists needs no READ",
@@ -194,22 +142,54 @@ CAUSES: tuple[KnownCause, ...] = (
         "ZOOKEEPER-2590, `FinalRequestProcessor` (exists)",
         _errors(OK, NO_AUTH, c.Exists),
         harmless=True,
-        until="3.8.3",
+        fixed=("3.8.4", "3.9.2"),
     ),
     KnownCause(
         "create2 in a multi is answered as create",
         CauseKind.RELEASE,
-        "`FinalRequestProcessor` (multi)",
+        "ZOOKEEPER-4026, `FinalRequestProcessor` (multi)",
         _create2_as_create,
         harmless=True,
-        until="3.9.0",
+        fixed=("3.7.2", "3.8.2", "3.9.0"),
+    ),
+    KnownCause(
+        "a create in a multi with a mode that does not exist fails alone",
+        CauseKind.RELEASE,
+        "ZOOKEEPER-4026, `MultiOperationRecord.deserialize`",
+        _bad_mode_in_multi,
+        harmless=True,
+        fixed=("3.7.2", "3.8.2", "3.9.0"),
+    ),
+    KnownCause(
+        "the types of persistent watches do not exist",
+        CauseKind.RELEASE,
+        "ZOOKEEPER-4472, `Watcher.WatcherType.fromInt`",
+        lambda mismatch: (
+            isinstance(mismatch.command, c.CheckWatches | c.RemoveWatches)
+            and mismatch.command.type in {4, 5}
+            and error_of(mismatch.tested) == MARSHALLING
+        ),
+        fixed=("3.9.0",),
+    ),
+    KnownCause(
+        "a null ACL is a MarshallingError",
+        CauseKind.RELEASE,
+        "`PrepRequestProcessor.removeDuplicates`",
+        lambda mismatch: (
+            isinstance(mismatch.command, c.Create | c.SetAcl)
+            and mismatch.command.acl is None
+            and _errors(MARSHALLING, INVALID_ACL)(mismatch)
+        ),
+        harmless=True,
+        fixed=("3.6.0",),
     ),
     KnownCause(
         "watches of several modes at one path replace each other",
         CauseKind.RELEASE,
         "ZOOKEEPER-4466, `WatchManager.addWatch`",
         _modes_together,
-        until="3.9.0",
+        since="3.6.0",
+        fixed=("3.9.0",),
     ),
     KnownCause(
         "the empty path is the root",
@@ -253,13 +233,16 @@ def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
 
 
 def _of_release(cause: KnownCause, release: str | None) -> bool:
-    if cause.since is None and cause.until is None:
+    if cause.kind is not CauseKind.RELEASE:
         return True
     if release is None:
         return False
     number = number_of(release)
-    late_enough = cause.since is None or number >= number_of(cause.since)
-    return late_enough and (cause.until is None or number < number_of(cause.until))
+    if cause.since is not None and number < number_of(cause.since):
+        return False
+    fixed = sorted(map(number_of, cause.fixed))
+    of_line = next((each for each in fixed if each[:2] == number[:2]), fixed[0])
+    return number < of_line
 
 
 def _newer_opcode(mismatch: Mismatch, release: str) -> KnownCause | None:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from harness import commands as c
 from harness.conform.case import LONG, SECRET, node
-from harness.conform.known_causes import DISCONNECTED, OPCODES, UNIMPLEMENTED, error_of
+from harness.conform.known_causes import number_of
+from harness.conform.protocol import DISCONNECTED, OPCODES, UNIMPLEMENTED, error_of
 from harness.conform.servers import NO_ANSWER, NOT_RUN
 from harness.interpreter import Seen
 
@@ -37,7 +38,15 @@ class OpcodeRow(NamedTuple):
     name: str
     tested: Support
     expected: Support
+    cause: str | None = None
 
+    @property
+    def is_finding(self) -> bool:
+        """Whether the two sides differ without a cause in the release, or a meant difference of the oracle."""
+        return self.tested is not self.expected and self.cause is None
+
+
+SASL = 102
 
 ZXID = struct.pack("!q", 0)
 NO_LISTS = b"\0\0\0\0" * 3
@@ -92,3 +101,15 @@ def support(record: Sequence[Seen]) -> Support:
     if outcome == DISCONNECTED:
         return Support.CLOSES
     return Support.SILENT if outcome in {NO_ANSWER, NOT_RUN} else Support.SUPPORTED
+
+
+def row(opcode: int, name: str, tested: Support, expected: Support, release: str | None) -> OpcodeRow:
+    """A row of the table, with the known cause of a difference."""
+    cause = None
+    known = OPCODES.get(opcode)
+    if tested is not expected:
+        if opcode == SASL:
+            cause = "the oracle has no SASL"
+        elif known is not None and release is not None and number_of(known.since) > number_of(release):
+            cause = f"came with {known.since} ({known.issue})"
+    return OpcodeRow(opcode, name, tested, expected, cause)

@@ -50,7 +50,8 @@ def summary(result: ConformResult) -> str:
     randoms = (
         f"; {result.random_count} random scripts (seed {result.seed}), {like} differ" if result.random_count else ""
     )
-    verdict = f"{len(result.findings)} differences to look at" if result.findings else "no unexplained difference"
+    count = len(result.findings) + sum(row.is_finding for row in result.opcodes)
+    verdict = f"differences to look at: {count}" if count else "no unexplained difference"
     return f"{len(result.cases)} cases: {cases}{randoms}; {verdict}"
 
 
@@ -74,7 +75,8 @@ def _text_lines(result: ConformResult) -> Iterator[str]:
     same = len(result.opcodes) - len(others)
     yield f"opcodes: {same} of {len(result.opcodes)} as the oracle"
     for row in others:
-        yield f"  {row.opcode} {row.name}: {row.tested.value}; oracle: {row.expected.value}"
+        cause = f"; {row.cause}" if row.cause else ""
+        yield f"  {row.opcode} {row.name}: {row.tested.value}; oracle: {row.expected.value}{cause}"
     yield ""
     yield summary(result)
 
@@ -131,13 +133,13 @@ def markdown(result: ConformResult, server: str) -> str:
         lines += [f"### {title}", ""]
         for each in members:
             lines += ["```", *_shown(each), "```", ""]
-    lines += ["## Opcodes", "", "| opcode | name | server | oracle |", "| --- | --- | --- | --- |"]
+    lines += ["## Opcodes", "", "| opcode | name | server | oracle | cause |", "| --- | --- | --- | --- | --- |"]
     lines += [_opcode_line(row) for row in result.opcodes]
     return "\n".join(lines) + "\n"
 
 
 def _opcode_line(row: OpcodeRow) -> str:
-    return f"| {row.opcode} | {row.name} | {row.tested.value} | {row.expected.value} |"
+    return f"| {row.opcode} | {row.name} | {row.tested.value} | {row.expected.value} | {row.cause or ''} |"
 
 
 def junit(result: ConformResult, server: str) -> str:
@@ -157,5 +159,18 @@ def junit(result: ConformResult, server: str) -> str:
             if each.differences:
                 kind = "failure" if each.is_finding else "skipped"
                 ElementTree.SubElement(case, kind, message=_title(each)).text = "\n".join(_shown(each))
+    _add_opcodes(root, result)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_opcodes(root: ElementTree.Element, result: ConformResult) -> None:
+    """Add the suite of the opcodes: a test for each."""
+    suite = ElementTree.SubElement(root, "testsuite", name="opcodes", tests=str(len(result.opcodes)))
+    suite.set("failures", str(sum(row.is_finding for row in result.opcodes)))
+    suite.set("skipped", str(sum(row.cause is not None for row in result.opcodes)))
+    for row in result.opcodes:
+        case = ElementTree.SubElement(suite, "testcase", classname="opcodes", name=f"{row.opcode} {row.name}")
+        if row.tested is not row.expected:
+            message = f"{row.tested.value}; oracle: {row.expected.value}"
+            ElementTree.SubElement(case, "failure" if row.is_finding else "skipped", message=message).text = row.cause

@@ -16,7 +16,7 @@ from harness import commands as c
 from harness.conform import opcodes, session_cases, tree_cases
 from harness.conform.case import Case
 from harness.conform.comparison import Difference, differences
-from harness.conform.known_causes import CauseKind, not_supported
+from harness.conform.known_causes import not_supported
 from harness.conform.minimise import minimised
 from harness.conform.random_scripts import ScriptGenerator
 from harness.conform.servers import Side
@@ -79,6 +79,11 @@ class ConformResult(NamedTuple):
         every = (*self.cases, *(each.result for each in self.random))
         return tuple(each for each in every if each.is_finding)
 
+    @property
+    def is_equal(self) -> bool:
+        """Whether no case, no random script and no opcode has a difference that is not explained."""
+        return not self.findings and not any(row.is_finding for row in self.opcodes)
+
 
 class Bench(NamedTuple):
     """The two sides, the release of the tested one if it is known, and the display of progress."""
@@ -118,7 +123,7 @@ def _opcode_rows(bench: Bench) -> Iterator[opcodes.OpcodeRow]:
         bench.progress(f"opcode {opcode}: {name}")
         script = opcodes.probe(opcode)
         expected = opcodes.support(bench.oracle.run(script))
-        yield opcodes.OpcodeRow(opcode, name, opcodes.support(bench.tested.run(script)), expected)
+        yield opcodes.row(opcode, name, opcodes.support(bench.tested.run(script)), expected, bench.release)
 
 
 def _random(bench: Bench, count: int, seed: int) -> list[RandomFinding]:
@@ -153,9 +158,3 @@ def _minimised(bench: Bench, number: int, script: c.Script, signature: object) -
     found = bench.compare(smaller)
     case = Case("random scripts", f"random script {number}", smaller)
     return CaseResult(case, found or bench.compare(smaller), unstable=not found)
-
-
-def settings_named(results: Sequence[CaseResult]) -> tuple[str, ...]:
-    """The settings of the tested server that its differences show, each once."""
-    causes = [each.cause for result in results for each in result.differences if each.cause is not None]
-    return tuple(dict.fromkeys(cause.name for cause in causes if cause.kind is CauseKind.SETTING))

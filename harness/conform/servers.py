@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-- Each script runs below a fresh znode, with the same path at both sides. All of them are below one root, which `remove`
-  deletes. Nothing else of the tested server is changed.
+- Each script runs below a fresh znode `ROOT/N/s`, with the same path at both sides. `remove` deletes the root with all
+  of them. Nothing else of the tested server is changed.
 - What a server does wrong while a script runs is an outcome and no error: it ends the connection, it does not answer in
   time, or its answer does not fit the layout.
 - The oracle executes `spec/tree` and `spec/service`: it is a node of `refimpl` alone in its ensemble.
@@ -110,9 +110,13 @@ class Side:
         session.close()
 
     def run(self, script: c.Script) -> list[Seen]:
-        """Execute a script below a fresh znode."""
+        """Execute a script below a fresh znode. Its parent is new too, so its counts are the same at both sides."""
         self._scripts += 1
-        interpreter = TolerantInterpreter(self.places, f"{self.root}/{self._scripts}", SESSIONS, self._seconds)
+        parent = f"{self.root}/{self._scripts}"
+        session = self._session()
+        session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
+        session.close()
+        interpreter = TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds)
         try:
             return interpreter.run(script)
         finally:
