@@ -75,7 +75,7 @@ def unknown(release: str) -> str | None:
 
 
 def missing(release: str) -> str | None:
-    """None if the jars of this release of `MAVEN` or `OLDER` are there, else the reason and the command that downloads them."""
+    """None if the jars of this downloaded release are there, else the reason and the command that downloads them."""
     if folder_of(release).is_dir():
         return None
     return f"ZooKeeper {release} is not in {cache_folder()}; python -m harness fetch {release}"

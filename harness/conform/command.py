@@ -8,13 +8,16 @@ import argparse
 import re
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from harness import real
 from harness.conform import report
 from harness.conform.run import AREAS, Bench, ConformResult, measure
-from harness.conform.servers import Side, parse_places, release_of, start_oracle
+from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, release_of, start_oracle
 from harness.directories import add_keep, directories, keep_mistake
+from harness.ensemble import Ensemble
 from harness.processes import ServerError
 
 ROOT_PATH = re.compile(r"(/[\w.-]+)+")
@@ -23,7 +26,10 @@ SECONDS = 10.0
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("servers", metavar="HOST:PORT[,...]", help="the servers of one ensemble")
+    parser.add_argument("servers", nargs="?", metavar="HOST:PORT[,...]", help="the servers of one ensemble")
+    parser.add_argument(
+        "--start", metavar="R", help="start a real server of this release instead, and stop it at the end"
+    )
     parser.add_argument(
         "--root", default=None, metavar="PATH", help="the znode to create, use and delete (default: a new name below /)"
     )
@@ -49,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
     if reason := _mistake(options):
         return _failed(reason)
     try:
-        with directories(options.keep) as folder:
-            result = _measured(options, folder)
+        with directories(options.keep) as folder, _servers(options, folder) as servers:
+            result = _measured(options, servers, folder / "oracle")
         print(report.text(result))
         if options.markdown is not None:
-            options.markdown.write_text(report.markdown(result, options.servers), encoding="utf-8")
+            options.markdown.write_text(report.markdown(result, servers), encoding="utf-8")
         if options.junit is not None:
-            options.junit.write_text(report.junit(result, options.servers), encoding="utf-8")
+            options.junit.write_text(report.junit(result, servers), encoding="utf-8")
     except (ServerError, OSError, ValueError) as error:
         return _failed(str(error))
     except KeyboardInterrupt:
@@ -63,17 +69,28 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.is_equal else 1
 
 
-def _measured(options: argparse.Namespace, folder: Path) -> ConformResult:
-    places = parse_places(options.servers)
+@contextmanager
+def _servers(options: argparse.Namespace, folder: Path) -> Iterator[str]:
+    """The addresses of the tested servers, started here if `--start` says so."""
+    if options.start is None:
+        yield options.servers
+        return
+    with Ensemble(["real"], folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK) as tested:
+        tested.start_all()
+        yield tested.connect_string
+
+
+def _measured(options: argparse.Namespace, servers: str, folder: Path) -> ConformResult:
+    places = parse_places(servers)
     root = options.root or f"/quorate-conform-{secrets.token_hex(4)}"
     tested = Side(places, root, options.seconds)
     try:
         tested.create_root(parents=False)
     except OSError as error:
-        raise ServerError(f"{options.servers}: cannot connect: {error}") from error
+        raise ServerError(f"{servers}: cannot connect: {error}") from error
     try:
         release = options.release or release_of(places[0])
-        print(f"everything at {options.servers} happens below {root}, which is deleted at the end")
+        print(f"everything at {servers} happens below {root}, which is deleted at the end")
         print(
             f"release {release or 'not known'}; oracle: our node, which executes spec/tree and spec/service", flush=True
         )
@@ -98,8 +115,12 @@ def _progress() -> Callable[[str], None]:
 
 
 def _mistake(options: argparse.Namespace) -> str | None:
+    if (options.servers is None) == (options.start is None):
+        return "write the servers to test, HOST:PORT[,HOST:PORT...], or --start RELEASE"
+    if options.start is not None and (reason := real.available(options.start)):
+        return reason
     try:
-        parse_places(options.servers)
+        parse_places(options.servers or "127.0.0.1:1")
     except ValueError as error:
         return str(error)
     if options.root is not None and (not ROOT_PATH.fullmatch(options.root) or options.root.startswith("/zookeeper")):

@@ -31,6 +31,8 @@ UNREADABLE = "unreadable answer"
 NOT_RUN = "not run"
 OK, NO_NODE, NO_AUTH, NOT_EMPTY = 0, -101, -102, -111
 ADDRESS = re.compile(r"\[(?P<six>[0-9A-Fa-f:.%\w]+)\]:(?P<sixport>\d{1,5})|(?P<host>[^\s:/,\[\]]+):(?P<port>\d{1,5})")
+TICK = 200
+"""The tickTime of the servers that the command starts, in milliseconds."""
 ORACLE_KEYS = {
     "maxSessionTimeout": "60000",
     "extendedTypesEnabled": "true",
@@ -155,7 +157,7 @@ def _removed(session: Session, path: str) -> int:
 
 def start_oracle(folder: Path, keys: Mapping[str, str]) -> Ensemble:
     """Start the oracle with these keys in place of its own; the caller closes it. Raises ServerError."""
-    oracle = Ensemble(["node"], folder, tick_time=200, extra=ORACLE_KEYS | dict(keys))
+    oracle = Ensemble(["node"], folder, tick_time=TICK, extra=ORACLE_KEYS | dict(keys))
     try:
         oracle.start_all()
     except ServerError:
