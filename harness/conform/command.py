@@ -7,6 +7,7 @@ command line, no connection, or a znode that could not be deleted.
 import argparse
 import re
 import secrets
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
             options.markdown.write_text(report.markdown(result, servers), encoding="utf-8")
         if options.junit is not None:
             options.junit.write_text(report.junit(result, servers), encoding="utf-8")
-    except (ServerError, OSError, ValueError) as error:
+    except OSError as error:
+        return _failed(str(error) if error.filename else f"{options.servers or options.start}: {error}")
+    except (ServerError, ValueError) as error:
         return _failed(str(error))
     except KeyboardInterrupt:
         return _failed("interrupted; the root was deleted")
@@ -86,8 +89,8 @@ def _measured(options: argparse.Namespace, servers: str, folder: Path) -> Confor
     tested = Side(places, root, options.seconds)
     try:
         tested.create_root(parents=False)
-    except OSError as error:
-        raise ServerError(f"{servers}: cannot connect: {error}") from error
+    except (OSError, ServerError, ValueError, struct.error) as error:
+        raise ServerError(f"{servers} does not serve: {error}") from error
     try:
         release = options.release or release_of(places[0])
         print(f"everything at {servers} happens below {root}, which is deleted at the end")

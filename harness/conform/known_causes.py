@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from harness import commands as c
 from harness.conform.protocol import DISCONNECTED, OPCODES, UNIMPLEMENTED, error_of, opcode_of
+from harness.layouts import ERROR_RESULT
 from harness.session import Answer
 
 MARSHALLING, BAD_ARGUMENTS = -5, -8
@@ -114,6 +115,30 @@ def _bad_mode_in_multi(mismatch: Mismatch) -> bool:
     )
 
 
+def _refused_ttl(mismatch: Mismatch) -> bool:
+    """Fits an Unimplemented for a create with a TTL mode, alone or in a multi."""
+    parts = getattr(mismatch.command, "parts", (mismatch.command,))
+    asked = any(isinstance(part, c.Create) and part.flags in {c.TTL, c.TTL_SEQUENTIAL} for part in parts)
+    return asked and UNIMPLEMENTED in {error_of(mismatch.tested), *_part_errors(mismatch.tested)}
+
+
+def _unchecked_permission(mismatch: Mismatch) -> bool:
+    """Fits a permission that only the oracle refuses, and a digest that only the oracle hides."""
+    tested, expected = mismatch.tested, mismatch.expected
+    if error_of(tested) != OK:
+        return False
+    if isinstance(mismatch.command, c.GetAcl) and error_of(expected) == OK:
+        hidden = {(perms, scheme, name.partition(":")[0] + ":x") for perms, scheme, name in tested.values[0]}
+        return any(scheme == "digest" and (perms, scheme, name) in hidden for perms, scheme, name in expected.values[0])
+    return NO_AUTH in {error_of(expected), *_part_errors(expected)}
+
+
+def _part_errors(outcome: object) -> set[object]:
+    """The errors of the single operations of a multi."""
+    values = outcome.values if isinstance(outcome, Answer) else ()
+    return {part[2][0] for part in values if isinstance(part, tuple) and part[:1] == (ERROR_RESULT,)}
+
+
 def _modes_together(mismatch: Mismatch) -> bool:
     """Fits an event that is missing, after watches of two modes of one session at one path."""
     watches = [(each.who, each.path) for each in mismatch.before if isinstance(each, c.AddWatch)]
@@ -206,18 +231,22 @@ CAUSES: tuple[KnownCause, ...] = (
         harmless=True,
     ),
     KnownCause(
-        "createTTL needs extendedTypesEnabled=true",
+        "TTL znodes need extendedTypesEnabled=true",
         CauseKind.SETTING,
-        "`EphemeralType.validateServerId`, `EphemeralType.TTL`",
-        lambda mismatch: (
-            opcode_of(mismatch.command) == c.CREATE_TTL and error_of(mismatch.tested) in {UNIMPLEMENTED, DISCONNECTED}
-        ),
+        "`PrepRequestProcessor.validateCreateRequest`, `EphemeralType.extendedEphemeralTypesEnabled`",
+        _refused_ttl,
+    ),
+    KnownCause(
+        "exists needs no READ: skipACL=yes, or a release before 3.8.4 or 3.9.2",
+        CauseKind.SETTING,
+        "ZOOKEEPER-2590, `FinalRequestProcessor` (exists)",
+        _errors(OK, NO_AUTH, c.Exists),
     ),
     KnownCause(
         "permissions are not checked: skipACL=yes",
         CauseKind.SETTING,
         "`ZooKeeperServer.checkACL`",
-        _errors(OK, NO_AUTH),
+        _unchecked_permission,
     ),
 )
 

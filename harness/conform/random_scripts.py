@@ -20,10 +20,10 @@ PATHS = ("", "/a", "/b", "/a/b", "/a/c", "/a/b/d", "/0000000000", "/a0000000000"
 BAD_PATHS = ("/a/", "/a//b", "/./a", "/a/..", "/\0", "/a\x1f")
 DATA = (b"", b"x", b"longer", None)
 VERSIONS = (-1, -1, -1, 0, 0, 1, 2, -2)
-PERMISSIONS = (31, 31, 31, 1, 2, 3, 4, 8, 9, 16, 17, 28)
+PERMISSIONS = (31, 31, 1, 1, 2, 3, 4, 8, 9, 16, 17, 28)
 IDENTITIES = (
-    ("world", "anyone"), ("world", "anyone"), ("world", "anyone"), ("auth", ""), CLEANER[1:],
-    ("ip", "0.0.0.0/0"), ("ip", "10.255.255.255"), ("ip", "nowhere"), ("nosuch", "x"), ("digest", "a:b:c"),
+    ("world", "anyone"), ("world", "anyone"), ("ip", "0.0.0.0/0"), ("ip", "10.255.255.255"), ("ip", "10.255.255.255"),
+    CLEANER[1:], CLEANER[1:], ("auth", ""), ("nosuch", "x"), ("digest", "a:b:c"),
 )  # fmt: skip
 BAD_PATH_SHARE = 0.05
 ANY_TYPE = 3
@@ -46,8 +46,8 @@ class _Draw:
     def __init__(self, source: random.Random) -> None:
         self._source = source
         self._kinds: tuple[tuple[int, Callable[[], c.Command]], ...] = (
-            (6, self._plain_create), (3, self._create), (3, self._delete), (4, self._set), (4, self._get),
-            (3, self._exists), (3, self._children), (1, self._other_read), (2, self._set_acl), (1, self._auth),
+            (6, self._plain_create), (5, self._create), (3, self._delete), (4, self._set), (4, self._get),
+            (3, self._exists), (3, self._children), (1, self._other_read), (3, self._set_acl), (1, self._auth),
             (3, self._multi), (1, self._multi_read), (1, self._watches), (2, self._connection),
         )  # fmt: skip
 
