@@ -3,13 +3,14 @@
 Rules of this module:
 
 - What may differ between two correct servers with other clients is left out: the zxids of a Stat are replaced by their
-  order in the record, the zxids of replies are left out unless the case is exact, and so are the granted timeout of a
-  session and the client's own address.
+  order in the record so far, the zxids of replies are left out unless the case is exact, and so are the granted timeout
+  of a session and the client's own address.
 - After a difference with a known cause that changes no data, the comparison goes on; after any other one it ends, since
   the rest of the record may only follow from it.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from harness import commands as c
@@ -57,13 +58,18 @@ def differences(tested: Sequence[Seen], expected: Sequence[Seen], exact: bool, r
 
 def comparable(record: Sequence[Seen], exact: bool) -> list[Seen]:
     """A record without what may differ between correct servers."""
-    zxids = sorted({zxid for stat in _stats(record) for zxid in (stat.czxid, stat.mzxid, stat.pzxid)})
-    ranks = {zxid: rank for rank, zxid in enumerate(zxids)}
+    known: set[int] = set()
+    compared: list[Seen] = []
+    for each in record:
+        known |= {zxid for stat in _stats(each) for zxid in (stat.czxid, stat.mzxid, stat.pzxid)}
+        masked = _masked(each, exact)
+        compared.append(masked._replace(outcome=_changed(masked.outcome, partial(_ranked, sorted(known)))))
+    return compared
 
-    def ranked(stat: Stat) -> Stat:
-        return stat._replace(czxid=ranks[stat.czxid], mzxid=ranks[stat.mzxid], pzxid=ranks[stat.pzxid])
 
-    return [_masked(seen, exact)._replace(outcome=_changed(_masked(seen, exact).outcome, ranked)) for seen in record]
+def _ranked(zxids: Sequence[int], stat: Stat) -> Stat:
+    """A Stat with the places of its zxids among all that the record has had so far."""
+    return stat._replace(czxid=zxids.index(stat.czxid), mzxid=zxids.index(stat.mzxid), pzxid=zxids.index(stat.pzxid))
 
 
 def _masked(seen: Seen, exact: bool) -> Seen:
