@@ -22,13 +22,15 @@ from harness import commands as c
 from harness.conform.case import SECRET
 from harness.ensemble import Ensemble
 from harness.interpreter import AUTH, TIMEOUT, Interpreter, Seen
-from harness.processes import Place, ServerError, srvr
+from harness.processes import Place, ServerError, address_of, srvr
 from harness.session import DisconnectedError, Session
 
 SESSIONS = 3
 NO_ANSWER = "no answer"
 UNREADABLE = "unreadable answer"
 NOT_RUN = "not run"
+MOST_FAILURES = 2
+"""The number of scripts, one after the other, that cannot even begin before the run ends."""
 OK, NO_NODE, NO_AUTH, NOT_EMPTY = 0, -101, -102, -111
 ADDRESS = re.compile(r"\[(?P<six>[0-9A-Fa-f:.%\w]+)\]:(?P<sixport>\d{1,5})|(?P<host>[^\s:/,\[\]]+):(?P<port>\d{1,5})")
 TICK = 200
@@ -99,6 +101,7 @@ class Side:
         self.root = root
         self._seconds = seconds
         self._scripts = 0
+        self._failures = 0
 
     def create_root(self, parents: bool) -> None:
         """Create the root, with `parents` also the znodes above it."""
@@ -115,14 +118,26 @@ class Side:
         """Execute a script below a fresh znode. Its parent is new too, so its counts are the same at both sides."""
         self._scripts += 1
         parent = f"{self.root}/{self._scripts}"
-        session = self._session()
-        session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
-        session.close()
-        interpreter = TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds)
+        try:
+            session = self._session()
+            session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
+            session.close()
+            interpreter = TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds)
+        except (OSError, ServerError) as error:
+            self._failures += 1
+            if self._failures == MOST_FAILURES:
+                raise ServerError(f"{self.name} stopped answering: {error}") from error
+            return [Seen(command, NO_ANSWER, ()) for command in script]
+        self._failures = 0
         try:
             return interpreter.run(script)
         finally:
             interpreter.close()
+
+    @property
+    def name(self) -> str:
+        """The addresses, as on the command line."""
+        return ",".join("{}:{}".format(*address_of(place)) for place in self.places)
 
     def remove(self) -> None:
         """Delete the root and everything below it. Raises ServerError if something is left."""

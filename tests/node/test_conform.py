@@ -13,6 +13,7 @@ from harness.releases import DEBIAN, OLDER
 from harness.session import Session
 from tests.node.conftest import NEWEST, need
 
+MOST_STARTS = 3
 Launch = Callable[..., Ensemble]
 
 
@@ -83,7 +84,9 @@ def test_a_real_server_has_only_explained_differences(
 ) -> None:
     need("real", release)
     files = ["--markdown", str(tmp_path / "report.md"), "--junit", str(tmp_path / "report.xml")]
-    assert main(["conform", "--start", release, "--random", "20", *files]) == 0
+    # Sometimes a real 3.8.0 server stops answering, without a message in its log (tests/node/test_differential.py).
+    codes = (main(["conform", "--start", release, "--random", "20", *files]) for _ in range(MOST_STARTS))
+    assert next((code for code in codes if code != 2), 2) == 0
     said = capsys.readouterr().out
     assert f"release {release};" in said
     assert "no unexplained difference" in said
