@@ -102,16 +102,28 @@ def _measured(options: argparse.Namespace, servers: str, folder: Path) -> Confor
             expected = Side([oracle.client_port(1)], root, options.seconds)
             expected.create_root(parents=True)
             bench = Bench(expected, tested, release, _progress())
-            return measure(bench, options.area or AREAS, options.random, options.seed)
+            result = measure(bench, options.area or AREAS, options.random, options.seed)
         finally:
             oracle.close()
-    finally:
-        _progress()("")
+            _progress()("")
+    except BaseException as error:
+        _remove_after(tested, error)
+        raise
+    tested.remove()
+    return result
+
+
+def _remove_after(tested: Side, error: BaseException) -> None:
+    """Delete the root after an error. Raises ServerError with both errors if that fails too."""
+    try:
         tested.remove()
+    except (OSError, ServerError, ValueError, struct.error) as second:
+        first = str(error) or "interrupted"
+        raise ServerError(f"{first}; {tested.root} could not be deleted: {second}") from error
 
 
 def _progress() -> Callable[[str], None]:
-    """Shows one line on a terminal, which the next one replaces; nothing where standard error is no terminal."""
+    """Show one line on a terminal, which the next line replaces; without a terminal show nothing."""
     if not sys.stderr.isatty():
         return lambda _text: None
     return lambda text: print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)

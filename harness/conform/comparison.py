@@ -2,11 +2,11 @@
 
 Rules of this module:
 
-- What may differ between two correct servers with other clients is left out: the zxids of a Stat are replaced by their
+- Values that may differ between two correct servers with other clients are left out: the zxids of a Stat are replaced by their
   order in the record so far, the zxids of replies are left out unless the case is exact, and so are the granted timeout
   of a session and the client's own address.
-- After a difference with a known cause that changes no data, the comparison goes on; after any other one it ends, since
-  the rest of the record may only follow from it.
+- After a difference with a known cause that changes no data, the comparison continues. After any other one it ends, since
+  the rest of the record may be a consequence of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ def differences(tested: Sequence[Seen], expected: Sequence[Seen], exact: bool, r
 
 
 def comparable(record: Sequence[Seen], exact: bool) -> list[Seen]:
-    """A record without what may differ between correct servers."""
+    """A record without the values that may differ between correct servers."""
     known: set[int] = set()
     compared: list[Seen] = []
     for each in record:

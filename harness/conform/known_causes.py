@@ -5,7 +5,7 @@ Rules of this module:
 - A cause fits by the command and by both answers, never by the wording of a message. A cause of a release fits only if
   the release of the tested server is known, by `srvr` or by `--release`.
 - A release and a meant difference explain a difference; a setting names it, and it remains a difference.
-- `harmless` means that no data differ afterwards, so the comparison goes on.
+- `harmless` means that the data are the same afterwards, so the comparison continues.
 
 Source: the classes and issues named in each entry; docs/explanation-node.md, "Where it differs from ZooKeeper 3.8".
 """
@@ -252,7 +252,7 @@ CAUSES: tuple[KnownCause, ...] = (
 
 
 def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
-    """The known cause that fits a difference; None if there is none."""
+    """The known cause that fits a difference, or None."""
     if release is not None and (cause := _newer_opcode(mismatch, release)) is not None:
         return cause
     for cause in CAUSES:

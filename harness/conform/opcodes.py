@@ -1,4 +1,4 @@
-"""The table of opcodes: one request with a valid body for each, and what a server does with it.
+"""The table of opcodes: one request with a valid body for each, and the server's treatment of it.
 
 Rules of this module:
 
@@ -23,7 +23,7 @@ from harness.interpreter import Seen
 
 
 class Support(Enum):
-    """What a server does with an opcode."""
+    """The ways in which a server treats an opcode."""
 
     SUPPORTED = "supported"
     UNIMPLEMENTED = "unimplemented"
@@ -94,7 +94,7 @@ def rows() -> tuple[tuple[int, str], ...]:
 
 
 def support(record: Sequence[Seen]) -> Support:
-    """What the record of `probe` says."""
+    """The support that the record of `probe` shows."""
     outcome = error_of(record[-1].outcome)
     if outcome == UNIMPLEMENTED:
         return Support.UNIMPLEMENTED

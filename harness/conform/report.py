@@ -1,7 +1,7 @@
 """The report of a run, as text for a terminal, as Markdown and as JUnit XML.
 
-Rules of this module: the three forms have the same contents; answers are shown as recorded, the oracle's beside the
-tested server's.
+Rules of this module: the three forms have the same contents; answers are shown as recorded, for
+both sides.
 
 Source: the JUnit schema that Jenkins and GitLab read (testsuites, testsuite, testcase, failure, skipped).
 """
@@ -43,7 +43,7 @@ def _title(result: CaseResult) -> str:
 
 
 def summary(result: ConformResult) -> str:
-    """The last line: the number of cases, and what is left to explain."""
+    """The last line: the number of cases, and of unexplained differences."""
     counts = Counter(each.status for each in result.cases)
     cases = ", ".join(f"{counts[status]} {status.value}" for status in COLUMNS if counts[status])
     like = sum(each.times for each in result.random)

@@ -4,7 +4,7 @@ Rules of this module:
 
 - Each script runs below a fresh znode `ROOT/N/s`, with the same path at both sides. `remove` deletes the root with all
   of them. Nothing else of the tested server is changed.
-- What a server does wrong while a script runs is an outcome and no error: it ends the connection, it does not answer in
+- A failure of a server while a script runs is an outcome: it ends the connection, it does not answer in
   time, or its answer does not fit the layout.
 - The oracle executes `spec/tree` and `spec/service`: it is a node of `refimpl` alone in its ensemble.
 
@@ -155,7 +155,7 @@ class Side:
 
 
 def _removed(session: Session, path: str) -> int:
-    """Delete a znode and what is below it; return the error that remains, 0 if it is gone."""
+    """Delete a znode and all znodes below it; return the error that remains, 0 after success."""
     err = session.ask(c.Delete.opcode, path, -1).err
     if err != NOT_EMPTY:
         return OK if err == NO_NODE else err
@@ -171,7 +171,7 @@ def _removed(session: Session, path: str) -> int:
 
 
 def start_oracle(folder: Path, keys: Mapping[str, str]) -> Ensemble:
-    """Start the oracle with these keys in place of its own; the caller closes it. Raises ServerError."""
+    """Start the oracle; these keys replace those of `ORACLE_KEYS`. The caller closes it. Raises ServerError."""
     oracle = Ensemble(["node"], folder, tick_time=TICK, extra=ORACLE_KEYS | dict(keys))
     try:
         oracle.start_all()

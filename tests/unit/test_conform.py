@@ -1,4 +1,4 @@
-"""The comparison of servers without a server: minimisation, known causes, and what is left out."""
+"""The comparison of servers, without a server: minimisation, known causes, and the values that are not compared."""
 
 import hashlib
 from base64 import b64encode
@@ -199,11 +199,11 @@ def test_names_of_cases_are_unique_and_every_opcode_has_a_probe() -> None:
     assert set(PROBES) == set(OPCODES)
 
 
-# --- a whole run, with sides that answer from a table
+# --- a whole run
 
 
 class ScriptedSide(Side):
-    """A side without a server: it answers each command by a function of the commands so far."""
+    """A side without a server: its answer to a command depends on the commands before."""
 
     def __init__(self, defective: bool) -> None:
         super().__init__([1], "/root", 1.0)
