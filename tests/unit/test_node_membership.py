@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from refimpl.disk.files import DataError
 from refimpl.membership import Membership
 from refimpl.process import read_settings
 from spec.config import ConfigError, parse_ensemble
@@ -111,3 +112,34 @@ def test_a_file_that_cannot_be_written_is_an_error(zoo_cfg: Path) -> None:
     zoo_cfg.with_name("zoo.cfg.dynamic.next").mkdir()
     with pytest.raises(OSError):
         members.see(view(1, 2, 3, 4, version=SECOND))
+
+
+def test_a_later_configuration_that_was_seen_outlives_the_activation_of_an_earlier_one(zoo_cfg: Path) -> None:
+    """A server in an election takes a committed configuration from a vote, and may have acknowledged the next one."""
+    members = membership(zoo_cfg)
+    members.see(view(1, 2, 3, 4, 5, version=SECOND + 2))
+    members.activate(view(1, 2, 3, 4, version=SECOND))
+    settings = read_settings(zoo_cfg)
+    assert (settings.view.version, set(members.servers)) == (SECOND, {1, 2, 3, 4, 5})
+    assert settings.last_seen == view(1, 2, 3, 4, 5, version=SECOND + 2)
+
+
+def test_the_rewritten_zoo_cfg_and_its_copy_keep_their_permissions(zoo_cfg: Path) -> None:
+    zoo_cfg.chmod(0o600)
+    membership(zoo_cfg).activate(view(1, 2, 3, version=FIRST))
+    for name in ("zoo.cfg", "zoo.cfg.bak"):
+        assert zoo_cfg.with_name(name).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_first_zoo_cfg_is_kept_although_a_comment_names_the_key(zoo_cfg: Path) -> None:
+    zoo_cfg.write_text(f"# dynamicConfigFile is written by the server\n{zoo_cfg.read_text()}")
+    before = zoo_cfg.read_text()
+    membership(zoo_cfg).activate(view(1, 2, 3, version=FIRST))
+    assert zoo_cfg.with_name("zoo.cfg.bak").read_text() == before
+
+
+def test_a_zoo_cfg_that_has_become_unreadable_is_an_error_with_its_name(zoo_cfg: Path) -> None:
+    members = membership(zoo_cfg)
+    zoo_cfg.write_bytes(b"# \xff\n")
+    with pytest.raises(DataError, match=f"{zoo_cfg}: cannot be read: .*; write it in UTF-8"):
+        members.activate(view(1, 2, 3, version=FIRST))
