@@ -197,8 +197,9 @@ class LeaderRole(_Role):
         if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
             return self._reconfiguration(request, owner)
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
-        if not may_exceed_request(change):
-            return change
+        return self._fitted(change) if may_exceed_request(change) else change
+
+    def _fitted(self, change: Change) -> Change:
         return fitted(change, len(encode_txn(0, change)), largest_data(self._settings.jute_maxbuffer))
 
     def _reconfiguration(self, request: Request, owner: Sid) -> Change | Reconfiguration:
@@ -210,7 +211,11 @@ class LeaderRole(_Role):
         prepared = reconfig_request.prepare(peer, zab, self._replica.overlay, request, now, checked, options)
         if prepared.reason:
             logger.warning("a reconfiguration is refused: %s", prepared.reason)
-        return prepared.value
+        if not isinstance(prepared.value, Reconfiguration):
+            return prepared.value
+        change: Change = prepared.value.change
+        kept = self._fitted(change)
+        return prepared.value if kept is change else kept
 
     def _proposed(self, value: Change | Reconfiguration, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
