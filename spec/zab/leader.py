@@ -230,7 +230,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     sent: list[Effect] = []
     for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)
-        view = _view_to_complete(peer, leader, handler, rules)
+        view = _view_of_newleader(peer, leader, rules)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer, view=view)
         sent += [Send(handler.sid, packet) for packet in packets]
         leader = leader_broadcast.staged(leader, [handler.sid], Stage.SYNCING)
@@ -239,14 +239,14 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
 
 
-def _view_to_complete(peer: Peer, leader: Leader, handler: Handler, rules: ZabRules) -> View | None:
+def _view_of_newleader(peer: Peer, leader: Leader, rules: ZabRules) -> View | None:
     """The view of NEWLEADER: the one that the leader has seen last, so that a reconfiguration is completed.
 
-    An observer gets no proposals. It would take a view that is not committed yet for a committed one, so a leader that
-    serves sends its active view. 3.9.5 does not (`pending-view-activated`).
+    A leader that serves sends its active view: the learner may lack it, and one that is not committed yet follows by
+    its own proposal. 3.9.5 sends that one (`pending-view-activated`).
     """
-    pending = leader.serves and handler.observer and Variant.PENDING_VIEW_ACTIVATED not in rules.variants
-    view = peer.view if pending else peer.latest
+    committed = leader.serves and Variant.PENDING_VIEW_ACTIVATED not in rules.variants
+    view = peer.view if committed else peer.latest
     return view if view.version else None
 
 

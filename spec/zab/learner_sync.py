@@ -139,10 +139,10 @@ def _unlisted(learner: Learner, applied: tuple[Txn, ...], rules: ZabRules) -> Le
 def newleader(peer: Peer, learner: Learner, view: View | None, rules: ZabRules) -> ZabResult:
     """Make everything committed durable, then write currentEpoch and acknowledge NEWLEADER.
 
-    The view of the leader is written first, as the last seen one. ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change
-    this order.
+    The view of the leader is written first, as the last seen one, unless the leader has proposed a later one before.
+    ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change this order.
     """
-    _, seen = reconfiguration.see(peer, view)
+    _, seen = (peer, ()) if _is_pending(learner, peer.latest) else reconfiguration.see(peer, view)
     return _persist(peer, replace(learner, new_view=view), rules).after(seen)
 
 

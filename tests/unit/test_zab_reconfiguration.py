@@ -34,7 +34,7 @@ from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, 
 
 RULES = ZabRules(asynchronous_disk=False)
 OLD = majority_view((1, 2, 3), version=make_zxid(1))
-FIRST = make_zxid(1, 1)
+FIRST, SECOND = make_zxid(1, 1), make_zxid(1, 2)
 ADD_4 = MembershipChange(voters=frozenset({4}))
 FOUR = majority_view((1, 2, 3, 4), version=FIRST)
 
@@ -228,6 +228,28 @@ def test_uptodate_does_not_activate_a_view_whose_transaction_is_a_proposal():
     server = joining(*pending)
     assert (server.view, server.last_seen) == (OLD, FOUR)
     assert after(server, CommitAndActivate(FIRST, 3)).view == FOUR
+
+
+def test_a_learner_that_missed_a_committed_view_gets_it_although_another_one_is_pending():
+    """With the first view alone, {1, 2} would elect a leader beside one of {4, 5}, a quorum of the committed view."""
+    moved, back = majority_view((3, 4, 5), version=FIRST), majority_view((1, 2, 3), version=SECOND)
+    history = (Proposal(Txn(FIRST, Reconfiguration(moved))), Commit(FIRST))
+    server = joining(*history, Proposal(Txn(SECOND, Reconfiguration(back))), NewLeader(1, moved), UpToDate())
+    assert (server.view, server.last_seen) == (moved, back)
+    assert not server.peer.has_all_quorums({1, 2})
+    assert after(server, CommitAndActivate(SECOND, 3)).view == back
+
+
+def test_a_leader_that_serves_sends_its_active_view_to_a_learner_and_the_pending_one_as_a_proposal():
+    txn = Txn(FIRST, Reconfiguration(FOUR))
+    serving = replace(leader(2, 4), outstanding=(Outstanding(FIRST, (3,), (OLD, FOUR)),))
+    now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(txn,)))
+    registered = spec_leader.step(now, serving, Receive(1, FollowerInfo(1)), RULES)
+    assert registered is not None
+    joined = spec_leader.step(now, registered.state, Receive(1, AckEpoch(make_zxid(1), 1)), RULES)
+    assert joined is not None
+    packets = [packet for _, packet in sent(joined.effects)]
+    assert packets[-2:] == [Proposal(txn), NewLeader(1, OLD)]
 
 
 def test_an_older_view_in_newleader_replaces_a_later_one_that_was_only_seen():
