@@ -51,7 +51,6 @@ from spec.zab.leader_sync import history_of, plan_for, stream
 from spec.zab.packets import (
     Ack,
     AckEpoch,
-    Commit,
     FollowerInfo,
     LeaderInfo,
     QuorumPacket,
@@ -268,9 +267,7 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     after = leader_broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
         held = () if handler is None else handler.held
-        return ZabResult(
-            peer.durable, after, (Send(source, UpToDate()), *(Send(source, Commit(zxid)) for zxid in held))
-        )
+        return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *held)))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
         return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))

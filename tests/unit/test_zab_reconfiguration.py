@@ -18,6 +18,7 @@ from spec.zab import leader as spec_leader
 from spec.zab import leader_broadcast, reconfiguration
 from spec.zab.events import ClientWrite, Receive
 from spec.zab.packets import (
+    Ack,
     AckEpoch,
     Commit,
     CommitAndActivate,
@@ -142,6 +143,23 @@ def test_a_leader_without_a_vote_designates_one_that_acknowledged_the_view():
 def test_a_leader_without_a_vote_in_the_new_view_commits_nothing_more():
     retired = replace(leader(1, 2), successor=1, outstanding=(Outstanding(FIRST, (3,)),))
     assert leader_broadcast.ack(peer(), retired, 1, FIRST, RULES).state == retired
+
+
+def test_a_held_activation_follows_the_commits_that_were_held_before_it():
+    """Ahead of the COMMIT of its predecessor it is out of order, and a real follower exits with 12."""
+    holding = ZabRules(asynchronous_disk=False, hold_commits=True)
+    four = majority_view((1, 2, 3, 4), version=SECOND)
+    log = (Txn(FIRST, "x"), Txn(SECOND, Reconfiguration(four)))
+    now = replace(peer(last_seen=four), durable=Durable(1, 1, log=log))
+    pending = (Outstanding(FIRST, (3,)), Outstanding(SECOND, (3,), (OLD, four)))
+    syncing = replace(leader(1, 2), handlers=(*leader(1, 2).handlers, Handler(4, Stage.SYNCING)), outstanding=pending)
+    to_4: list[object] = []
+    for source, zxid in ((1, FIRST), (1, SECOND), (2, SECOND), (4, make_zxid(1))):
+        done = spec_leader.step(now, syncing, Receive(source, Ack(zxid)), holding)
+        assert done is not None and isinstance(done.state, Leader)
+        syncing = done.state
+        to_4 += [packet for sid, packet in sent(done.effects) if sid == 4]
+    assert to_4 == [UpToDate(), Commit(FIRST), CommitAndActivate(SECOND, 3)]
 
 
 def test_observers_hear_of_the_new_view_with_the_transaction():
