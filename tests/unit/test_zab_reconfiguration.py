@@ -252,7 +252,9 @@ def test_a_learner_that_missed_a_committed_view_gets_it_although_another_one_is_
     """With the first view alone, {1, 2} would elect a leader beside one of {4, 5}, a quorum of the committed view."""
     moved, back = majority_view((3, 4, 5), version=FIRST), majority_view((1, 2, 3), version=SECOND)
     history = (Proposal(Txn(FIRST, Reconfiguration(moved))), Commit(FIRST))
-    server = joining(*history, Proposal(Txn(SECOND, Reconfiguration(back))), NewLeader(1, moved), UpToDate())
+    synchronised = (*history, Proposal(Txn(SECOND, Reconfiguration(back))), NewLeader(1, moved))
+    assert (joining(*synchronised).view, joining(*synchronised).last_seen) == (OLD, moved)
+    server = joining(*synchronised, UpToDate())
     assert (server.view, server.last_seen) == (moved, back)
     assert not server.peer.has_all_quorums({1, 2})
     assert after(server, CommitAndActivate(SECOND, 3)).view == back
