@@ -1,7 +1,7 @@
 """The releases of ZooKeeper, and for each known defect the releases that have it.
 
 The table begins with 3.8.0. Its data are commits: for each defect the commits that fixed it, each with the first
-release that contains the commit, and the commits that brought it in if it is not older than the table. The affected
+release that contains the commit, and the commits that brought it in, at least if they are in the table. The affected
 releases are derived from them. To add a defect, add one entry to `HISTORIES`.
 
 Source: the tags `release-*` of ZooKeeper's git repository; `git tag --contains COMMIT` shows the same. A release of the
@@ -52,7 +52,7 @@ class DefectHistory(msgspec.Struct, frozen=True):
     """The life of a known defect.
 
     - `fixed`: the commits that fixed it, one for each line.
-    - `introduced`: the commits that brought it in; empty if it is older than the table.
+    - `introduced`: the commits that brought it in; it may be empty if they are older than the table.
     - `fixed_by`: the issue under which it was fixed, if that is another one.
     - `found_here`: whether the checker of this project found it.
     - `reproduced`: the releases of which unmodified servers have shown it in our runs.
@@ -87,6 +87,7 @@ _SYNCHRONISED_TXNS_ON_DISK = DefectHistory(
     reproduced=(Release(3, 8, 0),),
 )
 _COMMITTED_TXNS_ONLY = _changes("3.9.3 5a2b99b5b", "master 9fcb805fa")
+_SINCE_RECONFIG = _changes("3.5.0 5428cd4bc")  # ZOOKEEPER-107, the first commit of dynamic reconfiguration
 
 HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.VOTE_ORDER_CYCLES: DefectHistory(_changes("3.4.4 6125ab947", "3.5.0 e5a51ead5")),
@@ -119,6 +120,15 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
     Variant.TRUNC_AFTER_SNAP: DefectHistory(reproduced=(Release(3, 8, 0), Release(3, 9, 5))),
     Variant.FUZZY_SNAPSHOT: DefectHistory(),
+    Variant.PENDING_VIEW_ACTIVATED: DefectHistory(
+        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+    ),
+    Variant.EPOCH_OF_ACTIVE_VIEW: DefectHistory(
+        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+    ),
+    Variant.LAST_SEEN_FORGOTTEN: DefectHistory(
+        introduced=_SINCE_RECONFIG, reproduced=(Release(3, 8, 6), Release(3, 9, 5))
+    ),
 }
 """The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""
 

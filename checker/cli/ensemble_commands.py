@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def _rollout_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "exit codes: 0 safe, 12 unsafe, 13 it comes to a stop, 20 undecided within the budget, 22 safe only in stages, "
-        "151 bad configuration file, 2 bad command line."
+        "exit codes: 0 safe, 12 unsafe, 13 it comes to a stop, 20 undecided within the budget, 22 safe only in stages "
+        "or by reconfig, 151 bad configuration file, 2 bad command line."
     )
     parser.add_argument(
         "--from",

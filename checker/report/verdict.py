@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
     LIVENESS = 13
     INCOMPLETE = 20
     VACUOUS = 21
-    ONLY_IN_STAGES = 22  # a roll-out: its stages are safe; the change in one go is unsafe or undecided
+    ONLY_IN_STAGES = 22  # a roll-out: its stages or commands are safe; the change in one go is unsafe or undecided
     SCENARIO = 150
     CONFIGURATION = 151
     TOO_LARGE = 152

@@ -5,6 +5,7 @@
     stages       one change, or several of one voter each, with the files between
     steps        orders of starts, stops and restarts
     ways         ways of working: the order and the waits of a person or a platform, and the verdict for each
+    reconfig     a change of members by `reconfig`, beside the restarts
     order_proof  the proof that one order is safe for any faults, by the theorem about roll-outs
     disks        disks that are not what they were
     scenarios    each question about a stage as a scenario

@@ -12,6 +12,7 @@ from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
+from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.software.releases import ReleaseChange
@@ -108,8 +109,8 @@ class Plan:
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
     the request names one, and `remedies` what is safe instead of a start with a given disk. `software` is the answer
-    about the releases of the request. `depends_on_memory`: the free memory of the machine has ended a run, which may be
-    one that the plan does not show.
+    about the releases of the request, `by_reconfig` the change by `reconfig` beside the restarts.
+    `depends_on_memory`: the free memory of the machine has ended a run, which may be one that the plan does not show.
     """
 
     request: PlanRequest
@@ -122,6 +123,7 @@ class Plan:
     ways: tuple[WayAnswer, ...] = ()
     remedies: tuple[DiskRemedy, ...] = ()
     software: SoftwareAnswer | None = None
+    by_reconfig: ReconfigAnswer | None = None
     seconds: float = 0.0
     depends_on_memory: bool = False
 
@@ -172,20 +174,31 @@ class Plan:
         return worst_verdict(each.outcome_with_disks for each in self.advised)
 
     @property
+    def reconfig_route(self) -> RouteAnswer | None:
+        """The route that the plan recommends; None if it recommends restarts."""
+        return self.by_reconfig.advised if self.by_reconfig is not None and self.by_reconfig.is_preferred else None
+
+    @property
+    def verdict(self) -> SafetyVerdict:
+        """The verdict on what the plan recommends: the route by `reconfig`, or else the roll-out by restarts."""
+        return self.outcome_of_releases if self.reconfig_route is None else self.reconfig_route.outcome
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code of the command; 0 only if the whole change is safe without stages.
 
-        A CI job applies the change that it was given. Safe stages say nothing about that change, so they have another
-        code. An incomplete order counts as undecided. The defects of the releases count, if the request names releases.
+        A CI job applies the change that it was given. Safe stages, and commands, say nothing about that change, so they
+        have another code. An incomplete order counts as undecided. The defects of the releases count, if the request
+        names releases.
         """
-        outcome = self.outcome_of_releases
+        outcome = self.verdict
         if outcome is SafetyVerdict.UNSAFE:
             return ExitCode.SAFETY
         if outcome is SafetyVerdict.STALLS and not self.left_out:
             return ExitCode.LIVENESS
         if outcome is not SafetyVerdict.SAFE or self.left_out:
             return ExitCode.INCOMPLETE
-        return ExitCode.ONLY_IN_STAGES if self.stages else ExitCode.PASSED
+        return ExitCode.ONLY_IN_STAGES if self.stages or self.reconfig_route is not None else ExitCode.PASSED
 
     @property
     def judged(self) -> list[StageAssessment]:
@@ -193,11 +206,8 @@ class Plan:
         return [self.direct, *self.stages, *([self.back] if self.back else [])]
 
     @property
-    def runs(self) -> list[tuple[StageAssessment, RunResult]]:
-        """All runs with their stages; the runs of the change in one go come first, those of releases last."""
-        of_stages = [(stage, result) for stage in self.judged for result in stage.runs]
+    def runs(self) -> list[RunResult]:
+        """All runs; the runs of the change in one go come first, those of reconfig and releases last."""
+        of_stages = [result for stage in self.judged for result in stage.runs]
         of_releases = () if self.software is None else self.software.runs
-        return [*of_stages, *((self._stage_of(result), result) for result in of_releases)]
-
-    def _stage_of(self, result: RunResult) -> StageAssessment:
-        return next(each for each in self.judged if each.stage is result.spec.stage)
+        return [*of_stages, *(() if self.by_reconfig is None else self.by_reconfig.runs), *of_releases]

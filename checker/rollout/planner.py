@@ -15,6 +15,7 @@ from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.differences import check_startable
 from checker.rollout.disks.hazards import check_disks
 from checker.rollout.disks.search import judge_disks, judge_way_back
+from checker.rollout.reconfig.search import SHARE_OF_RECONFIG, is_asked, judge_reconfig
 from checker.rollout.runs import Meter, Runner, WorkBudget
 from checker.rollout.search import PlanSearch
 from checker.rollout.software.search import check_releases, judge_software
@@ -39,7 +40,8 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     check_disks(request.disks, stage, request.down)
     if request.releases is not None:
         check_releases(request.releases, stage)
-    seconds = request.seconds if request.now is None else request.seconds / 2
+    reconfig = request.seconds * SHARE_OF_RECONFIG if is_asked(request, stage) else 0.0
+    seconds = request.seconds - reconfig if request.now is None else request.seconds / 2
     search = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
     made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
     if request.disks:
@@ -47,6 +49,8 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     judge_software(made, meter.run, search.budget)
     if request.how is None and request.now is None and not request.disks:
         made.ways = judged_ways(made, meter.run, search.budget)
+    if reconfig:
+        judge_reconfig(made, meter.run, WorkBudget(reconfig, meter.clock))
     if request.now is not None:
         back = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
         made.back = back.searched(_way_back(stage)).direct

@@ -28,7 +28,7 @@ from checker.job import Job
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, election_status, is_established
-from checker.rollout.scenarios import RunSpec, scenario_of
+from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import RESTART
 from checker.scenario import ScenarioError, from_text
 from checker.traces import trace_of
@@ -157,7 +157,7 @@ class Engine:
 
 def job_of(spec: RunSpec) -> Job:
     """The job of a question. Raises ScenarioError where its opening is impossible."""
-    return from_text(scenario_of(spec), spec.stage.texts.get, "rollout.yaml")
+    return from_text(spec.text, spec.files.get, "rollout.yaml")
 
 
 def run(spec: RunSpec, seconds: float) -> RunResult:
@@ -168,7 +168,7 @@ def run(spec: RunSpec, seconds: float) -> RunResult:
 
 def not_begun(spec: RunSpec) -> RunResult:
     """A run for which no work was left."""
-    return RunResult(spec, SafetyVerdict.OPEN, RunEnd.NO_WORK_LEFT, 0, 0, 0.0, (), scenario_of(spec))
+    return RunResult(spec, SafetyVerdict.OPEN, RunEnd.NO_WORK_LEFT, 0, 0, 0.0, (), spec.text)
 
 
 def impossible(spec: RunSpec) -> RunResult:
@@ -207,11 +207,10 @@ def _running(statuses: Mapping[Sid, ElectionStatus | str]) -> dict[Sid, Election
 
 def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
     violations = explored.violations
-    text = scenario_of(spec)
     levels = tuple(explored.levels)
     seconds = A_RUN + explored.work / A_SECOND
     result = RunResult(
-        spec, SafetyVerdict.SAFE, RunEnd.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, text,
+        spec, SafetyVerdict.SAFE, RunEnd.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, spec.text,
         levels=levels, exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:

@@ -123,6 +123,16 @@ class RunSpec:
         return ", ".join([*parts, self.under or "no fault"])
 
     @property
+    def text(self) -> str:
+        """The scenario."""
+        return scenario_of(self)
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files of the scenario by their names, without the values of passwords."""
+        return self.stage.texts
+
+    @property
     def steps_taken(self) -> Steps:
         """The steps without those of servers that are down."""
         return tuple(step for step in self.steps if step.sid not in self.down)

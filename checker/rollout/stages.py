@@ -216,13 +216,19 @@ class Stage:
         A file need not state a version: with `reconfigEnabled` a leader gives one to the configuration that it
         establishes (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`). That has an effect if the members change.
         """
-        return self.states_versions or (self.changes_members and self._reconfig_enabled)
+        return self.states_versions or self.mixes_reconfig or (self.changes_members and self._reconfig_enabled)
 
     @property
     def changes_members(self) -> bool:
         """Whether members, roles, quorums or peer addresses change."""
         old, new = ((each.view.voters, each.view.observers, each.view.quorums) for each in (self.old, self.new))
         return old != new or bool(self.readdressed)
+
+    @property
+    def mixes_reconfig(self) -> bool:
+        """Whether some servers of one state have `reconfigEnabled=true`, and others of it do not."""
+        states = ({given.config.reconfig_enabled for given in each.servers.values()} for each in (self.old, self.new))
+        return any(len(enabled) > 1 for enabled in states)
 
     @property
     def _reconfig_enabled(self) -> bool:
@@ -238,7 +244,7 @@ class Stage:
 
 def side_of(folder: Folder, label: str) -> ConfigState:
     """The state that a folder describes."""
-    return _side(label, dict(folder.servers), folder.view, given=True)
+    return state_of(label, dict(folder.servers), folder.view, given=True)
 
 
 def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
@@ -314,7 +320,7 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
             text, label, f"{sid}\n", {own.config.dynamic_config_file or "": dynamic or ""}.get, False
         )
         servers[sid] = ServerFiles(sid, label, text, dynamic, config)
-    return _side(label, servers, next(iter(servers.values())).view, given=False)
+    return state_of(label, servers, next(iter(servers.values())).view, given=False)
 
 
 def _ensembles_first(one: Folder, other: Folder) -> tuple[Folder, Folder]:
@@ -365,7 +371,7 @@ def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
     return "\n".join([*kept[:place], *(lines[sid] for sid in sorted(lines)), *kept[place:]]) + "\n"
 
 
-def _side(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool) -> ConfigState:
+def state_of(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool) -> ConfigState:
     """A state, its files named by its label, and by the server where they differ."""
     contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
     shared = len(set(contents.values())) == 1

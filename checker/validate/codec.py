@@ -240,7 +240,9 @@ def _plain_view(view: View) -> Json:
     quorums, others = view.quorums, {"observers": sorted(view.observers), "version": view.version}
     if isinstance(quorums, Majority):
         return {"voters": sorted(quorums.members), **others}
-    return {"groups": quorums.groups, "weights": quorums.weights, "silent": sorted(quorums.silent), **others}
+    # Lists, not tuples: the result is compared with data from a journal.
+    groups = [[gid, list(servers)] for gid, servers in quorums.groups]
+    return {"groups": groups, "weights": list(map(list, quorums.weights)), "silent": sorted(quorums.silent), **others}
 
 
 def summary(txns: Sequence[Txn]) -> Json:

@@ -2,11 +2,11 @@
 
 Rules of this module:
 
-- Values that may differ between two correct servers with other clients are left out: the zxids of a Stat are replaced by their
-  order in the record so far, the zxids of replies are left out unless the case is exact, and so are the granted timeout
-  of a session and the client's own address.
-- After a difference with a known cause that changes no data, the comparison continues. After any other one it ends, since
-  the rest of the record may be a consequence of it.
+- Values that may differ between two correct servers with other clients are left out: the zxids of a Stat are replaced
+  by their order in the record so far, the zxids of replies are left out unless the case is exact, and so are the
+  granted timeout of a session and the client's own address.
+- After a difference with a known cause that changes no data, the comparison continues. After any other one it ends,
+  since the rest of the record may be a consequence of it.
 """
 
 from collections.abc import Callable, Sequence

@@ -14,12 +14,15 @@ from pathlib import Path
 
 from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
+from checker.rollout.reconfig.answers import RouteAnswer
 from checker.symbolic.disjoint import UndecidedError
 from harness import real
 from harness.directories import add_keep, keep_mistake
+from harness.follow.follower import EnsembleFollower, FollowOptions
 from harness.follow.loopback import Loopback, MappingError
+from harness.follow.reconfig import ReconfigFollower
 from harness.follow.result import Ending, FollowedRun
-from harness.follow.run import FollowOptions, PlanFollower
+from harness.follow.run import PlanFollower
 from harness.processes import ServerError
 from harness.releases import MAVEN
 from spec.config import ConfigError
@@ -33,7 +36,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, dest="new", metavar="INPUT", help="the new state")
     parser.add_argument("--release", default=MAVEN[-1], help=f"the release of the servers (default: {MAVEN[-1]})")
     parser.add_argument("--runs", type=_number, default=1, metavar="N", help="how often (default: once)")
-    parser.add_argument("--kills", type=_number, default=1, metavar="K", help="SIGKILLs in each run (default: 1)")
+    parser.add_argument(
+        "--kills", type=_number, metavar="K", help="SIGKILLs in each run (default: 1; none in a plan by reconfig)"
+    )
     parser.add_argument("--seed", type=_number, default=1, metavar="S", help="of the first run; each run adds 1")
     add_keep(parser)
 
@@ -48,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         return _refused(mistake)
     try:
         made = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
-        _check(made)
+        _check(made, options.kills)
     except ConfigError as error:
         return _refused("; ".join(map(str, error.problems)))
     except (OrderError, UndecidedError, MappingError) as error:
@@ -70,8 +75,11 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(results)
 
 
-def _check(made: Plan) -> None:
+def _check(made: Plan, kills: int | None) -> None:
     """Raises MappingError if the plan is not safe, has no steps, or has a file that cannot be followed here."""
+    if made.reconfig_route is not None:
+        _check_route(made.reconfig_route, kills)
+        return
     if made.outcome is not SafetyVerdict.SAFE:
         raise MappingError(f"the planner does not call this change safe ({made.outcome.value}); ask checker rollout")
     if not any(part.stage.remaining for part in made.advised):
@@ -84,11 +92,31 @@ def _check(made: Plan) -> None:
                 trial.text(state, sid, Path("data"))
 
 
+def _check_route(route: RouteAnswer, kills: int | None) -> None:
+    """Raises MappingError for kills, and for a route in which a violation was found; it need not be decided."""
+    if route.outcome is SafetyVerdict.UNSAFE:
+        raise MappingError("a violation was found in these commands; ask checker rollout")
+    if kills:
+        what = "no server may restart between a `reconfig` and its reply, so no server is killed"
+        raise MappingError(f"--kills {kills}: {what}; leave it out")
+
+
 def _follow(made: Plan, options: argparse.Namespace, number: int, folder: Path) -> FollowedRun:
-    chosen = FollowOptions(options.release, kills=options.kills, seed=options.seed + number - 1)
+    route = made.reconfig_route
+    kills = options.kills if options.kills is not None else int(route is None)
+    chosen = FollowOptions(options.release, kills=kills, seed=options.seed + number - 1)
     directory = folder / f"run-{number}"
     print(f"run {number} of {options.runs}, ZooKeeper {options.release}, seed {chosen.seed}", flush=True)
-    result = PlanFollower(made, chosen, directory, lambda text: print(f"  {text}", flush=True)).follow()
+
+    def say(text: str) -> None:
+        print(f"  {text}", flush=True)
+
+    follower: EnsembleFollower = (
+        PlanFollower(made, chosen, directory, say)
+        if route is None
+        else ReconfigFollower(made, route, chosen, directory, say)
+    )
+    result = follower.follow()
     print(f"  {result.ending.value}{f': {result.reason}' if result.reason else ''}")
     print(
         f"  {result.acknowledged} acknowledged, {result.lost} lost, longest pause {result.pause:.1f} s, "

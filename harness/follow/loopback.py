@@ -6,18 +6,20 @@ Rules of this module:
 - A server keeps its client port and its directory for its whole life. Each peer address of a server has its own two
   ports, so that a server with a new address in a file is reached by the new files only.
 - A wildcard in a file means the server's own address in the other files.
-- What a mapping would change in meaning is refused: dynamic files, and servers with several addresses.
+- What a mapping would change in meaning is refused: dynamic files in a roll-out by restarts, and servers with several
+  addresses.
 
 Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from checker.rollout.stages import ConfigState
+from checker.rollout.inputs.folders import Folder, ServerFiles
+from checker.rollout.stages import ConfigState, side_of
 from harness.processes import LOOPBACK
 from spec.config import ServerAddress
 from spec.config.problems import Findings
@@ -58,14 +60,32 @@ class Loopback:
                 lines.append(self._line(state, sid, int(each.key.removeprefix("server."))))
             elif each.key not in REPLACED:
                 lines.append(f"{each.key}={_escaped(each.value)}")
-        ours = {
-            "dataDir": data,
-            "clientPort": self.client_port(sid),
-            "clientPortAddress": LOOPBACK,
-            "admin.enableServer": "false",
-            "4lw.commands.whitelist": "*",
-        }
+        return self._with_ours(lines, data, {"clientPort": self.client_port(sid), "clientPortAddress": LOOPBACK})
+
+    @classmethod
+    def settings(cls, given: ServerFiles, data: Path, dynamic: Path) -> str:
+        """The zoo.cfg of a server that is reconfigured, without members: these are in the file `dynamic`.
+
+        Its client port is in that file alone.
+        """
+        lines = [
+            f"{each.key}={_escaped(each.value)}"
+            for each in read_properties(given.text, given.origin, Findings())
+            if not each.key.startswith("server.") and each.key not in (*REPLACED, "dynamicConfigFile", "version")
+        ]
+        return cls._with_ours(lines, data, {"dynamicConfigFile": dynamic})
+
+    @staticmethod
+    def _with_ours(lines: list[str], data: Path, keys: Mapping[str, object]) -> str:
+        """These lines, and the keys that a file gets for this machine."""
+        ours = {"dataDir": data, **keys, "admin.enableServer": "false", "4lw.commands.whitelist": "*"}
         return "\n".join([*lines, *(f"{key}={value}" for key, value in ours.items())]) + "\n"
+
+    def line_with_client(self, folder: Folder, sid: Sid, observes: bool) -> str:
+        """The line of a server in a dynamic file, with its role and its client address; its address never changes."""
+        state = side_of(folder, "given")
+        peers, _, _ = self._line(state, sid, sid).partition("=")[2].rpartition(":")
+        return f"{peers}:{'observer' if observes else 'participant'};{LOOPBACK}:{self.client_port(sid)}"
 
     def _line(self, state: ConfigState, reader: Sid, sid: Sid) -> str:
         """The line of a server in the file of another one, or in its own."""

@@ -9,8 +9,10 @@ Rules of this module:
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
+from checker.rollout.inputs.folders import ServerFiles
 from checker.rollout.stages import ConfigState
 from harness import real
 from harness.follow.loopback import Loopback
@@ -25,8 +27,16 @@ SESSION_MILLISECONDS = 4000
 class FollowedServers:
     """The servers with these ids below `directory`. A server has no file before its first `give`."""
 
-    def __init__(self, sids: tuple[Sid, ...], directory: Path, release: str, loopback: Loopback) -> None:
+    def __init__(
+        self,
+        sids: tuple[Sid, ...],
+        directory: Path,
+        release: str,
+        loopback: Loopback,
+        options: tuple[str, ...] = (),
+    ) -> None:
         self._sids, self._directory, self._loopback = sids, directory, loopback
+        self._options = (*OPTIONS, *options)
         self.locks = {sid: threading.RLock() for sid in sids}
         self._processes = {sid: self._process(sid, release) for sid in sids}
 
@@ -34,7 +44,7 @@ class FollowedServers:
         home = self._directory / f"server-{sid}"
         (home / "data").mkdir(parents=True)
         (home / "data" / "myid").write_text(f"{sid}\n", encoding="ascii")
-        return Process(real.command(home / "zoo.cfg", OPTIONS, release), home, home / "log.txt")
+        return Process(real.command(home / "zoo.cfg", self._options, release), home, home / "log.txt")
 
     @property
     def sids(self) -> tuple[Sid, ...]:
@@ -54,6 +64,14 @@ class FollowedServers:
         """Write the file that a server has in a state; the server reads it at its next start."""
         home = self._directory / f"server-{sid}"
         (home / "zoo.cfg").write_text(self._loopback.text(state, sid, home / "data"), encoding="utf-8")
+
+    def give_dynamic(self, sid: Sid, given: ServerFiles, lines: Mapping[Sid, str]) -> None:
+        """Write the first files of a server that is reconfigured: its settings, and these members in a dynamic file."""
+        home = self._directory / f"server-{sid}"
+        dynamic = home / "zoo.cfg.dynamic"
+        dynamic.write_text("".join(f"server.{each}={line}\n" for each, line in lines.items()), encoding="utf-8")
+        text = self._loopback.settings(given, home / "data", dynamic)
+        (home / "zoo.cfg").write_text(text, encoding="utf-8")
 
     def start(self, sid: Sid) -> None:
         """Start a server with its file."""

@@ -1,5 +1,8 @@
 """`python -m harness reconfig`: measures reconfigurations of real servers, and writes or checks the page of facts.
 
+The table of crashes is computed by the model as well. A measurement of it is compared with the model cell by cell; with
+`--model` no server runs, and the model's table takes the place of the measured one.
+
 Exit codes: 0 measured, and equal to the page if one is checked; 1 an error of the servers or a difference; 2 a wrong
 command line.
 """
@@ -12,9 +15,13 @@ from pathlib import Path
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
-from harness.reconfig import crashes, errors, forgotten, moments, packets, pending, resizing, suspicions
+from harness.reconfig import errors, moments, packets, resizing, suspicions
+from harness.reconfig.crash import measured
+from harness.reconfig.crash.computed import cell_differences, computed
+from harness.reconfig.crash.table import TABLE_NAME
+from harness.reconfig.defects import epochs, forgotten, pending, truncated
 from harness.reconfig.facts import FactBench, FactTable, Measure
-from harness.reconfig.page import differences, written
+from harness.reconfig.page import differences, shown, written
 from harness.releases import MAVEN
 from harness.reproduce.gates import compile_shim
 
@@ -24,12 +31,14 @@ MEASUREMENTS: Mapping[str, Measure] = {
     "moments": moments.measure,
     "errors": errors.measure,
     "resizing": resizing.measure,
-    "crashes": crashes.measure,
+    TABLE_NAME: measured.measure,
     "pending": pending.measure,
     "forgotten": forgotten.measure,
+    "epochs": epochs.measure,
+    "truncated": truncated.measure,
     "suspicions": suspicions.measure,
 }
-GATED = ("crashes",)
+GATED = (TABLE_NAME, "truncated")
 """The measurements that hold log writes, for which gcc is needed."""
 
 
@@ -40,18 +49,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
     parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
+    parser.add_argument(
+        "--model", action="store_true", help=f"start no server: compute the table of {TABLE_NAME} by the model"
+    )
     add_keep(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
-    if reason := real.available(options.release) or _mistake(options):
+    if reason := _mistake(options) or ("" if options.model else real.available(options.release)):
         print(f"error: {reason}", file=sys.stderr)
         return 2
+    if options.model:
+        return _modelled(options.check)
     try:
         with directories(options.keep) as folder:
             tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
-            return _compared(options, tables)
+            return max(_compared(options, tables), _compared_with_model(tables))
     except (ServerError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -84,7 +98,40 @@ def _compared(options: argparse.Namespace, tables: list[FactTable]) -> int:
     return 1 if found else 0
 
 
+def _modelled(page: Path | None) -> int:
+    """Compute the table of crashes, print it, and compare it with that of a page."""
+    model = computed()
+    print(f"{model.name}\n\n{model.markdown()}\n")
+    if page is None:
+        return 0
+    on_page = shown(page.read_text(encoding="utf-8"), TABLE_NAME)
+    if on_page is None:
+        print(f"{page}: it has no table {TABLE_NAME}", file=sys.stderr)
+        return 1
+    return _cells_compared(model, on_page, "the page")
+
+
+def _compared_with_model(tables: list[FactTable]) -> int:
+    """Compare a measured table of crashes with the model's; 1 if a cell differs."""
+    found = [table for table in tables if table.name == TABLE_NAME]
+    return max((_cells_compared(computed(), table, "the servers") for table in found), default=0)
+
+
+def _cells_compared(model: FactTable, other: FactTable, source: str) -> int:
+    different = cell_differences(model, other, source)
+    for line in different:
+        print(line, file=sys.stderr)
+    if not different:
+        count = sum(map(len, model.rows))
+        print(f"{model.name}: the model and {source} agree in all {count} cells of {len(model.rows)} rows")
+    return 1 if different else 0
+
+
 def _mistake(options: argparse.Namespace) -> str | None:
+    if options.model and options.write is not None:
+        return "--model computes a table, and --write writes measured ones; write --check PAGE"
+    if options.model and set(options.name) - {TABLE_NAME}:
+        return f"--model computes the table of {TABLE_NAME} alone; leave out the names"
     for name in options.name:
         if name not in MEASUREMENTS:
             return f"no measurement is called {name!r}; write {', '.join(MEASUREMENTS)}"

@@ -18,6 +18,13 @@ def names_in(page: str) -> tuple[str, ...]:
     return tuple(found[1] for found in PLACE.finditer(page))
 
 
+def shown(page: str, name: str) -> FactTable | None:
+    """A table of a page; None if the page has none of this name."""
+    text = next((found[2].strip() for found in PLACE.finditer(page) if found[1] == name), "")
+    lines = [tuple(line.removeprefix("| ").removesuffix(" |").split(" | ")) for line in text.splitlines()]
+    return FactTable(name, lines[0], tuple(lines[2:])) if lines else None
+
+
 def written(page: str, tables: Iterable[FactTable]) -> str:
     """A page with these tables in their places; other places stay as they are."""
     named = _by_name(tables)

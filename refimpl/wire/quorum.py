@@ -214,11 +214,11 @@ def _decode_new_leader(packet: Packet) -> QuorumMessage:
     """Decode NEWLEADER. A text that is not a configuration is an error (`Learner.syncWithLeader`)."""
     text = str(packet.data or b"", "utf-8", "replace")
     try:
-        ensemble = parse_ensemble(text, "NEWLEADER", standalone_enabled=False)
+        view = view_with_text(parse_ensemble(text, "NEWLEADER", standalone_enabled=False))
     except ConfigError as error:
         raise JuteError("NEWLEADER", "data", -1, str(error)) from None
-    view = view_with_text(ensemble) if ensemble.view.version > 0 else None
-    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), view), text)
+    known = view if view.version > 0 else None
+    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), known), text)
 
 
 def _decode_ping(packet: Packet) -> QuorumMessage:

@@ -56,16 +56,23 @@ def decode_txn(data: bytes) -> tuple[int, Change]:
 
 
 def txn_of(zxid: int, change: Change) -> Txn:
-    """The transaction of a decoded change; a reconfiguration has its view. Raises JuteError for an invalid text."""
+    """The transaction of a decoded change; a reconfiguration has its view.
+
+    Raises JuteError for an invalid text, and for a version other than the zxid (`PrepRequestProcessor`, `setVersion`).
+    """
     record = change.record
     if type(record) is not ReconfigTxn:
         return Txn(zxid, change)
     try:
         text = str(record.data or b"", "utf-8")
-        ensemble = parse_ensemble(text, "the reconfiguration", standalone_enabled=False)
+        view = view_with_text(parse_ensemble(text, "the reconfiguration", standalone_enabled=False))
     except (ConfigError, UnicodeDecodeError) as error:
         raise JuteError("ReconfigTxn", "data", -1, str(error)) from None
-    return Txn(zxid, Reconfiguration(view_with_text(ensemble), change))
+    if view.version != zxid:
+        raise JuteError(
+            "ReconfigTxn", "data", -1, f"version {view.version:#x}, where its zxid {zxid:#x} would be right"
+        )
+    return Txn(zxid, Reconfiguration(view, change))
 
 
 def change_of(txn: Txn) -> Change:

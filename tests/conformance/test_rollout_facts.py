@@ -293,14 +293,14 @@ def test_a_safe_way_is_safe_under_a_fault_too(old: str, new: str, stages: int) -
     made = planned_for(replace(spec, seconds=budget, explored=True))
     assert made.outcome is SafetyVerdict.SAFE and len(made.advised) == stages
     if old == "observer":
-        commits = [ran for _, ran in made.runs if ran.spec.question is COMMITS]
+        commits = [ran for ran in made.runs if ran.spec.question is COMMITS]
         assert len(commits) == 4 and all(ran.complete for ran in commits)
 
 
 def test_every_run_that_is_found_can_be_replayed_from_what_its_trace_carries() -> None:
     from checker.cli.sources import job_of
 
-    found = [ran.trace for _, ran in planned("three", "five", (2, 1, 3), 2).runs if ran.trace]
+    found = [ran.trace for ran in planned("three", "five", (2, 1, 3), 2).runs if ran.trace]
     assert {trace.prop for trace in found} == {"Leadership", "OneTxnPerZxid", "ReplicasAgree"}
     for trace in found:
         again = read_itf(to_itf(trace), "trace")

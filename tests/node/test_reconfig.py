@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.reconfig import crashes, forgotten, packets, pending
+from harness.reconfig import packets
 from harness.reconfig.command import MEASUREMENTS, NEWEST
+from harness.reconfig.crash import measured
+from harness.reconfig.crash.computed import computed
+from harness.reconfig.crash.table import CRASHES, JOINER
+from harness.reconfig.defects import forgotten, pending
 from harness.reconfig.facts import FactBench
 from harness.reconfig.page import differences
 from harness.reproduce.gates import compile_shim
@@ -48,8 +52,14 @@ def test_two_starts_forget_an_acknowledged_reconfiguration(bench: FactBench) -> 
 
 @pytest.mark.slow
 def test_a_joiner_that_dies_before_the_commit_cannot_start_again(bench: FactBench) -> None:
-    number = next(number for number, step in enumerate(crashes.STEPS) if step[1] == crashes.JOINER)
-    assert "exits with 1" in crashes.crash(bench, number)
+    number = next(number for number, (_, position) in enumerate(CRASHES) if position.victim == JOINER)
+    assert "exits" in measured.crash(bench, number)
+
+
+@pytest.mark.slow
+def test_servers_and_model_agree_on_a_crash_of_the_leader_that_alone_has_the_proposal(bench: FactBench) -> None:
+    gated = FactBench(bench.directory, bench.release, compile_shim(bench.directory))
+    assert measured.crash(gated, 1) == computed().rows[1]
 
 
 @pytest.mark.slow

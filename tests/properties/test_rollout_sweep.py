@@ -78,7 +78,7 @@ def swept(count: int, *, brute_force: bool) -> Swept:
                 return
         result.work.append(made.seconds)
         result.processor.append(time.process_time() - began)
-        result.runs.append(tuple(ran.states for _, ran in made.runs))
+        result.runs.append(tuple(ran.states for ran in made.runs))
         result.answers.append(cells_of(made))
         if brute_force:
             result.contradicted += contradictions(made, random)

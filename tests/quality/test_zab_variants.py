@@ -34,7 +34,14 @@ INVARIANTS = tuple(
     if each.needs is ZAB and each.default not in (None, ZAB_STANDALONE)  # roll-outs break that of a standalone server
 )
 ZAB_VARIANTS = tuple(variant for variant in Variant if variant in of_area(Area.ZAB))
-ON_THE_PAGE = of_area(Area.ELECTION, Area.ZAB)  # tests/quality/test_variants.py covers the variants of the election
+ELSEWHERE = {
+    Area.ELECTION: "Breaks the election: see `tests/quality/test_variants.py` and the scenario of that name.",
+    Area.RECONFIGURATION: (
+        "Breaks an invariant with a `reconfig`: see `tests/quality/test_reconfiguration_variants.py`."
+    ),
+}
+"""The areas whose variants are tested elsewhere, and the line about that on the page."""
+ON_THE_PAGE = of_area(Area.ZAB, *ELSEWHERE)
 STATES = 400_000  # a search finishes its level before this limit ends it
 
 
@@ -179,7 +186,8 @@ def _page() -> list[str]:
                 lines += [f"### {variant.value}", "", f"{_sentence(DESCRIBED[variant].wrong)}", ""]
                 lines += [f"Fixed: {fixed_text(variant)}.", ""] if kind else []
                 lines += [_TOGETHER.format(TOGETHER[variant].value), ""] if variant in TOGETHER else []
-                lines += [f"Breaks {_listed(broken_by(variant))}.", ""] if variant in ZAB_VARIANTS else [_ELECTION, ""]
+                elsewhere = ELSEWHERE.get(DESCRIBED[variant].area)
+                lines += [elsewhere or f"Breaks {_listed(broken_by(variant))}.", ""]
     lines += ["## Invariant against variant", "", "| invariant | broken by |", "| --- | --- |"]
     for name in INVARIANTS:
         by = {str(v.value): broken_by(v)[name] for v in ZAB_VARIANTS if name in broken_by(v)}
@@ -198,7 +206,6 @@ least number of steps to its failure, in the small ensemble of that test. The sc
 `spec/scenarios/known-defects` are tuned to show one invariant each.
 """.splitlines()
 _TOGETHER = "It has an effect only together with {0}. The invariants that {0} breaks alone are not listed."
-_ELECTION = "Breaks the election: see `tests/quality/test_variants.py` and the scenario of that name."
 
 
 def _sentence(words: str) -> str:

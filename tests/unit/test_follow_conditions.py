@@ -21,9 +21,10 @@ from checker.rollout.scenarios import RunSpec
 from checker.rollout.ways import Way
 from checker.scenario import bundled
 from harness import processes
-from harness.follow import run
+from harness.follow import follower, run
+from harness.follow.follower import FollowOptions
 from harness.follow.result import Ending
-from harness.follow.run import FollowOptions, PlanFollower
+from harness.follow.run import PlanFollower
 from spec.quorum import Sid
 from tests.support.rollout_runs import made_up
 
@@ -95,9 +96,9 @@ def followed(
     made = plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), how=way), fine)
     servers = LateServers(sorted({*made.request.old.servers, *made.request.new.servers}), restless)
     patch.setattr(run, "FollowedServers", lambda *_: servers)
-    patch.setattr(run, "WriteClient", client)
-    patch.setattr(run, "LOAD", "/load")
-    patch.setattr(run, "QUIET_SECONDS", 0.0)
+    patch.setattr(follower, "WriteClient", client)
+    patch.setattr(follower, "LOAD", "/load")
+    patch.setattr(follower, "QUIET_SECONDS", 0.0)
     patch.setattr(processes, "POLL_SECONDS", 0.0)
     result = PlanFollower(made, FollowOptions("3.9.5", kills=0), path, lambda _: None).follow()
     conditions = [each["condition"] for each in data(made)["stages"]]

@@ -19,13 +19,18 @@ from tests.support.command_line import Ended, Write, cli, scenarios_in
 DEFECTS = Path(__file__).parents[2] / "spec" / "scenarios" / "known-defects"
 FORGETS = DEFECTS.joinpath("zookeeper-4394.yaml").read_text("utf-8").replace("variants: [ZOOKEEPER-4394]\n", "")
 """The scenario that shows ZOOKEEPER-4394, without the defect."""
-FILES = {"zoo-3.cfg": DEFECTS.joinpath("zoo-3.cfg").read_text("utf-8")}
+RECONFIGURATION = DEFECTS.parent / "reconfiguration"
+FILES = {"zoo-3.cfg": DEFECTS.joinpath("zoo-3.cfg").read_text("utf-8")} | {
+    name: RECONFIGURATION.joinpath(name).read_text("utf-8") for name in ("zoo.cfg", "zoo.cfg.dynamic.100000000")
+}
 ZAB = (
     "file: zoo-3.cfg\nservers: [1, 2, 3]\nprotocol: zab\ngrain: oracle\nelections: 1\ndiscovery: one-step\n"
     "history: [{start: [1, 2, 3]}]\nworkload: {writes: 1}\nalways: [Durability]\nexpect: passed\n"
 )
-ALL = ZAB + "commits: async\nfaults: {full_disks: 1}\n"
+ALL_OF_ZAB = ZAB + "commits: async\nfaults: {full_disks: 1}\n"
+ALL = ALL_OF_ZAB.replace("zoo-3.cfg", "zoo.cfg") + "plan: [{reconfig: {remove: [1]}}]\n"
 """A scenario in which every defect may show."""
+OF_RECONFIGURATION = {"pending-view-activated", "epoch-of-active-view", "last-seen-forgotten"}
 ELECTION = "file: zoo-3.cfg\nservers: [1, 2, 3]\nrounds: 1\n"
 LOCK = "recipe: lock\n"
 SERVICE = "service: [[get /a]]\n"
@@ -53,6 +58,13 @@ def test_like_the_newest_release_a_run_has_exactly_the_open_defects() -> None:
     like = from_text(ALL, FILES.get, like=Release(3, 9, 5)).like
     assert like is not None
     assert set(like.variants) == {each.value for each, history in HISTORIES.items() if not history.fixed}
+
+
+def test_defects_of_reconfiguration_are_left_out_where_nothing_is_reconfigured() -> None:
+    like = from_text(ALL_OF_ZAB, FILES.get, like=Release(3, 9, 5)).like
+    assert like is not None
+    assert set(like.idle) == OF_RECONFIGURATION
+    assert set(like.idle.values()) == {"it changes nothing where nothing is reconfigured"}
 
 
 def test_defects_without_an_effect_are_left_out_and_named() -> None:
@@ -115,7 +127,8 @@ def test_the_report_names_the_release_and_its_variants(scenario: Write) -> None:
     data = json.loads(cli("run", scenario(ZAB), "--like", "3.8.4", "--json").out)
     like = data["runs"][0]["job"]["like"]
     assert like["release"] == "3.8.4"
-    assert set(like["without_effect"]) == {"sync-from-applied", "ZOOKEEPER-4882", "ZOOKEEPER-5094"}
+    idle = {"sync-from-applied", "ZOOKEEPER-4882", "ZOOKEEPER-5094"} | OF_RECONFIGURATION
+    assert set(like["without_effect"]) == idle
     assert set(like["variants"]) == {each.value for each in defects_of(Release(3, 8, 4))} - set(like["without_effect"])
 
 

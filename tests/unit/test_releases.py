@@ -36,8 +36,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference-releases.md"
 OPEN = {
     "acks-survive-truncation", "sync-from-applied", "trunc-after-snap", "fuzzy-snapshot",
     "ZOOKEEPER-1549", "ZOOKEEPER-4837", "ZOOKEEPER-4882", "ZOOKEEPER-5094",
+    "pending-view-activated", "epoch-of-active-view", "last-seen-forgotten",
 }  # fmt: skip
-"""`FileTxnLog.truncate`, `FileTxnSnapLog.truncateLog`, `Learner.shutdown` are the same at all these tags."""
+"""`FileTxnLog.truncate`, `FileTxnSnapLog.truncateLog`, `Learner.shutdown` are the same at all these tags; so are
+`Leader.getQuorumVerifierBytes`, `Leader.getEpochToPropose` and the order of calls in `QuorumPeerMain.runFromConfig`."""
 SINCE_4785 = OPEN | {"ZOOKEEPER-3023", "ZOOKEEPER-4394", "ZOOKEEPER-4712"}
 BEFORE_4785 = SINCE_4785 | {"ZOOKEEPER-4643", "ZOOKEEPER-4646", "ZOOKEEPER-4685"}
 """Defects by the code of the tags: NEWLEADER of 3.8.5, 3.8.6 and 3.9.2 syncs the log first, and still forgets."""
@@ -71,7 +73,7 @@ def test_a_release_has_the_defects_that_its_tag_has(release: str) -> None:
 
 
 def test_a_defect_is_of_the_ensemble_and_has_a_history() -> None:
-    assert {DESCRIBED[each].area for each in HISTORIES} == {Area.ELECTION, Area.ZAB}
+    assert {DESCRIBED[each].area for each in HISTORIES} == {Area.ELECTION, Area.ZAB, Area.RECONFIGURATION}
     assert {each for each in Variant if each.value.startswith("ZOOKEEPER-")} <= set(HISTORIES)
     assert not is_defect(Variant.NO_TRUNCATION)
 
@@ -104,6 +106,7 @@ def test_a_defect_shown_by_a_real_server_is_one_of_that_release() -> None:
         (("3.7.1",), (), "3.8.0 to 3.9.5"),  # on the branch of 3.7 alone
         (("3.9.4",), ("3.9.3",), "3.9.3 to 3.9.3"),
         ((), ("3.9.0",), "3.9.0 to 3.9.5"),
+        ((), ("3.5.0",), "3.8.0 to 3.9.5"),
         ((), ("3.8.5", "3.9.2"), "3.8.5 to 3.8.6, 3.9.2 to 3.9.5"),
     ],
 )
@@ -129,6 +132,8 @@ def test_a_commit_on_master_alone_is_in_no_release() -> None:
          "reproduced on real servers of 3.8.0"),
         (Variant.SYNC_FROM_APPLIED, "in no release up to 3.8.6 and 3.9.5; found by the checker of this project; "
          "reproduced on real servers of 3.8.0, 3.9.4, 3.9.5"),
+        (Variant.EPOCH_OF_ACTIVE_VIEW, "in no release up to 3.8.6 and 3.9.5; introduced in 3.5.0; "
+         "reproduced on real servers of 3.8.6, 3.9.5"),
     ],
 )  # fmt: skip
 def test_the_text_names_the_fixes_and_the_lines_without_one(variant: Variant, said: str) -> None:

@@ -127,7 +127,7 @@ def test_an_answer_of_runs_for_other_ways_is_not_kept_if_the_memory_ended_one(
         return ended(spec, RunEnd.MEMORY if spec.way is Way.STOP_ALL else RunEnd.EXHAUSTED)
 
     made = plan(replace(REQUEST, new=read_folder(FOLDERS / "five")), by_way)
-    assert made.depends_on_memory and all(result.end is not RunEnd.MEMORY for _, result in made.runs)
+    assert made.depends_on_memory and all(result.end is not RunEnd.MEMORY for result in made.runs)
     AnswerCache(tmp_path).save(made, answer)
     assert list(tmp_path.iterdir()) == []
 

@@ -252,7 +252,7 @@ def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> N
         return run_within(spec, Limits(states=5_000))
 
     made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", applied, ())), limited)
-    outcomes = {ran.outcome for _, ran in made.runs if ran.spec.question is not Question.HEALING}
+    outcomes = {ran.outcome for ran in made.runs if ran.spec.question is not Question.HEALING}
     assert made.runs and outcomes <= {SafetyVerdict.SAFE, SafetyVerdict.OPEN}
 
 

@@ -9,6 +9,7 @@ import pytest
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.stages import side_of
 from spec.config import ConfigError
+from tests.support.reconfig_folders import dynamic_folder
 
 HEAD = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n"
 
@@ -174,3 +175,20 @@ def test_files_that_differ_in_nothing_but_their_ports_are_one_state(tmp_path: Pa
         put(tmp_path, {"1/zoo.cfg": cfg(1, 2), "2/zoo.cfg": cfg(1, 2).replace("2181", "2182")})
     )
     assert side_of(folder, "after").files == {1: "after-1.cfg", 2: "after-2.cfg"}
+
+
+def test_servers_with_and_without_reconfig_enabled_are_read_together(tmp_path: Path) -> None:
+    """Such ensembles occur: the planner names the servers, and the reader does not refuse them."""
+    folder = dynamic_folder(tmp_path / "mixed", (1, 2, 3), disabled=(1,))
+    assert [each.config.reconfig_enabled for each in folder.servers.values()] == [False, True, True]
+
+
+def test_servers_with_reconfig_enabled_and_other_versions_are_one_clear_error(tmp_path: Path) -> None:
+    """Server 1 has no version, so server 3 is compared with server 2."""
+    dynamic_folder(tmp_path / "mixed", (1, 2, 3), disabled=(1,))
+    for sid, version in ((2, "100000000"), (3, "200000000")):
+        own = tmp_path / "mixed" / str(sid)
+        (own / "zoo.cfg.dynamic").rename(own / f"zoo.cfg.dynamic.{version}")
+        (own / "zoo.cfg").write_text((own / "zoo.cfg").read_text() + f"dynamicConfigFile=zoo.cfg.dynamic.{version}\n")
+    with pytest.raises(ConfigError, match=r"3/zoo\.cfg: the version of its dynamic file differs from .*2/zoo\.cfg"):
+        read_folder(tmp_path / "mixed")

@@ -135,7 +135,7 @@ def test_files_with_versions_are_judged_without_an_order() -> None:
     folders = ("--from", str(FOLDERS / "reconfig-three"), "--to", str(FOLDERS / "reconfig-five"))
     ended = cli("rollout", *folders, "--budget", "5s")
     assert (ended.code, "Traceback" in ended.err) == (20, False)
-    assert ended.out.startswith("# Not decided: do not add servers 4 and 5")
+    assert ended.out.startswith("# Not decided: ")
 
 
 def test_an_order_explored_for_one_leader_is_not_safe_for_the_others(tmp_path: Path) -> None:

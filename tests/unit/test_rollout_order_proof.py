@@ -226,7 +226,7 @@ def test_a_proved_order_stays_the_answer_if_the_stages_are_undecided_as_well(
 def test_no_stages_are_judged_beside_a_proved_order_that_is_safe(tmp_path: Path) -> None:
     made = planned(tmp_path, (), whole_only=True)
     assert made.direct.order_proofs and made.stages == [] and made.outcome is SafetyVerdict.SAFE
-    assert {assessment.stage.title for assessment, _ in made.runs} == {made.direct.stage.title}
+    assert {result.spec.stage.title for result in made.runs} == {made.direct.stage.title}
 
 
 # -- the command ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.working import Operator, PodManagement, UpdateStrategy, WayOfWorking
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict
-from checker.rollout.scenarios import CRASHES, Question, RunSpec, scenario_of
+from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, has_quorum, left_out, quorum_without, steps_of
 from checker.rollout.ways import Way, covers_runs, in_way, proof_covers, way_of, with_waits
@@ -61,7 +61,7 @@ def test_each_way_can_be_written_as_a_scenario(way: Way) -> None:
     assert steps == steps_by_hand(way, stage, 2, steps)
     assert left_out(stage, steps) == ()
     spec = RunSpec(stage, steps, 2, Question.COMMITS, {CRASHES: 1}, writes=1, elections=2, way=way)
-    text = scenario_of(spec)
+    text = spec.text
     assert text.count("stop: ") == (5 if way is Way.STOP_ALL else 2)
     assert text.count("wait: rejoined") == (0 if way in (Way.NO_WAIT, Way.STOP_ALL) else 3)
     assert all(f"{sid}, file: after.cfg" in text for sid in (1, 2, 3))
@@ -111,8 +111,8 @@ def test_a_server_comes_back_with_its_new_file_early_only_with_a_controller_wher
     old, new = folder_of(tmp_path / "old", (1, 2), (3,)), folder_of(tmp_path / "new", (1, 2, 3))
     stage = whole(old, new)
     spec = RunSpec(stage, steps_of(stage, (3, 2, 1)), 2, Question.COMMITS, {CRASHES: 1})
-    assert "other_files" not in scenario_of(spec)
-    assert scenario_of(replace(spec, way=Way.CONTROLLER)).count("other_files: [after.cfg]") == 3
+    assert "other_files" not in spec.text
+    assert replace(spec, way=Way.CONTROLLER).text.count("other_files: [after.cfg]") == 3
 
 
 @pytest.mark.parametrize(

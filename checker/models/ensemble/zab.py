@@ -166,9 +166,17 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     early = Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), give_up))
     own = Read(server_name(sid), lambda server: _round_behind(server, leader))
     actions = losses(setup.budgets, Action.LOSE_LEADER)
-    if setup.grain is Grain.ORACLE:
+    if setup.grain is Grain.ORACLE and not setup.reconfigs:
         gone = Read(name, lambda connection: True if _is_gone(connection) else None)
         return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost, actions)
+    if setup.grain is Grain.ORACLE:
+        looks = Read(server_name(leader), _looks)
+        return Rule(
+            f"lose leader {leader} {sid}",
+            (own, Read(name, _is_gone), looks),
+            lambda _, gone, looking: lost if gone or looking else None,
+            actions,
+        )
 
     def moves(own_round: int, gone: bool, other: StatusInRound | str, patience_ends: bool) -> list[Move] | None:
         state = other.status.state if isinstance(other, StatusInRound) else None
@@ -183,6 +191,15 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
 
     reads = (own, Read(name, _is_gone), Read(server_name(leader), in_round), Read(FAULTS, may_give_up))
     return Rule(f"lose leader {leader} {sid}", reads, moves, actions)
+
+
+def _looks(server: Server) -> bool:
+    """Whether a server looks for a leader.
+
+    A designated leader may give up before its learners come; their first packets would wait for it for ever
+    (`Learner.connectToLeader`, which fails after initLimit).
+    """
+    return server.election is not None and server.election.state is LOOKING
 
 
 def _is_gone(connection: Connection | None) -> bool:

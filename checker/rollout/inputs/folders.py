@@ -315,6 +315,8 @@ def check_together(given: list[ServerFiles], *, shared: bool) -> None:
         problem = _difference(first, other)
         if problem is not None:
             problems.append(problem)
+    if not problems and (problem := _other_version(given)) is not None:
+        problems.append(problem)
     have = {each.sid for each in given}
     for sid in () if problems or shared else sorted(first.view.members - have):
         what = f"it names server {sid}, for which there is no file in the folder"
@@ -343,9 +345,17 @@ def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
         return Problem(other.origin, line_of(_members_text(other), sid), what, right)
     if mine.quorums != theirs.quorums:
         return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", right)
-    if (mine.version, one.config.reconfig_enabled) != (theirs.version, other.config.reconfig_enabled):
-        what = f"reconfigEnabled, or the version of its dynamic file, differs from {one.origin}"
-        return Problem(other.origin, 0, what, right)
+    return None
+
+
+def _other_version(given: list[ServerFiles]) -> Problem | None:
+    """The first server whose configuration has another version than that of an earlier one with `reconfigEnabled`."""
+    versioned = [each for each in given if each.config.reconfig_enabled]
+    for other in versioned:
+        if other.view.version != versioned[0].view.version:
+            what = f"the version of its dynamic file differs from {versioned[0].origin}"
+            right = "give all servers of one folder the same members: it is the state before, or the state after"
+            return Problem(other.origin, 0, what, right)
     return None
 
 

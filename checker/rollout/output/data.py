@@ -1,17 +1,18 @@
 """The plan as data, for `--json`, and the files that a plan comes with: scenarios, traces, configuration files.
 
 Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, recommendation, headline, seconds (of
-work), before and after (folder, voters, observers, taken, warnings, working, leader), differences (server, key, before,
-after, effect; null is the value of a key that is not set), notes, left_out (servers that are missing from the given
-order), direct, stages, how (the way of working that is judged), ways, disks and remedies. `working` is the way of
-working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble; each is null where the
-input does not state it. `verdict` is the verdict on `stages` if there are any, else on `direct`; `direct.verdict` is
-always the verdict on the change in one go, and exit_code is 22 where only the stages are safe. After an interruption
-`now` (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the
-stage that leads to the old files; else both are null. A stage has title, condition (what the operator checks before the
-stage, in every way of working; null if no stage comes before it), verdict, proved (for every order), pairs,
-answers (question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures),
-files (name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
+work), before and after (folder, voters, observers, taken, warnings, working, leader), differences (server, key,
+before, after, effect; null is the value of a key that is not set), notes, left_out (servers that are missing from the
+given order), direct, stages, how (the way of working that is judged), ways, disks, remedies, releases and reconfig.
+`working` is the way of working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble;
+each is null where the input does not state it. `verdict` is the verdict on what is recommended: the first route of
+`reconfig` if that is safer, else `stages` if there are any, else `direct`. `direct.verdict` is always the verdict on
+the change in one go, and exit_code is 22 where only the stages or the commands are safe. After an interruption `now`
+(folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the stage
+that leads to the old files; else both are null. A stage has title, condition (what the operator checks before the
+stage, in every way of working; null if no stage comes before it), verdict, proved (for every order), pairs, answers
+(question, faults, verdict, reason, because), orders (leader, steps with action, server, wait; proof, failures), files
+(name to text, passwords hidden) and runs (scenario, question, faults, leader, outcome, property, end, sentence,
 states, depth, seconds of work, bounds). A proof has the premise of the theorem about roll-outs, its stages (voters of
 the file, and the running servers) and the conditions that the operator keeps (before a step: running servers that
 follow one leader; renewed, if all of them have their new files; stopped servers that stay stopped). It is null where
@@ -24,7 +25,8 @@ without_faults and under_faults (verdict, reason, because, scenario: the run wit
 null if no faults were asked for). `disks` are the disks with which servers start (server, disk: empty | stale |
 foreign), and `remedies` what is safe instead (kind, servers, proved). `releases` is the answer about the defects of the
 releases, or null if the request names none: before and after (numbers), while_clients_write and
-while_nothing_is_written (verdicts), defects (one of them is enough to lose a write) and runs.
+while_nothing_is_written (verdicts), defects (one of them is enough to lose a write) and runs. `reconfig` is described
+by `checker.rollout.reconfig.fields`.
 
 Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
 
@@ -45,6 +47,7 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
+from checker.rollout.reconfig.fields import reconfig_data
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import ServerStep, unwaited
@@ -60,7 +63,7 @@ def data(plan: Plan) -> dict[str, Any]:
     """The plan as plain data for `json.dumps`."""
     return {
         "schema": SCHEMA,
-        "verdict": plan.outcome_of_releases.value,
+        "verdict": plan.verdict.value,
         "verdict_with_disks": plan.outcome_with_disks.value,
         "exit_code": int(plan.exit_code),
         "recommendation": recommendation(plan),
@@ -89,6 +92,7 @@ def data(plan: Plan) -> dict[str, Any]:
             {"kind": each.kind.value, "servers": list(each.sids), "proved": each.proved} for each in plan.remedies
         ],
         "releases": None if plan.software is None else _releases(plan.software),
+        "reconfig": plan.by_reconfig and reconfig_data(plan.by_reconfig, _run),
     }
 
 
@@ -252,13 +256,14 @@ NOT_FORMATS = frozenset({"pytest"})  # a test that repeats a run belongs to a pr
 def write_scenarios(plan: Plan, folder: Path) -> None:
     """Write every run as a scenario with its files, a folder for each stage."""
     seen = set()
-    for assessment, result in plan.runs:
-        if (assessment.stage.title, result.text) in seen:  # one run may answer two questions
+    for result in plan.runs:
+        stage = result.spec.stage
+        if (stage.title, result.text) in seen:  # one run may answer two questions
             continue
-        seen.add((assessment.stage.title, result.text))
-        place = folder / slug(f"{assessment.stage.old.label} to {assessment.stage.new.label}")
+        seen.add((stage.title, result.text))
+        place = folder / slug(f"{stage.old.label} to {stage.new.label}")
         make_folder(place)
-        for name, text in assessment.stage.texts.items():
+        for name, text in result.spec.files.items():
             write(place / name, text)
         verdict = {
             SafetyVerdict.UNSAFE: "violated",
@@ -271,9 +276,9 @@ def write_scenarios(plan: Plan, folder: Path) -> None:
 
 def write_traces(plan: Plan, folder: Path) -> None:
     """Write the trace of every finding in every format."""
-    for assessment, result in plan.runs:
+    for result in plan.runs:
         if result.trace is not None:
-            name = slug(f"{assessment.stage.new.label} {_stem_of(result)}")
+            name = slug(f"{result.spec.stage.new.label} {_stem_of(result)}")
             for each in FORMATS.values():
                 if each.name not in NOT_FORMATS:
                     write(folder / each.file_name(name), each.view(result.trace))

@@ -1,6 +1,7 @@
 """The answer as Markdown that a person pastes into a change request; on a terminal it reads well as it is.
 
     the recommendation                      one line, with warnings and a table of verdicts
+    by reconfig                             its commands, and which way is safer
     the steps                               the file of each server, the command that waits, the service meanwhile
     if a step fails                         what to do, and whether going on and going back are safe
     the release                             what its known defects can do in these steps, and what helps
@@ -25,6 +26,7 @@ from checker.rollout.output.sections import differences, if_a_step_fails, what_w
 from checker.rollout.output.sentences import headline, in_short, not_covered
 from checker.rollout.output.story import what_goes_wrong
 from checker.rollout.output.ways_and_disks import disks, ways
+from checker.rollout.reconfig.section import by_reconfig
 
 MEANINGS = {
     "acknowledged write": "a write whose client has the answer that it is done.",
@@ -68,11 +70,12 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
     limits = [f"- {line}" for line in not_covered(plan)]
     operator = [
         [f"# {recommendation(plan)}", "", *in_short(plan), "", *summary(plan)],
+        by_reconfig(plan),
         steps(plan),
-        if_a_step_fails(plan),
+        *([if_a_step_fails(plan)] if plan.reconfig_route is None else []),
         release_section(plan),
         disks(plan),
-        ways(plan),
+        *([ways(plan)] if plan.reconfig_route is None else []),
         what_goes_wrong(plan, traces=traces),
     ]
     behind = [

@@ -35,6 +35,7 @@ def _forward(plan: Plan) -> list[str]:
     if not any_step or not any(part.stage.remaining for part in plan.advised):
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
     title = "## The steps" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
+    title = f"{title}, by restarts" if plan.reconfig_route is not None else title
     lines = [title, "", BEFORE, *_preparation(plan)]
     if any(part.stage.changed_roles for part in plan.advised):
         lines += ["", FILES_AT_THEIR_STEP]

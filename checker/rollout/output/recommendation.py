@@ -20,6 +20,8 @@ from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.output.sentences import clause, order_words
+from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
+from checker.rollout.reconfig.commands import MembershipCommand
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.software.answers import SoftwareAnswer
@@ -40,7 +42,39 @@ def recommendation(plan: Plan) -> str:
     """The first line of the answer, without a full stop."""
     if plan.back is not None:
         return _after_an_interruption(plan)
+    if plan.reconfig_route is not None:
+        return _by_reconfig(plan, plan.reconfig_route)
     return _despite_defects(plan, plan.software) if plan.software is not None else _by_protocol(plan)
+
+
+def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
+    """The recommendation where `reconfig` is safer than restarts."""
+    change, commands = (
+        changes(plan.direct.stage),
+        ", then ".join(command_words(each.command) for each in route.commands),
+    )
+    how = f": {commands}" if len(route.commands) > 1 else ""
+    if route.outcome is SafetyVerdict.SAFE:
+        return f"{capital(change)} by `reconfig`{how}"
+    known = "No loss was found, and it was not explored to the end, even without a fault"
+    if route.verdict(FaultBudget.NONE) is SafetyVerdict.SAFE:
+        known = "Without a fault nothing is lost, and under faults it was not explored to the end"
+    elif not any(each.begun for each in route.results(FaultBudget.NONE)):
+        known = "It was not explored"
+    return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {known}"
+
+
+def command_words(command: MembershipCommand) -> str:
+    """A `reconfig` command in imperative words."""
+    before, change = command.before, command.change
+    groups = (
+        ("add {}", change.voters - before.members),
+        ("make {} a voter", change.voters & before.observers),
+        ("add observer {}", change.observers - before.members),
+        ("make {} an observer", change.observers & before.voters),
+        ("remove {}", change.leaving),
+    )
+    return " and ".join(words.format(servers(sids)) for words, sids in groups if sids)
 
 
 def _despite_defects(plan: Plan, software: SoftwareAnswer) -> str:

@@ -114,17 +114,17 @@ def what_was_checked(plan: Plan) -> list[str]:
         outcome = _result(result) + (", the first steps in one order" if result.spec.opening else "")
         cells = (stage, questions, result.spec.under or "none", leader, outcome)
         lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
-    full = any(result.end is RunEnd.MEMORY for _, result in plan.runs)
+    full = any(result.end is RunEnd.MEMORY for result in plan.runs)
     shared = "the budget, or of the free memory" if full else "the budget"
     work = f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up its share of {shared}. Bounds:"
-    return [*lines, "", work, "", *_bounds([result for _, result in plan.runs])]
+    return [*lines, "", work, "", *_bounds(plan.runs)]
 
 
 def _rows(plan: Plan) -> list[tuple[str, str, RunResult]]:
     """Every run once, with its stage and the questions that it answers."""
     rows: dict[tuple[str, str], tuple[list[str], RunResult]] = {}
-    for assessment, result in plan.runs:
-        stage = f"{assessment.stage.old.label} to {assessment.stage.new.label}"
+    for result in plan.runs:
+        stage = f"{result.spec.stage.old.label} to {result.spec.stage.new.label}"
         questions, first = rows.setdefault((stage, result.text), ([], result))
         questions.append(QUESTION_WORDS[result.spec.question])
         if result.found and not first.found:

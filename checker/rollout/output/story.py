@@ -14,8 +14,9 @@ from checker.printable import escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Reason, StageAssessment
 from checker.rollout.output.conditions import LOST_WRITES, conditions, where_the_write_was
-from checker.rollout.output.recommendation import listed, servers
+from checker.rollout.output.recommendation import capital, listed, servers
 from checker.rollout.output.sentences import clause
+from checker.rollout.reconfig.questions import ReconfigSpec
 from checker.rollout.runs import RunResult
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SERVED_ALONE, THROWN_AWAY
 from checker.rollout.stages import Stage
@@ -42,6 +43,7 @@ def what_goes_wrong(plan: Plan, *, traces: bool) -> list[str]:
     if not shown:
         return []
     heading = "## Why not in one go" if plan.stages else "## What goes wrong"
+    heading = "## What goes wrong in another way" if plan.reconfig_route is not None else heading
     lines = [heading, "", *_disjoint(plan.direct)]
     return [*lines, *(line for result in shown for line in _run(result, traces=traces))]
 
@@ -54,7 +56,9 @@ def told_runs(plan: Plan) -> list[RunResult]:
             if (result := answer.finding) and result.found and answer.reason is Reason.FOUND:
                 shown.setdefault((result.prop, bool(result.spec.faults)), result)
     by_defect = plan.software.finding if plan.software is not None else None
-    return [*shown.values(), *([by_defect] if by_defect is not None else [])]
+    routes = plan.by_reconfig.routes if plan.by_reconfig is not None else ()
+    others = (by_defect, *(route.finding for route in routes))
+    return [*shown.values(), *(each for each in others if each is not None)]
 
 
 def _disjoint(assessment: StageAssessment) -> list[str]:
@@ -75,7 +79,8 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
     trace = result.trace
     assert trace is not None
     what = clause(result)
-    lines = [f"### {what[:1].upper()}{what[1:]}, {conditions(result).removesuffix(',')}"]
+    by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
+    lines = [f"### {by}{what if by else capital(what)}, {conditions(result).removesuffix(',')}"]
     lines += ["", f"{likelihood(result)}{_unwaited(result)}", ""]
     steps = zip(trace.steps[1:], result.moves, strict=True)
     told = [step for step, move in steps if not _catches_up(move)]

@@ -1,0 +1,186 @@
+"""The verdict on a change by `reconfig`, for each route, and the comparison with the roll-out by restarts.
+
+A change by `reconfig` is the commands of one route, in their order. Three budgets of faults are asked about: none; the
+faults of the request; and a lost connection with one more fault, a partition or a crash for good, since the worst
+defect of 3.9.5 needs these two.
+
+Rules of this module:
+
+- A verdict is derived from runs alone: UNSAFE if a run has a violation, SAFE if every run was explored to the end.
+- A search about two faults that was not finished is shown, and does not count, unless the request has two faults. A
+  violation in it counts.
+- Of two ways the one with the better verdict is safer, then the one with the better verdict without faults. Where both
+  are equal, `reconfig` is, if configurations have versions: restarts do not bring the change about then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
+from checker.rollout.reconfig.refusals import Refusal
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
+from checker.symbolic.disjoint import DisjointQuorums
+
+
+class FaultBudget(Enum):
+    """The faults of a run, by kind of question."""
+
+    NONE = "without a fault"
+    ASKED = "with the faults of the request"
+    PAIR = "with a lost connection and one more fault"
+
+
+@dataclass(frozen=True)
+class CommandRun:
+    """A run about a command, and the budget that it belongs to."""
+
+    budget: FaultBudget
+    result: RunResult
+
+
+@dataclass(frozen=True)
+class CommandAnswer:
+    """A command with its runs.
+
+    `disjoint` are quorums before and after it that do not meet; None if z3 has proved that all of them meet.
+    """
+
+    command: MembershipCommand
+    disjoint: DisjointQuorums | None
+    runs: tuple[CommandRun, ...] = ()
+
+    def results(self, budget: FaultBudget) -> list[RunResult]:
+        """The runs of a budget."""
+        return [each.result for each in self.runs if each.budget is budget]
+
+
+@dataclass(frozen=True)
+class RouteAnswer:
+    """A route with the answer for each of its commands. `faults` are those of the request.
+
+    `left_out` are the budgets with runs that were not made, since a violation had ended the search.
+    """
+
+    kind: RouteKind
+    commands: tuple[CommandAnswer, ...]
+    faults: int
+    left_out: frozenset[FaultBudget] = frozenset()
+
+    def verdict(self, budget: FaultBudget) -> SafetyVerdict:
+        """The verdict of a budget: that of its worst command."""
+        found = worst_verdict(each.outcome for each in self.results(budget))
+        return SafetyVerdict.OPEN if found is SafetyVerdict.SAFE and budget in self.left_out else found
+
+    def results(self, budget: FaultBudget) -> list[RunResult]:
+        """The runs of a budget, of all commands."""
+        return [result for each in self.commands for result in each.results(budget)]
+
+    @property
+    def outcome(self) -> SafetyVerdict:
+        """The verdict on the route."""
+        counted = [self.verdict(FaultBudget.NONE)]
+        counted += [self.verdict(FaultBudget.ASKED)] if self.faults else []
+        pair = self.verdict(FaultBudget.PAIR)
+        counted += [pair] if pair is SafetyVerdict.UNSAFE else []
+        return worst_verdict(counted)
+
+    @property
+    def quorums_meet(self) -> bool:
+        """Whether z3 has proved for each command that every quorum before it meets every quorum after it."""
+        return all(each.disjoint is None for each in self.commands)
+
+    @property
+    def finding(self) -> RunResult | None:
+        """The violation with the fewest faults."""
+        found = [run.result for each in self.commands for run in each.runs if run.result.found is not None]
+        return min(found, key=lambda result: sum(result.spec.faults.values()), default=None)
+
+
+class Preference(Enum):
+    """The safer way for a change."""
+
+    RECONFIG = "reconfig"
+    RESTARTS = "restarts"
+    NEITHER = "neither"
+
+
+class Ground(Enum):
+    """The reason for a preference."""
+
+    REFUSED = "refused"  # ZooKeeper refuses the commands, or they are not judged
+    BETTER_VERDICT = "better verdict"
+    BETTER_WITHOUT_FAULTS = "better without faults"
+    BRINGS_IT_ABOUT = "brings it about"  # both have the same verdict, and restarts do not bring the change about
+    BOTH_UNSAFE = "both unsafe"
+
+
+@dataclass(frozen=True)
+class WayVerdicts:
+    """The verdict on a way, and the one without faults."""
+
+    outcome: SafetyVerdict
+    without_faults: SafetyVerdict
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """A key that is greater for the safer way."""
+        order = list(SafetyVerdict)
+        return order.index(self.outcome), order.index(self.without_faults)
+
+
+@dataclass(frozen=True)
+class ReconfigAnswer:
+    """The change by `reconfig`: its refusals, or else its routes, the one that is advised first.
+
+    `restarts` are the verdicts on the roll-out by restarts.
+    """
+
+    refusals: tuple[Refusal, ...]
+    routes: tuple[RouteAnswer, ...]
+    restarts: WayVerdicts
+
+    @property
+    def advised(self) -> RouteAnswer | None:
+        """The route to follow; None if `reconfig` is refused."""
+        return self.routes[0] if self.routes else None
+
+    @property
+    def runs(self) -> tuple[RunResult, ...]:
+        """All runs."""
+        return tuple(run.result for route in self.routes for each in route.commands for run in each.runs)
+
+    @property
+    def comparison(self) -> tuple[Preference, Ground]:
+        """The safer way, and the reason."""
+        if self.advised is None:
+            return Preference.RESTARTS, Ground.REFUSED
+        mine = WayVerdicts(self.advised.outcome, self.advised.verdict(FaultBudget.NONE))
+        if mine.outcome is self.restarts.outcome is SafetyVerdict.UNSAFE:
+            return Preference.NEITHER, Ground.BOTH_UNSAFE
+        if mine.rank == self.restarts.rank:
+            return Preference.RECONFIG, Ground.BRINGS_IT_ABOUT
+        better = Preference.RECONFIG if mine.rank > self.restarts.rank else Preference.RESTARTS
+        same = mine.outcome is self.restarts.outcome
+        return better, Ground.BETTER_WITHOUT_FAULTS if same else Ground.BETTER_VERDICT
+
+    @property
+    def is_preferred(self) -> bool:
+        """Whether `reconfig` is the safer way."""
+        return self.comparison[0] is Preference.RECONFIG
+
+
+def in_order(routes: Iterable[RouteAnswer]) -> tuple[RouteAnswer, ...]:
+    """The routes, the safest first: by the verdict, then without faults, then under two faults, then by their quorums.
+
+    Of equal routes the first one stays first.
+    """
+    return tuple(sorted(routes, key=_rank, reverse=True))
+
+
+def _rank(route: RouteAnswer) -> tuple[int, ...]:
+    order = list(SafetyVerdict)
+    verdicts = (route.outcome, route.verdict(FaultBudget.NONE), route.verdict(FaultBudget.PAIR))
+    return (*map(order.index, verdicts), int(route.quorums_meet))

@@ -1,0 +1,139 @@
+"""The `reconfig` commands of a change: each with the members before and after it, and the servers to start and to stop.
+
+Rules of this module:
+
+- One at a time, a voter that arrives comes before one that leaves, in turns, so that the ensemble is never smaller than
+  before nor larger than necessary. Observers change no quorum: those that come are one command, those that go another.
+- A joiner starts before its command. Its file lists the present members and itself, in the role that it gets.
+- A server that leaves is stopped after the reply.
+
+Source: ZooKeeper Dynamic Reconfiguration Guide, "Adding servers"; `ReconfigCommand.parse`; kazoo
+`KazooClient.reconfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import zip_longest
+
+from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
+from spec.quorum import MembershipChange, Sid, View, changed
+
+
+class RouteKind(Enum):
+    """The ways to divide a change into commands."""
+
+    ONE_AT_A_TIME = "one-at-a-time"
+    AT_ONCE = "at-once"
+
+
+@dataclass(frozen=True)
+class MembershipCommand:
+    """One `reconfig` command.
+
+    `lines` has the value of `server.N` for each server of the change, with the role that it has after it:
+    `host:2888:3888:participant;2181`.
+    """
+
+    before: View
+    after: View
+    change: MembershipChange
+    lines: Mapping[Sid, str]
+
+    @property
+    def named(self) -> tuple[Sid, ...]:
+        """The servers that `-add` names, ascending."""
+        return tuple(sorted(self.change.voters | self.change.observers))
+
+    @property
+    def leaving(self) -> tuple[Sid, ...]:
+        """The servers that `-remove` names, ascending."""
+        return tuple(sorted(self.change.leaving))
+
+    @property
+    def joiners(self) -> tuple[Sid, ...]:
+        """The servers to start before the command, ascending."""
+        return tuple(sid for sid in self.named if sid not in self.before.members)
+
+    @property
+    def joining_text(self) -> str:
+        """The servers that `-add` names, each as `server.N=...`, separated by commas; empty if it names none."""
+        return ",".join(f"server.{sid}={self.lines[sid]}" for sid in self.named)
+
+    @property
+    def leaving_text(self) -> str:
+        """The ids that `-remove` names, separated by commas; empty if it names none."""
+        return ",".join(map(str, self.leaving))
+
+    @property
+    def zkcli(self) -> str:
+        """The command for `zkCli.sh`."""
+        remove = [f"-remove {self.leaving_text}"] if self.leaving else []
+        add = [f'-add "{self.joining_text}"'] if self.named else []
+        return " ".join(("reconfig", *remove, *add))
+
+    @property
+    def kazoo(self) -> str:
+        """The same call for a client of kazoo."""
+        joining, leaving = self.joining_text or None, self.leaving_text or None
+        return f"client.reconfig(joining={joining!r}, leaving={leaving!r}, new_members=None, from_config=-1)"
+
+    @property
+    def disjoint(self) -> DisjointQuorums | None:
+        """Two disjoint quorums, one before and one after the command; None if z3 proves that all of them meet.
+
+        Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
+        """
+        return disjoint_quorums(self.before, self.after)
+
+    def file_of(self, joiner: Sid) -> dict[Sid, str]:
+        """The lines of the dynamic file of a joiner: the present members and itself."""
+        return {sid: self.lines[sid] for sid in sorted((*self.before.members, joiner))}
+
+
+def one_at_a_time(old: View, new: View, lines: Mapping[Sid, str]) -> tuple[MembershipCommand, ...]:
+    """The change, one voter in each command. `lines` has a value for every server, with any role.
+
+    The quorums of both views are majorities.
+    """
+    arriving, leaving = sorted(new.voters - old.voters), sorted(old.voters - new.voters)
+    turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
+    parts = [_change_of((sid,), new) for sid in turns]
+    parts.append(_change_of(new.observers - old.members, new))
+    parts.append(_change_of(old.observers - new.members, new))
+    return _commands(old, parts, lines)
+
+
+def at_once(old: View, new: View, lines: Mapping[Sid, str]) -> tuple[MembershipCommand, ...]:
+    """The change in one command, in the same form; empty if nothing changes."""
+    changing = (old.voters ^ new.voters) | (old.observers ^ new.observers)
+    return _commands(old, [_change_of(changing, new)], lines)
+
+
+def _change_of(sids: Iterable[Sid], new: View) -> MembershipChange:
+    """The change that gives these servers their places in the new view."""
+    given = frozenset(sids)
+    return MembershipChange(given & new.voters, given & new.observers, given - new.members)
+
+
+def _commands(old: View, parts: Iterable[MembershipChange], lines: Mapping[Sid, str]) -> tuple[MembershipCommand, ...]:
+    view, commands = old, list[MembershipCommand]()
+    for part in parts:
+        if part == MembershipChange():
+            continue
+        after = changed(view, part, old.version)
+        assert after is not None  # majorities only
+        roles = {sid: after if sid in after.members else view for sid in lines}
+        with_roles = {sid: _with_role(line, sid in roles[sid].observers) for sid, line in lines.items()}
+        commands.append(MembershipCommand(view, after, part, with_roles))
+        view = after
+    return tuple(commands)
+
+
+def _with_role(line: str, observes: bool) -> str:
+    """The value of a `server.N` line with a role; the line has one."""
+    peers, _, client = line.partition(";")
+    address, _, _ = peers.rpartition(":")
+    return f"{address}:{'observer' if observes else 'participant'};{client}"

@@ -1,0 +1,138 @@
+"""The questions about a `reconfig` command, as scenarios: its defects, its joiners, and a healthy ensemble before it.
+
+Rules of this module:
+
+- The members begin with one versioned configuration, as servers write it after their first election. A joiner has its
+  own dynamic file, and has followed the leader before the command.
+- The client asks at any time, and does not wait for the commit: the end of the command is explored with everything that
+  may come between. A server that leaves goes on to run; its stop would be one more crash.
+- Whether all servers settle is not asked: a removed server that is still running looks for a leader here, and really
+  tries its designated leader again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from checker.rollout.inputs.folders import ServerFiles
+from checker.rollout.reconfig.commands import MembershipCommand
+from checker.rollout.scenarios import CRASHES, RunSpec
+from checker.rollout.stages import ConfigState, Stage, state_of
+from spec.config import parse_zoo_cfg
+from spec.quorum import Sid, View
+from spec.releases import RELEASES, defects_of
+from spec.variants import Area, of_area
+
+DEFECTS = tuple(each for each in defects_of(RELEASES[-1]) if each in of_area(Area.RECONFIGURATION))
+"""The defects of reconfiguration of the newest release. No release has fixed one of them."""
+SETTINGS = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nreconfigEnabled=true\nstandaloneEnabled=false\n"
+FIRST_VERSION = 1 << 32
+"""The version that the leader of the first epoch gives to the configuration of the files."""
+
+
+@dataclass(frozen=True)
+class ReconfigSpec(RunSpec):
+    """A question about a command: `stage` has the members before and after it, with files that are written here."""
+
+    command: MembershipCommand | None = None
+    returns: bool = True  # a server that crashes may start again
+
+    @property
+    def name(self) -> str:
+        """The name of the run and of its files."""
+        words = f"reconfig from {_ids(self._command.before)} to {_ids(self._command.after)}"
+        first = f"{self.leader} leads first"
+        return ", ".join((words, f"{self.writes} write{'s' * (self.writes != 1)}", first, self.under or "no fault"))
+
+    @property
+    def text(self) -> str:
+        """The scenario."""
+        return "\n".join(self._lines()) + "\n"
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """The files of the scenario by their names."""
+        joiners = (_joiner(self._command, sid) for sid in self._command.joiners)
+        return {**self.stage.old.texts, **{name: text for each in joiners for name, text in each.items()}}
+
+    @property
+    def _command(self) -> MembershipCommand:
+        assert self.command is not None
+        return self.command
+
+    def _lines(self) -> Iterator[str]:
+        command = self._command
+        yield f'name: "{self.name}"'
+        yield "servers:"
+        for sid in sorted((*command.before.members, *command.joiners)):
+            file = self.stage.old.files.get(sid, f"joiner-{sid}.cfg")
+            yield f"  {sid}: {{file: {file}{', epoch: 1' if sid == self.leader else ''}}}"
+        yield from ("history:", f"  - start: {sorted(command.before.members)}")
+        yield from [f"  - start: {list(command.joiners)}"] if command.joiners else []
+        change = command.change
+        keys = {"add": change.voters, "observers": change.observers, "remove": change.leaving}
+        named = ", ".join(f"{key}: {sorted(sids)}" for key, sids in keys.items() if sids)
+        yield from ("plan:", f"  - reconfig: {{{named}}}")
+        yield from ("protocol: zab", "grain: oracle", "discovery: one-step", "disk: sync")
+        yield f"elections: {self.elections}"
+        yield from [f"variants: [{', '.join(each.value for each in self.variants)}]"] if self.variants else []
+        yield from [f"workload: {{writes: {self.writes}}}"] if self.writes else []
+        yield from self._faults()
+        yield f"always: [{', '.join(self.always)}]"
+
+    def _faults(self) -> Iterator[str]:
+        given = {kind: count for kind, count in self.faults.items() if count}
+        if given.get(CRASHES) and self.returns:
+            given["restarts"] = given[CRASHES]
+        if given:
+            yield "faults: {" + ", ".join(f"{kind}: {count}" for kind, count in given.items()) + "}"
+
+
+def stage_of(command: MembershipCommand) -> Stage:
+    """The members before and after a command, with the files that the servers write themselves."""
+    before = _state(_label(command.before), command, command.before, FIRST_VERSION)
+    after = _state(_label(command.after), command, command.after, FIRST_VERSION + 1)
+    return Stage(before, after, f"reconfig: {_ids(command.before)} to {_ids(command.after)}")
+
+
+def _state(label: str, command: MembershipCommand, view: View, version: int) -> ConfigState:
+    name = f"{label}.cfg.dynamic.{version:x}"
+    text, dynamic = f"{SETTINGS}dynamicConfigFile={name}\n", _members(command, view)
+    servers = {}
+    for sid in sorted(view.members):
+        config = parse_zoo_cfg(text, f"{label}.cfg", f"{sid}\n", {name: dynamic}.get, False)
+        servers[sid] = ServerFiles(sid, f"{label}.cfg", text, dynamic, config)
+    return state_of(label, servers, next(iter(servers.values())).view, given=False)
+
+
+def _members(command: MembershipCommand, view: View) -> str:
+    """The lines of a dynamic file, each server with its role in the view."""
+    return "".join(f"server.{sid}={_in(view, sid, command.lines[sid])}\n" for sid in sorted(view.members))
+
+
+def _in(view: View, sid: Sid, line: str) -> str:
+    here, other = ("observer", "participant") if sid in view.observers else ("participant", "observer")
+    return line.replace(f":{other};", f":{here};")
+
+
+def _joiner(command: MembershipCommand, sid: Sid) -> dict[str, str]:
+    """The two files of a joiner, by their names."""
+    dynamic = _members(command, command.before) + f"server.{sid}={command.lines[sid]}\n"
+    return {
+        f"joiner-{sid}.cfg": f"{SETTINGS}dynamicConfigFile=joiner-{sid}.cfg.dynamic\n",
+        f"joiner-{sid}.cfg.dynamic": dynamic,
+    }
+
+
+def _label(view: View) -> str:
+    """A name of the state and its files, such as `members-1-2-3` or `members-1-2-3-observers-4`."""
+    observers = ("observers", *sorted(view.observers)) if view.observers else ()
+    return "-".join(map(str, ("members", *sorted(view.voters), *observers)))
+
+
+def _ids(view: View) -> str:
+    """`1, 2, 3` or `1, 2, 3 + observer 4`, in braces."""
+    voters, observers = (", ".join(map(str, sorted(each))) for each in (view.voters, view.observers))
+    return f"{{{voters}{f' + observer {observers}' if observers else ''}}}"

@@ -1,0 +1,231 @@
+"""The answer about `reconfig` as Markdown: the commands and server starts, the ways beside each other, the obstacles.
+
+Rules of this module: it judges nothing. A search that was not finished is called that wherever it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checker.printable import escaped
+from checker.rollout.answer import Plan
+from checker.rollout.output.conditions import conditions
+from checker.rollout.output.recommendation import capital, command_words, servers
+from checker.rollout.output.sentences import WORDS, clause
+from checker.rollout.reconfig.answers import (
+    CommandAnswer,
+    FaultBudget,
+    Ground,
+    Preference,
+    ReconfigAnswer,
+    RouteAnswer,
+)
+from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
+from checker.rollout.reconfig.refusals import Obstacle, Refusal
+from checker.rollout.runs import SafetyVerdict
+from checker.symbolic.report import set_text
+from spec.config.server_line import ANY_ADDRESS
+from spec.quorum import Sid
+
+CALLER = (
+    "`reconfig` needs `reconfigEnabled=true` at every server, and a session that may write `/zookeeper/config`: "
+    "`addauth digest super:PASSWORD`, if the servers have `-Dzookeeper.DigestAuthenticationProvider.superDigest`; or a "
+    "user to whom that super user has given the permission; or servers with `-Dzookeeper.skipACL=yes`."
+)
+MEANWHILE = (
+    "Between a command and its reply restart no server, and let no connection of a joiner break: 3.9.5 may activate a "
+    "configuration that is not committed, or forget one. If there is no reply, compare the configurations of all "
+    "servers before you do anything else. A joiner that dies before the reply needs its first files again."
+)
+JOINER = "an empty `dataDir` but for `myid`, and this dynamic file, which its `zoo.cfg` names as `dynamicConfigFile`"
+CHECK = (
+    "**Check before the next command**: every server below runs and names the same version, and the joiner of the "
+    "command before is among the members. The verdict on the next command rests on it. If one differs, wait."
+)
+HAND_OVER = (
+    "If it leads, another server takes over without an election, in a new epoch, and the reply may be lost: `config` "
+    "tells."
+)
+KINDS = {
+    RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
+    RouteKind.AT_ONCE: "reconfig, all in one command",
+}
+ALONE = "reconfig"
+OBSTACLES = {
+    Obstacle.STANDALONE: (
+        "A standalone server refuses `reconfig` (Unimplemented, seen on 3.9.5; `standaloneEnabled`), and no command "
+        "makes an ensemble standalone. Use restarts."
+    ),
+    Obstacle.DISABLED: (
+        "`reconfigEnabled` is not true at any server, so a leader answers ReconfigDisabled (seen on 3.9.5). Set it in "
+        "every file, restart the servers one by one with the same members, and ask again."
+    ),
+    Obstacle.DISABLED_AT_SOME: (
+        "`reconfigEnabled` is not true at {}. As a leader such a server answers ReconfigDisabled. As a follower it "
+        "keeps the members of its own file; after its next start it never finds the ensemble again, until its file has "
+        "the new members (both seen on 3.9.5). Set it in the file of {}, restart with the same members, and ask again."
+    ),
+    Obstacle.DISABLED_AFTER: (
+        "`reconfigEnabled` is not true in the new file of {}. A server that starts with such a file after a later "
+        "`reconfig` never finds the ensemble again (seen on 3.9.5). Set it there, and ask again."
+    ),
+    Obstacle.NOT_MAJORITIES: (
+        "Groups or weights: ZooKeeper refuses `-add` and `-remove` (BadArguments). A whole list of new members is not "
+        "judged here."
+    ),
+    Obstacle.ADDRESSES: (
+        "The address of {} changes, which is not judged here. Add a server with a new id instead, and then remove the "
+        "old one."
+    ),
+    Obstacle.TOO_FEW_VOTERS: (
+        "Fewer than two voters would be left: ZooKeeper refuses that (BadArguments), unless `standaloneEnabled=false`."
+    ),
+    Obstacle.NO_CLIENT_ADDRESS: (
+        "There is no client address for {}, so ZooKeeper refuses the command (BadArguments, seen on 3.9.5). End the "
+        "`server.N` line with `;2181`, or set `clientPort`."
+    ),
+}
+GROUNDS = {
+    Ground.BETTER_VERDICT: "its verdict is better: {} against {}",
+    Ground.BETTER_WITHOUT_FAULTS: "its verdict without faults is better: {} against {}",
+    Ground.BRINGS_IT_ABOUT: "the verdicts are equal ({}), and restarts do not bring this change about",
+}
+
+
+def by_reconfig(plan: Plan) -> list[str]:
+    """The section about `reconfig`; empty if the plan was not compared with it."""
+    answer = plan.by_reconfig
+    if answer is None:
+        return []
+    if answer.advised is None:
+        return ["## By `reconfig`: not possible", "", *(f"- {obstacle(each)}" for each in answer.refusals)]
+    preferred = answer.is_preferred
+    lines = [f"## By `reconfig`{': the steps' if preferred else ', which is not the safer way'}", "", CALLER, ""]
+    lines += [MEANWHILE, "", *_steps(answer.advised), "", *_comparison(plan, answer)]
+    return [*lines, "", f"**{capital(safer(answer))}.**"]
+
+
+def obstacle(refusal: Refusal) -> str:
+    """An obstacle with its remedy, for a reader."""
+    names = servers(refusal.sids) if refusal.sids else ""
+    return OBSTACLES[refusal.obstacle].format(names, names)
+
+
+def safer(answer: ReconfigAnswer) -> str:
+    """The safer way and the reason, without a full stop."""
+    preference, ground = answer.comparison
+    if answer.advised is None:
+        return "`reconfig` cannot be used: " + "; ".join(each.obstacle.value for each in answer.refusals)
+    if preference is Preference.NEITHER:
+        return "both ways are unsafe"
+    without = ground is Ground.BETTER_WITHOUT_FAULTS
+    mine = answer.advised.verdict(FaultBudget.NONE) if without else answer.advised.outcome
+    theirs = answer.restarts.without_faults if without else answer.restarts.outcome
+    verdicts = [WORDS[each] for each in (mine, theirs)]
+    if preference is Preference.RESTARTS:
+        verdicts.reverse()
+    ways = ("`reconfig`", "restarts") if preference is Preference.RECONFIG else ("restarts", "`reconfig`")
+    verb = "is" if preference is Preference.RECONFIG else "are"
+    return f"{ways[0]} {verb} safer than {ways[1]} here: {GROUNDS[ground].format(*verdicts)}"
+
+
+# The steps.
+
+
+def _steps(route: RouteAnswer) -> Iterator[str]:
+    number = 0
+    for place, answer in enumerate(route.commands):
+        if place:
+            yield from ("", CHECK, "", "```", _versions(answer.command), "```", "")
+        for text in _of_command(answer.command):
+            number += 1
+            yield f"{number}. {text}"
+
+
+def _of_command(command: MembershipCommand) -> Iterator[str]:
+    """What the operator does for a command, in order."""
+    for sid in command.joiners:
+        members = "\n".join(f"   server.{each}={line}" for each, line in command.file_of(sid).items())
+        wait = f"until echo srvr | nc {_address(command, sid)} | grep -q 'Mode: '; do sleep 1; done"
+        yield f"**Start server {sid}**, with {JOINER}:\n\n   ```\n{members}\n   ```\n\n   Wait: `{wait}`"
+    stays = min(command.before.voters & command.after.voters)
+    host, port = _address(command, stays).split()
+    leads = f" {HAND_OVER}" if command.before.voters - command.after.voters else ""
+    words = capital(command_words(command))
+    yield (
+        f"**{words}**, in `zkCli.sh -server {host}:{port}`:\n\n   ```\n   {command.zkcli}\n   ```\n\n"
+        f"   or by kazoo: `{command.kazoo}`. Wait for the reply; `config` shows the new members.{leads}"
+    )
+    for sid in command.leaving:
+        yield f"**Stop server {sid}** for good."
+
+
+def _address(command: MembershipCommand, sid: Sid) -> str:
+    """The host and the port of a server for its clients, with a space between them, as `nc` wants them."""
+    peers, _, client = command.lines[sid].partition(";")
+    host, _, port = client.rpartition(":")
+    return f"{peers.partition(':')[0] if host in ('', ANY_ADDRESS) else host} {port}"
+
+
+def _versions(command: MembershipCommand) -> str:
+    """A command that prints the version of the configuration of each member."""
+    named = " ".join(f'"{_address(command, sid)}"' for sid in sorted(command.before.members))
+    return f"for each in {named}; do echo conf | nc $each | grep '^version='; done"
+
+
+# The ways beside each other.
+
+
+def _comparison(plan: Plan, answer: ReconfigAnswer) -> list[str]:
+    faults = plan.request.faults
+    asked = [FaultBudget.NONE, *([FaultBudget.ASKED] if faults else []), FaultBudget.PAIR]
+    names = {FaultBudget.ASKED: f"with {faults} fault{'s' * (faults > 1)}"}
+    head = ("way", *(names.get(each, each.value) for each in asked))
+    rows = [(_name(answer, route), *(_cell(route, each) for each in asked)) for route in answer.routes]
+    restarts = answer.restarts.without_faults, answer.restarts.outcome
+    rows.append(("restarts", *(WORDS[each].lower() for each in restarts[: len(asked) - 1]), "not asked"))
+    what = "Never two leaders of one epoch, and no acknowledged write lost, with the defects of 3.9.5:"
+    lines = [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+    return [what, "", *lines, "", *(line for route in answer.routes for line in _quorums(answer, route))]
+
+
+def _name(answer: ReconfigAnswer, route: RouteAnswer) -> str:
+    return KINDS[route.kind] if len(answer.routes) > 1 else ALONE
+
+
+def _cell(route: RouteAnswer, budget: FaultBudget) -> str:
+    results = route.results(budget)
+    match route.verdict(budget):
+        case SafetyVerdict.UNSAFE:
+            found = next(each for each in results if each.outcome is SafetyVerdict.UNSAFE)
+            return f"**no**: {escaped(conditions(found).removesuffix(','))}, {escaped(clause(found))}"
+        case SafetyVerdict.SAFE:
+            return f"yes, explored to the end ({sum(each.states for each in results):,} states)"
+    if budget in route.left_out:
+        return "not decided: a violation ended the search"
+    if not any(each.begun for each in results):
+        return "not explored"
+    done = sum(each.outcome is SafetyVerdict.SAFE for each in results)
+    states = sum(each.states for each in results)
+    return f"not decided: {done} of {len(results)} runs explored to the end, nothing found in {states:,} states"
+
+
+def _quorums(answer: ReconfigAnswer, route: RouteAnswer) -> Iterator[str]:
+    """What z3 says of the quorums before and after the commands of a route."""
+    if route.quorums_meet:
+        yield (
+            f"- {_name(answer, route)}: every quorum before a command meets every quorum after it (proved by z3). No "
+            "theorem is about `reconfig`, so the verdict rests on the runs."
+        )
+    for each in route.commands:
+        if each.disjoint is not None:
+            yield f"- {_name(answer, route)}: {_apart(each)}"
+
+
+def _apart(answer: CommandAnswer) -> str:
+    disjoint = answer.disjoint
+    assert disjoint is not None
+    return (
+        f"{set_text(disjoint.a)} may decide by the members before it, {set_text(disjoint.b)} by those after it, and "
+        "these two have no server in common (found by z3)."
+    )

@@ -1,0 +1,165 @@
+"""What every run of a plan has: an ensemble in the old state, writes meanwhile, and a look at every server at the end.
+
+Rules of this module:
+
+- The load is bounded: `clients` sessions, each with one request in flight and a pause after it.
+- At the end the clients stop. Each server of the new state is asked after a sync with its leader.
+
+Source: ZooKeeper Programmer's Guide (sync).
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from functools import partial
+
+from harness.follow.kills import Killer
+from harness.follow.loopback import MappingError
+from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent
+from harness.follow.servers import FollowedServers
+from harness.processes import ServerError, wait_until
+from harness.record.ensemble import CHILDREN, CREATE, LOAD, SYNC, WORLD, WriteClient
+from harness.record.ensemble import Plan as LoadPlan
+from spec.quorum import Sid
+
+SERVE_SECONDS = 40.0
+SETTLE_SECONDS = 20.0
+QUIET_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class FollowOptions:
+    """The size of a run. `pause`: seconds between a reply and the next write of a client."""
+
+    release: str
+    kills: int = 1
+    seed: int = 1
+    clients: int = 3
+    pause: float = 0.02
+
+
+class StallError(Exception):
+    """A server does not serve where the plan waits for it."""
+
+
+class EnsembleFollower(ABC):
+    """Follows one plan once on these servers. A subclass knows the files, the steps and the end of its plan."""
+
+    def __init__(
+        self, servers: FollowedServers, options: FollowOptions, steps: int, say: Callable[[str], None]
+    ) -> None:
+        self._servers, self._options, self._say = servers, options, say
+        self._witness = Acknowledgements()
+        self._clients: list[WriteClient] = []
+        self._killer = Killer(servers, options.kills, steps, str(options.seed), say)
+        self._result = FollowedRun(Ending.FAILED)
+
+    @property
+    @abstractmethod
+    def _last(self) -> dict[Sid, frozenset[str]]:
+        """The servers of the new state, each with the values of `Mode:` in which it may serve."""
+
+    @abstractmethod
+    def _begin(self) -> Sid:
+        """Start the servers of the old state, and wait until they serve; return one of them."""
+
+    @abstractmethod
+    def _take_steps(self) -> None:
+        """Take the steps of the plan."""
+
+    def follow(self) -> FollowedRun:
+        """Follow the plan, and look for every acknowledged write."""
+        try:
+            self._write(self._begin())
+            began = time.monotonic()
+            self._take_steps()
+            self._killer.finish()
+            self._wait_serving(self._last)
+            time.sleep(QUIET_SECONDS)
+            self._result.pause = self._witness.longest_pause(began, time.monotonic())
+            self._stop_clients()
+            self._look(sorted(self._last))
+            for error in self._killer.errors:
+                self._result.ending, self._result.reason = Ending.FAILED, f"a kill: {error}"
+        except StallError as error:
+            self._result.ending, self._result.reason = Ending.STALLED, str(error)
+        except (ServerError, OSError, MappingError) as error:
+            self._result.ending, self._result.reason = Ending.FAILED, str(error)
+        finally:
+            self._killer.finish()
+            self._stop_clients()
+            self._servers.shut_down()
+        return self._result
+
+    def _write(self, first: Sid) -> None:
+        """Start the clients, and wait until they write; their first request is at that server."""
+        session = self._servers.connect(first)
+        session.ask(CREATE, LOAD, b"", WORLD, 0)
+        session.close()
+        load = LoadPlan(seed=self._options.seed, pause=self._options.pause)
+        self._clients = [
+            WriteClient(self._servers, number, load, self._witness) for number in range(self._options.clients)
+        ]
+        wait_until(lambda: bool(self._witness.replies), SETTLE_SECONDS, "a write is acknowledged before the first step")
+        time.sleep(QUIET_SECONDS)
+
+    def _done(self, caption: str, began: float, led: bool) -> None:
+        """Note a step that has ended."""
+        now = time.monotonic()
+        pause = self._witness.longest_pause(began, now)
+        self._say(f"{caption}: {now - began:.1f} s, longest pause {pause:.1f} s")
+        self._result.steps.append(FollowedStep(caption, now - began, pause, led))
+
+    def _wait_serving(self, modes: Mapping[Sid, Set[str]]) -> None:
+        """Wait until each server serves in one of its modes. Raises StallError."""
+        for sid, wanted in sorted(modes.items()):
+            try:
+                wait_until(partial(self._serves, sid, wanted), SERVE_SECONDS, f"server {sid} serves")
+            except ServerError as error:
+                raise StallError(str(error)) from None
+
+    def _serves(self, sid: Sid, wanted: Set[str]) -> bool:
+        # A killed server has no process for a moment, and holds its lock then.
+        with self._servers.locks[sid]:
+            if not self._servers.alive(sid):
+                raise OSError(f"server {sid} has ended{self._servers.last_words(sid)}")
+        return self._servers.mode(sid) in wanted
+
+    def _stop_clients(self) -> None:
+        for client in self._clients:
+            client.stop()
+
+    def _look(self, sids: list[Sid]) -> None:
+        """Look for every acknowledged write at every server, after a sync; a server may be late for some seconds."""
+        replies = self._witness.replies
+        self._result.acknowledged = len(replies)
+        found = {sid: self._paths(sid) for sid in sids}
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while len(set(map(frozenset, found.values()))) > 1 and time.monotonic() < deadline:
+            time.sleep(0.5)
+            found = {sid: self._paths(sid) for sid in sids}
+        self._result.missing = absent(replies, found)
+        if self._result.missing:
+            self._result.ending = Ending.LOST
+            self._result.reason = "; ".join(
+                f"server {sid} lacks {', '.join(map(str, lacking[:5]))}"
+                for sid, lacking in self._result.missing.items()
+            )
+        elif len(set(map(frozenset, found.values()))) > 1:
+            counts = ", ".join(f"server {sid}: {len(paths)}" for sid, paths in found.items())
+            self._result.ending, self._result.reason = Ending.DIFFERS, f"znodes at the end: {counts}"
+        else:
+            self._result.ending = Ending.KEPT
+
+    def _paths(self, sid: Sid) -> set[str]:
+        session = self._servers.connect(sid)
+        try:
+            session.ask(SYNC, LOAD)
+            answer = session.ask(CHILDREN, LOAD, False)
+            # A server that has lost all writes has lost their parent, too.
+            return {f"{LOAD}/{name}" for name in answer.values[0]} if answer.err == 0 else set()
+        finally:
+            session.drop()

@@ -1,0 +1,152 @@
+"""The answer about `reconfig` in every form: Markdown, the comment, the page, and the data for machines.
+
+The answers rest on made-up runs. The commands are those of ZooKeeper's Dynamic Reconfiguration Guide.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from checker.planner_page.document import to_html
+from checker.rollout import PlanRequest, SafetyVerdict, plan
+from checker.rollout.answer import Plan
+from checker.rollout.output.cache import rendered
+from checker.rollout.output.data import data
+from checker.rollout.output.github_comment import github_comment
+from checker.rollout.output.markdown import markdown
+from checker.rollout.reconfig.questions import ReconfigSpec
+from checker.rollout.reconfig.refusals import Obstacle, Refusal
+from checker.rollout.reconfig.section import OBSTACLES, obstacle
+from checker.rollout.runs import RunResult
+from checker.rollout.scenarios import RunSpec
+from spec.quorum import Sid
+from tests.support.command_line import cli
+from tests.support.reconfig_folders import dynamic_folder
+from tests.support.rollout_runs import made_up
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "checker" / "report" / "report.schema.json").read_text())
+ADD_FOUR = 'reconfig -add "server.4=zk4:2888:3888:participant;2181"'
+
+
+@cache
+def made(new: tuple[Sid, ...], verdict: SafetyVerdict = SafetyVerdict.SAFE, disabled: tuple[Sid, ...] = ()) -> Plan:
+    """A plan from {1, 2, 3}, with this verdict for every run about a command."""
+
+    def runner(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, verdict if isinstance(spec, ReconfigSpec) else SafetyVerdict.OPEN)
+
+    with TemporaryDirectory() as name:
+        old = dynamic_folder(Path(name) / "before", (1, 2, 3), disabled=disabled)
+        return plan(PlanRequest(old, dynamic_folder(Path(name) / "after", new)), runner)
+
+
+REPLACED = (1, 2, 4)
+
+
+@pytest.mark.parametrize("form", [markdown, github_comment, lambda given: rendered(given).brief])
+def test_every_form_has_the_commands_in_their_order(form: object) -> None:
+    text = form(made(REPLACED))  # type: ignore[operator]
+    places = [text.index(part) for part in ("Start server 4", ADD_FOUR, "reconfig -remove 3\n", "Stop server 3")]
+    assert places == sorted(places)
+    assert "client.reconfig(joining=None, leaving='3', new_members=None, from_config=-1)" in text
+
+
+def test_the_page_shows_the_commands() -> None:
+    page = to_html(markdown(made(REPLACED)), rendered(made(REPLACED)).pictures)
+    assert "reconfig -remove 3" in page and "server.4=zk4:2888:3888:participant;2181" in page
+
+
+def test_the_dynamic_file_of_a_joiner_is_written_out() -> None:
+    _, _, rest = markdown(made(REPLACED)).partition("Start server 4")
+    file = rest.split("```")[1]
+    assert [line.strip() for line in file.strip().splitlines()] == [
+        f"server.{sid}=zk{sid}:2888:3888:participant;2181" for sid in (1, 2, 3, 4)
+    ]
+
+
+def test_the_check_between_commands_asks_every_present_member() -> None:
+    """After the first command these are four; the removed server is asked no more."""
+    text = markdown(made(REPLACED))
+    (check,) = (line for line in text.splitlines() if line.startswith("for each in"))
+    assert [f'"zk{sid} 2181"' in check for sid in (1, 2, 3, 4)] == [True] * 4
+
+
+def test_the_recommendation_names_the_commands_and_the_safer_way() -> None:
+    text = markdown(made(REPLACED))
+    assert text.startswith("# Replace server 3 by server 4 by `reconfig`: add server 4, then remove server 3\n")
+    assert "`reconfig` is safer than restarts here: its verdict is better: SAFE against UNDECIDED" in text
+
+
+def test_an_unfinished_search_is_never_called_explored_to_the_end() -> None:
+    text = markdown(made((1, 2, 3, 4), SafetyVerdict.OPEN))
+    section = text.partition("## By `reconfig`")[2].partition("\n## ")[0]
+    assert text.startswith("# Not decided: ") and "yes, explored to the end" not in section
+    assert "0 of 1 runs explored to the end" in section
+
+
+def test_the_data_have_what_a_program_needs_to_follow_the_plan() -> None:
+    found = data(made(REPLACED))
+    assert (found["verdict"], found["exit_code"], found["reconfig"]["safer"]) == ("safe", 22, "reconfig")
+    first, second = found["reconfig"]["routes"][0]["commands"]
+    assert [each["server"] for each in first["start"]] == [4] and first["zkcli"] == ADD_FOUR
+    assert (second["leaving"], second["joining"], second["stop"]) == ("3", None, [3])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        made(REPLACED),
+        made((1, 2, 3, 4), SafetyVerdict.OPEN),
+        made((1, 2, 3, 4), disabled=(2,)),
+        made((1, 2, 3, 4), disabled=(1, 2, 3)),
+    ],
+    ids=["safe", "undecided", "mixed", "disabled"],
+)
+def test_the_data_fit_the_schema(given: Plan) -> None:
+    validator = Draft202012Validator({"$ref": "#/$defs/plan", "$defs": SCHEMA["$defs"]})
+    assert not [error.message for error in validator.iter_errors(json.loads(json.dumps(data(given))))]
+
+
+def test_a_mixed_ensemble_gets_the_reason_and_the_remedy() -> None:
+    given = made((1, 2, 3, 4), disabled=(2,))
+    text, found = markdown(given), data(given)["reconfig"]
+    assert "not true at server 2" in text and "Set it in the file of server 2" in text
+    assert "zkCli" not in text
+    assert [(each["obstacle"], each["servers"]) for each in found["refusals"]] == [("disabled at some", [2])]
+    assert found["routes"] == [] and found["safer"] == "restarts"
+
+
+def test_every_obstacle_has_a_sentence() -> None:
+    assert set(OBSTACLES) == set(Obstacle)
+    for each in Obstacle:
+        assert "{}" not in obstacle(Refusal(each, (1,)))
+
+
+def test_a_violation_of_a_command_is_told_as_a_story(tmp_path: Path) -> None:
+    """With the engine: a replacement in one command is what not to do, and its run has a picture."""
+    dynamic_folder(tmp_path / "before", (1, 2, 3))
+    dynamic_folder(tmp_path / "after", REPLACED)
+    scenarios = tmp_path / "scenarios"
+    ended = cli(
+        "rollout", "--from", tmp_path / "before", "--to", tmp_path / "after", "--budget", "16s", "--no-cache",
+        "--scenarios", scenarios,
+    )  # fmt: skip
+    assert ended.code == 20
+    assert "### By `reconfig`: " in ended.out and "with 1 lost connection, 1 partition" in ended.out
+    assert "reconfig, all in one command | " in ended.out and "**no**" in ended.out
+    found = [path for path in scenarios.rglob("*.yaml") if "expect: violated" in path.read_text()]
+    assert len(found) == 1 and (found[0].parent / "members-1-2-3.cfg").exists()
+    assert cli("run", found[0]).code == 0, "the scenario repeats the violation"
+
+
+def test_an_input_whose_servers_have_other_members_is_one_clear_error(tmp_path: Path) -> None:
+    dynamic_folder(tmp_path / "before", (1, 2, 3))
+    (tmp_path / "before" / "2" / "zoo.cfg.dynamic").write_text("server.1=zk1:2888:3888:participant;2181\n")
+    ended = cli("rollout", "--from", tmp_path / "before", "--to", tmp_path / "before", "--no-cache")
+    assert ended.code == 151 and "Traceback" not in ended.err
