@@ -181,12 +181,12 @@ def test_a_second_request_waits_until_the_first_is_committed(nodes: Ensemble) ->
         for sid in (1, 2):
             nodes.pause(sid)
         try:
-            first = asking.reconfig_async(None, "8", None, -1) if hasattr(asking, "reconfig_async") else None
-            second = asking.reconfig_async(None, "9", None, -1) if first is not None else None
+            first = asking.reconfig_async(None, "8", None, -1)
+            second = asking.reconfig_async(None, "9", None, -1)
+            awaited(lambda: "Outstanding: 2" in nodes.word(3, "srvr") or None, "both requests are at the leader")
         finally:
             for sid in (1, 2):
                 nodes.resume(sid)
-        assert first is not None and second is not None
         first.get(timeout=WAIT)
         with pytest.raises(ReconfigInProcessError):
             second.get(timeout=WAIT)
