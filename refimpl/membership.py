@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from refimpl.disk.files import DataError, replace_file, sync_directory
-from spec.config import Ensemble, ServerLine, parse_ensemble, render_ensemble
+from spec.config import Ensemble, ServerLine, render_ensemble
 from spec.config.dynamic_files import (
     active_file,
     ensemble_in,
@@ -28,7 +28,7 @@ from spec.config.dynamic_files import (
     refers_to_dynamic_file,
     static_text,
     versioned_text,
-    view_with_text,
+    view_in,
 )
 from spec.quorum import Sid, View
 
@@ -92,14 +92,11 @@ class Membership:
         mode = self._zoo_cfg.stat().st_mode & 0o777  # it may hold a digest that others must not read
         if not refers_to_dynamic_file(static):
             replace_file(Path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()], mode)
-        client = next((server.client for server in ensemble.servers if server.sid == self._own), None)
+        client = ensemble.client_of(self._own)
         replace_file(self._zoo_cfg, [static_text(static, str(file), client).encode()], mode)
 
     def _warn_of_client_address(self, ensemble: Ensemble) -> None:
-        before, after = (
-            next((server.client for server in each.servers if server.sid == self._own), None)
-            for each in (self._active, ensemble)
-        )
+        before, after = (each.client_of(self._own) for each in (self._active, ensemble))
         if before is not None and after is not None and before != after:
             logger.warning("server %d: clients reach it at %s from its next start on", self._own, after)
 
@@ -109,7 +106,7 @@ def read_next(zoo_cfg: Path, text: str, active: View) -> View | None:
 
     Raises ConfigError for a text that is no configuration.
     """
-    view = view_with_text(parse_ensemble(text, next_file(str(zoo_cfg)), standalone_enabled=False))
+    view = view_in(text, next_file(str(zoo_cfg)))
     return view if view.version > active.version else None
 
 

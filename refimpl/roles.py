@@ -32,7 +32,7 @@ from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn
 from spec.election.vote import is_observer
-from spec.quorum import Reconfiguration, Sid
+from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
 from spec.service import reconfig_request
 from spec.service.sessions import Sessions
@@ -231,7 +231,7 @@ class LeaderRole(_Role):
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
-        change = value.change if isinstance(value, Reconfiguration) else value
+        change = change_of(value)
         self._replica.proposed(last, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)

@@ -26,7 +26,7 @@ from spec.effects import Effects, Message
 from spec.election.messages import Notification
 from spec.election.state import ElectionRules
 from spec.election.vote import Vote
-from spec.quorum import Majority, Reconfiguration, View
+from spec.quorum import Majority, Reconfiguration, View, change_of
 from spec.quorum.systems import Hierarchical
 from spec.server import Event
 from spec.txn import Txn
@@ -257,7 +257,7 @@ def summary(txns: Sequence[Txn]) -> Json:
 
 def digest_in(value: str | Reconfiguration) -> str:
     """The digest of a transaction's value."""
-    return str(value.change if isinstance(value, Reconfiguration) else value)
+    return str(change_of(value))
 
 
 _encode_effect = PlainEncoder(lambda txns: txns[-1].zxid if txns else 0)

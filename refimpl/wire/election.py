@@ -23,8 +23,8 @@ import msgspec
 
 from refimpl.jute import JuteError
 from refimpl.wire.frames import LENGTH, Frames
-from spec.config import Address, ConfigError, parse_ensemble
-from spec.config.dynamic_files import view_with_text
+from spec.config import Address, ConfigError
+from spec.config.dynamic_files import view_in
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
@@ -165,11 +165,10 @@ def _config(frame: bytes) -> View | None:
         raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
     text = str(frame[WITH_CONFIG.size : WITH_CONFIG.size + length], "utf-8", "replace")
     try:
-        # Only that server itself decides whether it may run standalone; here the question is ignored.
-        ensemble = parse_ensemble(text, "notification", standalone_enabled=False)
-        return view_with_text(ensemble) if ensemble.view.version > 0 else None
+        view = view_in(text, "notification")
     except ConfigError:
         return None
+    return view if view.version > 0 else None
 
 
 def _addresses(content: bytes) -> tuple[Address, ...]:

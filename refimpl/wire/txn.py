@@ -17,8 +17,8 @@ Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `
 import struct
 
 from refimpl.jute import JuteError, decode, encode
-from spec.config import ConfigError, parse_ensemble
-from spec.config.dynamic_files import view_with_text
+from spec.config import ConfigError
+from spec.config.dynamic_files import view_in
 from spec.quorum import Reconfiguration
 from spec.tree.data import Record
 from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn, ReconfigTxn
@@ -65,7 +65,7 @@ def txn_of(zxid: int, change: Change) -> Txn:
         return Txn(zxid, change)
     try:
         text = str(record.data or b"", "utf-8")
-        view = view_with_text(parse_ensemble(text, "the reconfiguration", standalone_enabled=False))
+        view = view_in(text, "the reconfiguration")
     except (ConfigError, UnicodeDecodeError) as error:
         raise JuteError("ReconfigTxn", "data", -1, str(error)) from None
     if view.version != zxid:
@@ -73,13 +73,6 @@ def txn_of(zxid: int, change: Change) -> Txn:
             "ReconfigTxn", "data", -1, f"version {view.version:#x}, where its zxid {zxid:#x} would be right"
         )
     return Txn(zxid, Reconfiguration(view, change))
-
-
-def change_of(txn: Txn) -> Change:
-    """What a transaction changes in the tree."""
-    value = txn.value
-    change: Change = value.change if type(value) is Reconfiguration else value
-    return change
 
 
 def _decode_record(cls: type[Record], data: bytes) -> Record:

@@ -59,6 +59,14 @@ def view_with_text(ensemble: Ensemble) -> View:
     return replace(ensemble.view, text=text)
 
 
+def view_in(text: str, file: str) -> View:
+    """The view of a configuration text, with its lines. Raises ConfigError, whose problems name `file`.
+
+    Only a server itself decides whether it may run standalone, so one voter with observers is no mistake here.
+    """
+    return view_with_text(parse_ensemble(text, file, standalone_enabled=False))
+
+
 def _problem(what: str, right: str) -> ConfigError:
     return ConfigError((Problem("configuration", 0, what, right),))
 
