@@ -51,8 +51,12 @@ class Membership:
         self._active = active
         self.text = render_ensemble(active)
         self.first_text = render_ensemble(replace(active, view=replace(active.view, version=0)))
-        self.version = active.view.version
         self._last_seen, self._seen = last_seen, () if last_seen is None else ensemble_in(last_seen).servers
+
+    @property
+    def version(self) -> int:
+        """The version of the active configuration, 0 without one."""
+        return self._active.view.version
 
     @property
     def servers(self) -> dict[Sid, ServerLine]:
@@ -69,7 +73,7 @@ class Membership:
         file = Path(active_file(str(self._zoo_cfg), view.version))
         replace_file(file, [f"{view.text}\n".encode()])
         self._refer_to(file, ensemble)
-        self._active, self.text, self.version = ensemble, versioned_text(view), view.version
+        self._active, self.text = ensemble, versioned_text(view)
         if self._last_seen is None or self._last_seen.version <= view.version:
             self._last_seen, self._seen = None, ()
             following = Path(next_file(str(self._zoo_cfg)))
