@@ -26,14 +26,13 @@ from harness import Ensemble
 from harness.processes import free_ports
 from refimpl.__main__ import EXIT_BAD_CONFIG
 from tests.node.conftest import need
+from tests.node.connecting import WAIT, client_at
 from tests.node.reconfigured import (
     OBSERVER,
     PARTICIPANT,
-    WAIT,
     agreed,
     awaited,
     change_members,
-    client_at,
     config_at,
     line_of,
     next_file,
