@@ -1,5 +1,6 @@
 """`python -m harness`: `fetch` downloads released servers, `releases` lists them, `reproduce` runs counterexamples,
-`record` records an ensemble, `follow` follows the plan for a roll-out, `reconfig` measures reconfigurations."""
+`record` records an ensemble, `follow` follows the plan for a roll-out, `reconfig` measures reconfigurations, `conform`
+compares a server with the specification."""
 
 import argparse
 import sys
@@ -11,6 +12,7 @@ REPRODUCE = "execute a counterexample of the checker on real servers"
 RECORD = "record the packets and the disks of real servers under load, for checker validate"
 FOLLOW = "follow the plan for a roll-out on real servers, under writes and kills"
 RECONFIG = "measure reconfigurations of real servers, and write or check the page of facts"
+CONFORM = "compare a server of ZooKeeper's client protocol with the specification"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,12 +20,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness", description="Released ZooKeeper servers to test with.")
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="download the jars of releases from Maven Central, by mvn")
-    fetch.add_argument("release", nargs="+", help=f"one of {', '.join(releases.MAVEN)}")
+    fetch.add_argument("release", nargs="+", help=f"one of {', '.join(releases.OLDER + releases.MAVEN)}")
     commands.add_parser("releases", help="list the known releases, and whether each can be started here")
     reproduce = commands.add_parser("reproduce", help=REPRODUCE, description=REPRODUCE)
     record = commands.add_parser("record", help=RECORD, description=RECORD)
     follow = commands.add_parser("follow", help=FOLLOW, description=FOLLOW)
     reconfig = commands.add_parser("reconfig", help=RECONFIG, description=RECONFIG)
+    conform = commands.add_parser("conform", help=CONFORM, description=CONFORM)
     given = sys.argv[1:] if arguments is None else arguments
     # Imported here: they need the dependencies of the project, and the gate fetches before they are installed.
     if given[:1] == ["reproduce"]:
@@ -46,9 +49,14 @@ def main(arguments: list[str] | None = None) -> int:
 
         reconfig_command.add_options(reconfig)
         return reconfig_command.run(parser.parse_args(given))
+    if given[:1] == ["conform"]:
+        from harness.conform import command as conform_command  # noqa: PLC0415
+
+        conform_command.add_options(conform)
+        return conform_command.run(parser.parse_args(given))
     chosen = parser.parse_args(given)
     if chosen.command == "releases":
-        for release in releases.RELEASES:
+        for release in releases.OLDER + releases.RELEASES:
             print(f"{release}  {real.available(release) or 'can be started'}")
         return 0
     try:

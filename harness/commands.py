@@ -180,6 +180,17 @@ class WhoAmI(Command, frozen=True):
     """Ask for the connection's identities."""
 
 
+class Raw(Command, frozen=True):
+    """A request with a body of bytes; of the answer the error and the length of the body are recorded."""
+
+    opcode: int
+    body: bytes = b""
+
+
+class WrongPassword(Command, frozen=True):
+    """Replace the session's password by a wrong one, which the next Connect sends."""
+
+
 class SetWatches(Command, frozen=True):
     """Register watches again, as of the newest zxid when the last connection was dropped."""
 

@@ -6,7 +6,8 @@ Rules of this module:
   everything that the leader had committed. So an event is recorded with the command that caused it, on whichever server
   its session is.
 - A session is attached to a server only after the server has applied the last zxid of the session. Otherwise the server
-  would refuse the session, and the barrier could not wait for it.
+  would refuse the session, and the barrier could not wait for it. A server that does not answer `srvr` with its zxid is
+  asked for the session again until it accepts.
 - Anything that may differ between two correct servers is removed from the record: session ids are numbered in the order
   of opening, zxids are relative to the first transaction, times are left out, and values without an order on the wire
   (children, ACL entries, identities, the events at the end of a session) are sorted. Everything else is recorded as
@@ -26,7 +27,7 @@ import msgspec
 
 from harness import commands as c
 from harness.layouts import MULTI, MULTI_READ, Stat
-from harness.processes import ServerError, srvr, wait_until
+from harness.processes import Place, ServerError, address_of, srvr, wait_until
 from harness.session import PING, SECONDS, Answer, DisconnectedError, Session
 
 TIMEOUT = 60_000
@@ -34,6 +35,8 @@ SHORTEST = 1
 # A server that the session has left may still report it as alive, with its old timeout, after the new one was granted.
 EXPIRY_ATTEMPTS = 8
 EXPIRY_SECONDS = 3.0
+EXPIRY_TIMEOUTS = 2.5
+"""A session is expired at the tick after its timeout, which is at least two ticks."""
 AUTH, SET_WATCHES2, WHO_AM_I, SYNC, EXISTS = 100, 105, 107, 9, 3
 
 
@@ -46,19 +49,26 @@ class Seen(NamedTuple):
 
 
 class Interpreter:
-    """One run: `sessions` sessions on the servers at these client ports, below the new znode `root`."""
+    """One run: `sessions` sessions on the servers at these places, below the new znode `root`.
 
-    def __init__(self, ports: Sequence[int], root: str, sessions: int) -> None:
-        self._ports = tuple(ports)
+    `seconds` bounds each wait for an answer. Raises ServerError if the root cannot be created, and OSError.
+    """
+
+    def __init__(self, places: Sequence[Place], root: str, sessions: int, seconds: float = SECONDS) -> None:
+        self._places = tuple(places)
         self._root = root
         self._opened: dict[int, int] = {}
         self._left: dict[int, int] = {}
-        self._at: dict[int, int] = {}
+        self._at: dict[int, Place] = {}
         self._markers = 0
-        self._control = Session(TIMEOUT)
-        self._control.connect(self._ports[0])
-        self._base = self._control.ask(c.CREATE, root, b"", c.OPEN, c.PERSISTENT).zxid
-        self._sessions = [Session(TIMEOUT) for _ in range(sessions)]
+        self._silent = frozenset(place for place in self._places if "Zxid" not in srvr(place))
+        self._control = Session(TIMEOUT, seconds)
+        self._control.connect(self._places[0])
+        created = self._control.ask(c.CREATE, root, b"", c.OPEN, c.PERSISTENT)
+        if created.err:
+            raise ServerError(f"{root} cannot be created: the server answers with error {created.err}")
+        self._base = created.zxid
+        self._sessions = [Session(TIMEOUT, seconds) for _ in range(sessions)]
         for who, session in enumerate(self._sessions):
             self._attach(who, session, who)
         self._barrier()
@@ -110,6 +120,12 @@ class Interpreter:
             case c.Close():
                 session.close()
                 return "closed"
+            case c.Raw(opcode=opcode, body=body):
+                session.send_raw(opcode, body)
+                return session.receive_raw()
+            case c.WrongPassword():
+                session.password = bytes(byte ^ 0xFF for byte in session.password)
+                return "changed"
             case _:
                 opcode, values = self._request(command)
                 return self._normalised(session.ask(opcode, *values))
@@ -138,15 +154,21 @@ class Interpreter:
     def _attach(self, who: int, session: Session, server: int) -> tuple[str, int]:
         """Attach a session; if it has ended, open a new one in its place."""
         self._drop(who, session)
-        self._at[who] = port = self._ports[server % len(self._ports)]
-        what = f"the server at port {port} has applied 0x{session.last_zxid:x}"
-        wait_until(partial(_has_applied, port, session.last_zxid), SECONDS, what)
-        granted = session.connect(port)
+        self._at[who] = place = self._places[server % len(self._places)]
+        name = "{}:{}".format(*address_of(place))
+        if place in self._silent:
+            what = f"the server at {name} accepts a session that has seen 0x{session.last_zxid:x}"
+            wait_until(partial(_accepts, place, session), SECONDS, what)
+            granted = session.timeout if session.connected else 0
+        else:
+            what = f"the server at {name} has applied 0x{session.last_zxid:x}"
+            wait_until(partial(_has_applied, place, session.last_zxid), SECONDS, what)
+            granted = session.connect(place)
         if granted:
             self._opened.setdefault(session.session_id, len(self._opened) + 1)
             return "attached", granted
         session.session_id, session.password = 0, bytes(16)
-        session.connect(port)
+        session.connect(place)
         self._opened[session.session_id] = len(self._opened) + 1
         return "begun anew", session.timeout
 
@@ -170,14 +192,16 @@ class Interpreter:
         for _ in range(EXPIRY_ATTEMPTS):
             # Connect to the same server: another one may not have applied the marker yet, and would refuse the client.
             cut_off = False
+            seconds = EXPIRY_SECONDS
             try:
-                if session.connect(self._at[who]):
+                if granted := session.connect(self._at[who]):
+                    seconds = max(seconds, EXPIRY_TIMEOUTS * granted / 1000)
                     session.ask(PING)
             except DisconnectedError:
                 # The session has expired in the meantime: a pause of two ticks, here or at the server, is enough.
                 cut_off = True
             session.drop()
-            if self._control.wait_event(EXPIRY_SECONDS):
+            if self._control.wait_event(seconds):
                 session.timeout = TIMEOUT
                 return "expired"
             if cut_off:
@@ -214,15 +238,24 @@ class Interpreter:
                 return value
 
 
-def _has_applied(port: int, zxid: int) -> bool:
+def _accepts(place: Place, session: Session) -> bool:
+    """Whether a server answers to the session, which is then attached or known to have ended."""
+    try:
+        session.connect(place)
+    except DisconnectedError:
+        return False
+    return True
+
+
+def _has_applied(place: Place, zxid: int) -> bool:
     """Whether a server reports that it has applied everything up to this zxid."""
-    zxid_text = srvr(port).get("Zxid")
+    zxid_text = srvr(place).get("Zxid")
     return zxid_text is not None and int(zxid_text, 16) >= zxid
 
 
-def run_script(ports: Sequence[int], root: str, sessions: int, script: c.Script) -> list[Seen]:
+def run_script(places: Sequence[Place], root: str, sessions: int, script: c.Script) -> list[Seen]:
     """Execute a script with this number of sessions, end the sessions, and return the records."""
-    interpreter = Interpreter(ports, root, sessions)
+    interpreter = Interpreter(places, root, sessions)
     try:
         return interpreter.run(script)
     finally:

@@ -19,12 +19,15 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 LOOPBACK = "127.0.0.1"
 # Below the range that Linux takes ports of outgoing connections from (32768 and above): a free port stays free.
 PORTS = range(15000, 32000)
 POLL_SECONDS = 0.02
 LOG_LINES_SHOWN = 15
+Place: TypeAlias = int | tuple[str, int]
+"""Where a server listens for clients: a port of the loopback address, or a host and a port."""
 
 
 class ServerError(RuntimeError):
@@ -76,10 +79,15 @@ def _shown(log: Path | None) -> str:
     return f"; the end of {log}:\n  " + "\n  ".join(lines)
 
 
-def word(port: int, text: str, seconds: float = 5.0) -> str:
+def address_of(place: Place) -> tuple[str, int]:
+    """Host and port of a server; a number is a port of the loopback address."""
+    return (LOOPBACK, place) if isinstance(place, int) else place
+
+
+def word(place: Place, text: str, seconds: float = 5.0) -> str:
     """The answer to a four-letter word; empty if nothing listens or the server closes without an answer."""
     try:
-        with socket.create_connection((LOOPBACK, port), timeout=seconds) as connection:
+        with socket.create_connection(address_of(place), timeout=seconds) as connection:
             connection.sendall(text.encode("ascii"))
             received = b""
             while part := connection.recv(65536):
@@ -89,9 +97,9 @@ def word(port: int, text: str, seconds: float = 5.0) -> str:
     return received.decode("utf-8", errors="replace")
 
 
-def srvr(port: int) -> dict[str, str]:
+def srvr(place: Place) -> dict[str, str]:
     """The answer to `srvr`, by the names before the colons; empty without an answer."""
-    fields = (line.partition(": ") for line in word(port, "srvr").splitlines())
+    fields = (line.partition(": ") for line in word(place, "srvr").splitlines())
     return {name: value.strip() for name, colon, value in fields if colon}
 
 

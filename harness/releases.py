@@ -24,6 +24,8 @@ DEBIAN = "3.8.0"
 MAVEN = tuple(f"3.8.{patch}" for patch in range(1, 7)) + tuple(f"3.9.{patch}" for patch in range(6))
 """The releases that `fetch` downloads, oldest first."""
 RELEASES = (DEBIAN, *MAVEN)
+OLDER = ("3.5.10", "3.6.4", "3.7.2")
+"""The last releases of lines that are no longer maintained: `fetch` downloads them, for comparisons by `conform`."""
 FOLDER = "QUORATE_ZOOKEEPER"
 """The environment variable that names another folder for the jars."""
 POM = Path(__file__).parent / "pom.xml"
@@ -63,7 +65,7 @@ def nearest(release: str) -> str | None:
 
 def unknown(release: str) -> str | None:
     """None if this is a known release, else the error, with the nearest one that is known."""
-    if release in RELEASES:
+    if release in RELEASES or release in OLDER:
         return None
     near = nearest(release)
     hint = f"the nearest known one is {near}; " if near else ""
@@ -73,7 +75,7 @@ def unknown(release: str) -> str | None:
 
 
 def missing(release: str) -> str | None:
-    """None if the jars of this release of `MAVEN` are there, else the reason and the command that downloads them."""
+    """None if the jars of this downloaded release are there, else the reason and the command that downloads them."""
     if folder_of(release).is_dir():
         return None
     return f"ZooKeeper {release} is not in {cache_folder()}; python -m harness fetch {release}"

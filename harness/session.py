@@ -9,7 +9,7 @@ Rules of this module:
   before the reply are kept in `events`, in the order of the wire.
 - Nothing is retried. If the server ends the connection, DisconnectedError is raised, and `connect` can attach the
   session again to any server.
-- Every wait is bounded by `SECONDS`.
+- Every wait is bounded, by `SECONDS` unless the caller chooses another bound.
 
 Source: `ClientCnxn`; ZooKeeper Programmer's Guide, sessions.
 """
@@ -20,7 +20,7 @@ import struct
 from typing import Any, NamedTuple, NoReturn
 
 from harness.layouts import read, read_answer, write, write_request
-from harness.processes import LOOPBACK, ServerError
+from harness.processes import Place, ServerError, address_of
 
 SECONDS = 15.0
 REPLY = struct.Struct("!iqi")
@@ -65,8 +65,9 @@ class Event(NamedTuple):
 class Session:
     """One session; `connect` opens it, or attaches it to another server."""
 
-    def __init__(self, timeout: int) -> None:
+    def __init__(self, timeout: int, seconds: float = SECONDS) -> None:
         self.timeout = timeout
+        self._seconds = seconds
         self.session_id = 0
         self.password = bytes(16)
         self.last_zxid = 0
@@ -79,10 +80,10 @@ class Session:
         """Whether the session has a connection that has not been found broken."""
         return self._socket is not None
 
-    def connect(self, port: int) -> int:
+    def connect(self, place: Place) -> int:
         """Open or attach the session; return the granted timeout in milliseconds, 0 if the session has expired."""
         self.drop()
-        self._socket = socket.create_connection((LOOPBACK, port), timeout=SECONDS)
+        self._socket = socket.create_connection(address_of(place), timeout=self._seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._send(write("ililbt", (0, self.last_zxid, self.timeout, self.session_id, self.password, False)))
         answer = self._receive()
@@ -185,7 +186,7 @@ class Session:
         try:
             return receive_exactly(self._socket, count)
         except TimeoutError:
-            raise ServerError(f"no answer from the server within {SECONDS:g} s") from None
+            raise ServerError(f"no answer from the server within {self._seconds:g} s") from None
         except ConnectionResetError as error:
             self._broken(error)
 

@@ -22,7 +22,6 @@ from refimpl.peers.ports import ElectionPort, QuorumPort
 from refimpl.replica import Replica
 from refimpl.roles import Core, LeaderRole, LearnerRole
 from refimpl.tree import Tree
-from refimpl.wire.txn import change_of
 from spec.effects import (
     Apply,
     Arm,
@@ -42,7 +41,7 @@ from spec.effects import (
 )
 from spec.election.intervals import FINALIZE_WAIT, FIRST_NOTIFICATION_TIMEOUT, next_notification_timeout
 from spec.election.messages import Fired, Notification
-from spec.quorum import View
+from spec.quorum import View, change_of
 from spec.txn import Txn
 from spec.zab.state import Append, TakeSnapshot, logged
 
@@ -142,7 +141,7 @@ class EffectExecutor:
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:
         for txn in txns:
             if txn.zxid > self._replica.zxid:
-                change = change_of(txn)
+                change = change_of(txn.value)
                 outcome = self._replica.apply(txn.zxid, change)
                 if self._node.role is not None:
                     self._node.role.applied(txn.zxid, change, outcome)

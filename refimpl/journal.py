@@ -26,7 +26,7 @@ import msgspec
 from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
 from spec.election.state import ElectionRules
-from spec.quorum import Majority, Reconfiguration, View
+from spec.quorum import Majority, Reconfiguration, View, change_of
 from spec.server import Event, Server
 from spec.txn import Txn
 from spec.zab.state import ZabRules
@@ -197,7 +197,7 @@ class _Digests:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        encoded = self._encode(value.change if type(value) is Reconfiguration else value)
+        encoded = self._encode(change_of(value))
         digest = blake2b(encoded, digest_size=8).hexdigest()
         self._known[id(value)] = (value, digest, len(encoded) + 256)
         self._bytes += len(encoded) + 256

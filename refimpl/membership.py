@@ -19,16 +19,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from refimpl.disk.files import replace_file, sync_directory
-from spec.config import Ensemble, ServerLine, parse_ensemble, render_ensemble
+from refimpl.disk.files import DataError, replace_file, sync_directory
+from spec.config import Ensemble, ServerLine, render_ensemble
 from spec.config.dynamic_files import (
-    DYNAMIC,
     active_file,
     ensemble_in,
     next_file,
+    refers_to_dynamic_file,
     static_text,
     versioned_text,
-    view_with_text,
+    view_in,
 )
 from spec.quorum import Sid, View
 
@@ -51,8 +51,12 @@ class Membership:
         self._active = active
         self.text = render_ensemble(active)
         self.first_text = render_ensemble(replace(active, view=replace(active.view, version=0)))
-        self.version = active.view.version
-        self._seen = () if last_seen is None else ensemble_in(last_seen).servers
+        self._last_seen, self._seen = last_seen, () if last_seen is None else ensemble_in(last_seen).servers
+
+    @property
+    def version(self) -> int:
+        """The version of the active configuration, 0 without one."""
+        return self._active.view.version
 
     @property
     def servers(self) -> dict[Sid, ServerLine]:
@@ -60,39 +64,43 @@ class Membership:
         return {server.sid: server for server in (*self._seen, *self._active.servers)}
 
     def activate(self, view: View) -> None:
-        """Makes a configuration the active one, in its file first. Raises OSError."""
+        """Makes a configuration the active one, in its file first. Raises OSError and DataError.
+
+        One that was seen last, and is later, remains: the server may have acknowledged it.
+        """
         ensemble = ensemble_in(view)
         self._warn_of_client_address(ensemble)
         file = Path(active_file(str(self._zoo_cfg), view.version))
         replace_file(file, [f"{view.text}\n".encode()])
         self._refer_to(file, ensemble)
-        self._active, self.text, self.version = ensemble, versioned_text(view), view.version
-        self._seen = ()
-        following = Path(next_file(str(self._zoo_cfg)))
-        if following.exists():
-            following.unlink()
-            sync_directory(following.parent)
+        self._active, self.text = ensemble, versioned_text(view)
+        if self._last_seen is None or self._last_seen.version <= view.version:
+            self._last_seen, self._seen = None, ()
+            following = Path(next_file(str(self._zoo_cfg)))
+            if following.exists():
+                following.unlink()
+                sync_directory(following.parent)
         logger.info("server %d: configuration %x is active: %s", self._own, view.version, _listed(ensemble))
 
     def see(self, view: View) -> None:
         """Writes the configuration that was seen last. Raises OSError."""
         replace_file(Path(next_file(str(self._zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
-        self._seen = ensemble_in(view).servers
+        self._last_seen, self._seen = view, ensemble_in(view).servers
 
     def _refer_to(self, file: Path, ensemble: Ensemble) -> None:
         """Writes zoo.cfg with a reference to a dynamic file; the first zoo.cfg is kept."""
-        static = self._zoo_cfg.read_text("utf-8")
-        if DYNAMIC not in static:
-            replace_file(Path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()])
-        own = next((server for server in ensemble.servers if server.sid == self._own), None)
-        names_client = own is not None and own.client is not None
-        replace_file(self._zoo_cfg, [static_text(static, str(file), names_client).encode()])
+        try:
+            static = self._zoo_cfg.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self._zoo_cfg}: cannot be read: {error}; write it in UTF-8") from None
+        mode = self._zoo_cfg.stat().st_mode & 0o777  # it may hold a digest that others must not read
+        if not refers_to_dynamic_file(static):
+            replace_file(Path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()], mode)
+        client = ensemble.client_of(self._own)
+        replace_file(self._zoo_cfg, [static_text(static, str(file), client).encode()], mode)
 
     def _warn_of_client_address(self, ensemble: Ensemble) -> None:
-        before, after = (
-            next((server.client for server in each.servers if server.sid == self._own), None)
-            for each in (self._active, ensemble)
-        )
+        before, after = (each.client_of(self._own) for each in (self._active, ensemble))
         if before is not None and after is not None and before != after:
             logger.warning("server %d: clients reach it at %s from its next start on", self._own, after)
 
@@ -102,7 +110,7 @@ def read_next(zoo_cfg: Path, text: str, active: View) -> View | None:
 
     Raises ConfigError for a text that is no configuration.
     """
-    view = view_with_text(parse_ensemble(text, next_file(str(zoo_cfg)), standalone_enabled=False))
+    view = view_in(text, next_file(str(zoo_cfg)))
     return view if view.version > active.version else None
 
 

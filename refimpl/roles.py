@@ -25,13 +25,14 @@ from msgspec.structs import replace
 from refimpl.clients.backend import Frontend, ServerStatus
 from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.disk.storage import Storage
+from refimpl.rate_limit import RateLimit
 from refimpl.replica import Replica
 from refimpl.settings import Settings
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import encode_txn
 from spec.election.vote import is_observer
-from spec.quorum import Reconfiguration, Sid
+from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
 from spec.service import reconfig_request
 from spec.service.sessions import Sessions
@@ -49,6 +50,7 @@ from spec.zab.state import Leader
 from spec.zab.timeouts import Resignation
 
 logger = logging.getLogger("quorate.roles")
+logger.addFilter(RateLimit())
 
 
 class Core(Protocol):
@@ -197,8 +199,9 @@ class LeaderRole(_Role):
         if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
             return self._reconfiguration(request, owner)
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
-        if not may_exceed_request(change):
-            return change
+        return self._fitted(change) if may_exceed_request(change) else change
+
+    def _fitted(self, change: Change) -> Change:
         return fitted(change, len(encode_txn(0, change)), largest_data(self._settings.jute_maxbuffer))
 
     def _reconfiguration(self, request: Request, owner: Sid) -> Change | Reconfiguration:
@@ -210,7 +213,11 @@ class LeaderRole(_Role):
         prepared = reconfig_request.prepare(peer, zab, self._replica.overlay, request, now, checked, options)
         if prepared.reason:
             logger.warning("a reconfiguration is refused: %s", prepared.reason)
-        return prepared.value
+        if not isinstance(prepared.value, Reconfiguration):
+            return prepared.value
+        change: Change = prepared.value.change
+        kept = self._fitted(change)
+        return prepared.value if kept is change else kept
 
     def _proposed(self, value: Change | Reconfiguration, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
@@ -224,7 +231,7 @@ class LeaderRole(_Role):
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
-        change = value.change if isinstance(value, Reconfiguration) else value
+        change = change_of(value)
         self._replica.proposed(last, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)

@@ -5,7 +5,7 @@ Rules this module keeps:
 - Keys and defaults are ZooKeeper's. A key that ZooKeeper would turn into a system property `zookeeper.<key>` is read
   here under its bare name.
 - If the file has no client address, the node listens on loopback; ZooKeeper would listen on all interfaces.
-- `quorate.existsNeedsRead=false` makes exists answer as it did before 3.8.3: it returned the Stat of any znode to every
+- `quorate.existsNeedsRead=false` makes exists answer as it did before 3.8.4: it returned the Stat of any znode to every
   client.
 - An invalid number is an error that names the file and the key, and it is reported before the node starts.
 

@@ -17,13 +17,18 @@ Answer = TypeVar("Answer")
 
 
 def for_each_seed(
-    function: Callable[[int], Answer], seeds: Iterable[int], workers: Workers
+    function: Callable[[int], Answer],
+    seeds: Iterable[int],
+    workers: Workers,
+    stop: Callable[[], None] | None = None,
 ) -> Iterator[tuple[int, Answer]]:
     """Call a picklable function for each seed; yield each seed with its answer, as the calls end.
 
     `workers` is a number of processes of this machine, or a Ray cluster. At most two calls for each process wait at a
     time, so the seeds may be endless; closing the iterator cancels the calls that wait. An exception of the function is
-    raised here and ends the calls. Raises ModelError if there is no such cluster.
+    raised here and ends the calls. `stop` ends the calls that run in processes of this machine, which are then waited
+    for: a program that ends while its pool ends may print a stack trace of Python. Raises ModelError if there is no
+    such cluster.
 
         for seed, found in for_each_seed(partial(explore_at_random, model), range(1000), workers=Ray()):
             print(seed, found)
@@ -49,4 +54,6 @@ def for_each_seed(
                 for done in wait(waiting, return_when=FIRST_COMPLETED).done:
                     yield waiting.pop(done), done.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            if stop is not None:
+                stop()
+            pool.shutdown(wait=stop is not None, cancel_futures=True)

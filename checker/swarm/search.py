@@ -159,7 +159,7 @@ class Swarm:
         """Walk until a limit or a finding, and rebuild the runs that were found."""
         outcome, added = self.outcome, 0
         waiting: dict[int, WalkCounts] = {}
-        calls = for_each_seed(self._function(), self._numbers(), self._workers)
+        calls = for_each_seed(self._function(), self._numbers(), self._workers, self._alive.cleanup)
         try:
             for number, counts in calls:
                 waiting[number] = counts

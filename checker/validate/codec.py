@@ -26,7 +26,7 @@ from spec.effects import Effects, Message
 from spec.election.messages import Notification
 from spec.election.state import ElectionRules
 from spec.election.vote import Vote
-from spec.quorum import Majority, Reconfiguration, View
+from spec.quorum import Majority, Reconfiguration, View, change_of
 from spec.quorum.systems import Hierarchical
 from spec.server import Event
 from spec.txn import Txn
@@ -240,7 +240,9 @@ def _plain_view(view: View) -> Json:
     quorums, others = view.quorums, {"observers": sorted(view.observers), "version": view.version}
     if isinstance(quorums, Majority):
         return {"voters": sorted(quorums.members), **others}
-    return {"groups": quorums.groups, "weights": quorums.weights, "silent": sorted(quorums.silent), **others}
+    # Lists, not tuples: the result is compared with data from a journal.
+    groups = [[gid, list(servers)] for gid, servers in quorums.groups]
+    return {"groups": groups, "weights": list(map(list, quorums.weights)), "silent": sorted(quorums.silent), **others}
 
 
 def summary(txns: Sequence[Txn]) -> Json:
@@ -255,7 +257,7 @@ def summary(txns: Sequence[Txn]) -> Json:
 
 def digest_in(value: str | Reconfiguration) -> str:
     """The digest of a transaction's value."""
-    return str(value.change if isinstance(value, Reconfiguration) else value)
+    return str(change_of(value))
 
 
 _encode_effect = PlainEncoder(lambda txns: txns[-1].zxid if txns else 0)

@@ -58,11 +58,16 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file durably, entirely or not at all; raises OSError, and then leaves the old one."""
+def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -> None:
+    """Write a file durably, entirely or not at all; raises OSError, and then leaves the old one.
+
+    `mode` are its permissions; None for those of any new file.
+    """
     temporary = path.with_name(path.name + TEMPORARY)
     try:
         with temporary.open("wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             for chunk in chunks:
                 file.write(chunk)
             file.flush()

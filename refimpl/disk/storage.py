@@ -32,8 +32,9 @@ from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.tree import Tree
-from refimpl.wire.txn import change_of, encode_txn, txn_of
+from refimpl.wire.txn import encode_txn, txn_of
 from spec.durable import Durable
+from spec.quorum import change_of
 from spec.tree.txns import Change
 from spec.txn import Txn
 
@@ -115,7 +116,7 @@ class Storage:
 
     def append(self, txn: Txn) -> None:
         """Queues a transaction for the log."""
-        payload = encode_txn(txn.zxid, change_of(txn))
+        payload = encode_txn(txn.zxid, change_of(txn.value))
         size, (_, smallest, largest) = len(payload), self.record_sizes
         self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
         self._logged += 1

@@ -298,8 +298,9 @@ class ElectionSockets:
         self._known(socket)
         if socket.peer is None or socket.peer not in self._links:
             return
-        self._links[socket.peer].lost(socket)
-        if socket.peer not in self._servers:
+        link = self._links[socket.peer]
+        link.lost(socket)
+        if link.socket is None and socket.peer not in self._servers:
             del self._links[socket.peer]
 
     def _known(self, socket: ElectionSocket) -> None:

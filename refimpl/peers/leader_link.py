@@ -20,8 +20,7 @@ from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
 from refimpl.wire import quorum as wire
 from refimpl.wire.request import BadRequestError
-from refimpl.wire.txn import change_of
-from spec.quorum import Sid
+from spec.quorum import Sid, change_of
 from spec.txn import Txn
 from spec.zab import packets as zab
 from spec.zab.events import Receive
@@ -158,11 +157,11 @@ class LeaderLink(QuorumEndpoint):
             case zab.NewLeader(epoch=epoch):
                 return zab.NewLeader(epoch)
             case zab.Proposal(txn=txn):
-                return zab.Proposal(Txn(txn.zxid, change_of(txn)))
+                return zab.Proposal(Txn(txn.zxid, change_of(txn.value)))
             case zab.CommitAndActivate(zxid=zxid):
                 return zab.Commit(zxid)
             case zab.Inform(txn=txn) | zab.InformAndActivate(txn=txn):
-                return zab.Inform(Txn(txn.zxid, change_of(txn)))
+                return zab.Inform(Txn(txn.zxid, change_of(txn.value)))
         return packet
 
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:

@@ -23,11 +23,11 @@ import msgspec
 
 from refimpl.jute import JuteError
 from refimpl.wire.frames import LENGTH, Frames
-from spec.config import Address, ConfigError, Ensemble, parse_ensemble
-from spec.config.dynamic_files import view_with_text
+from spec.config import Address, ConfigError
+from spec.config.dynamic_files import view_in
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.txn import epoch_of
 
 MAX_FRAME = 512 * 1024
@@ -142,16 +142,15 @@ def decode_notification(frame: bytes) -> Notification:
         peer_epoch = WITH_EPOCH.unpack_from(frame)[4]
     else:
         raise _short(size, WITH_EPOCH.size, "one with a peerEpoch")
-    ensemble = _config(frame) if size not in (OLDEST.size, UNVERSIONED_SIZE) else None
+    view = _config(frame) if size not in (OLDEST.size, UNVERSIONED_SIZE) else None
     if not ServerState.LOOKING <= state <= ServerState.OBSERVING:
         raise JuteError("Notification", "state", 0, f"{state}, where 0 to 3 would be right")
-    view = view_with_text(ensemble) if ensemble is not None and ensemble.view.version > 0 else None
     vote = Vote(leader, zxid, peer_epoch)
     return Notification(ServerState(state), vote, election_epoch, view)
 
 
-def _config(frame: bytes) -> Ensemble | None:
-    """Return the configuration of a notification in neither of the two old forms."""
+def _config(frame: bytes) -> View | None:
+    """Return the configuration of a notification in neither of the two old forms; None for one without a version."""
     if len(frame) < UNVERSIONED_SIZE:
         raise _short(len(frame), UNVERSIONED_SIZE, "one with a version")
     (version,) = LENGTH.unpack_from(frame, WITH_EPOCH.size)
@@ -166,10 +165,10 @@ def _config(frame: bytes) -> Ensemble | None:
         raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
     text = str(frame[WITH_CONFIG.size : WITH_CONFIG.size + length], "utf-8", "replace")
     try:
-        # Only that server itself decides whether it may run standalone; here the question is ignored.
-        return parse_ensemble(text, "notification", standalone_enabled=False)
+        view = view_in(text, "notification")
     except ConfigError:
         return None
+    return view if view.version > 0 else None
 
 
 def _addresses(content: bytes) -> tuple[Address, ...]:

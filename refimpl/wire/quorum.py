@@ -24,10 +24,10 @@ import msgspec
 from refimpl.jute import JuteError, encode
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 from refimpl.wire.request import decode_body
-from refimpl.wire.txn import change_of, decode_txn, encode_txn, txn_of
-from spec.config import ConfigError, parse_ensemble
-from spec.config.dynamic_files import view_with_text
-from spec.quorum import Sid
+from refimpl.wire.txn import decode_txn, encode_txn, txn_of
+from spec.config import ConfigError
+from spec.config.dynamic_files import view_in
+from spec.quorum import Sid, change_of
 from spec.tree import requests
 from spec.txn import Txn, epoch_of, make_zxid
 from spec.zab import packets as zab
@@ -129,17 +129,17 @@ def decode_packet(packet: Packet) -> QuorumMessage:
 def _to_raw(message: QuorumMessage) -> Packet:
     match message:
         case zab.Proposal(txn=txn):
-            return Packet(PacketType.PROPOSAL, txn.zxid, encode_txn(txn.zxid, change_of(txn)))
+            return Packet(PacketType.PROPOSAL, txn.zxid, encode_txn(txn.zxid, change_of(txn.value)))
         case zab.Commit(zxid=zxid):
             return Packet(PacketType.COMMIT, zxid)
         case zab.Ack(zxid=zxid):
             return Packet(PacketType.ACK, zxid)
         case zab.Inform(txn=txn):
-            return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, change_of(txn)))
+            return Packet(PacketType.INFORM, txn.zxid, encode_txn(txn.zxid, change_of(txn.value)))
         case zab.CommitAndActivate(zxid=zxid, designated=designated):
             return Packet(PacketType.COMMITANDACTIVATE, zxid, SID.pack(designated))
         case zab.InformAndActivate(txn=txn, designated=designated):
-            data = SID.pack(designated) + encode_txn(txn.zxid, change_of(txn))
+            data = SID.pack(designated) + encode_txn(txn.zxid, change_of(txn.value))
             return Packet(PacketType.INFORMANDACTIVATE, txn.zxid, data)
         case zab.QuorumRequest(value=request) | ForwardedSync(request=request):
             return _request(request)
@@ -214,11 +214,11 @@ def _decode_new_leader(packet: Packet) -> QuorumMessage:
     """Decode NEWLEADER. A text that is not a configuration is an error (`Learner.syncWithLeader`)."""
     text = str(packet.data or b"", "utf-8", "replace")
     try:
-        ensemble = parse_ensemble(text, "NEWLEADER", standalone_enabled=False)
+        view = view_in(text, "NEWLEADER")
     except ConfigError as error:
         raise JuteError("NEWLEADER", "data", -1, str(error)) from None
-    view = view_with_text(ensemble) if ensemble.view.version > 0 else None
-    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), view), text)
+    known = view if view.version > 0 else None
+    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), known), text)
 
 
 def _decode_ping(packet: Packet) -> QuorumMessage:

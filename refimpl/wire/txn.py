@@ -17,8 +17,8 @@ Source: `SerializeUtils.deserializeTxn`, `Util.marshallTxnEntry`, `TxnHeader`, `
 import struct
 
 from refimpl.jute import JuteError, decode, encode
-from spec.config import ConfigError, parse_ensemble
-from spec.config.dynamic_files import view_with_text
+from spec.config import ConfigError
+from spec.config.dynamic_files import view_in
 from spec.quorum import Reconfiguration
 from spec.tree.data import Record
 from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn, ReconfigTxn
@@ -56,23 +56,23 @@ def decode_txn(data: bytes) -> tuple[int, Change]:
 
 
 def txn_of(zxid: int, change: Change) -> Txn:
-    """The transaction of a decoded change; a reconfiguration has its view. Raises JuteError for an invalid text."""
+    """The transaction of a decoded change; a reconfiguration has its view.
+
+    Raises JuteError for an invalid text, and for a version other than the zxid (`PrepRequestProcessor`, `setVersion`).
+    """
     record = change.record
     if type(record) is not ReconfigTxn:
         return Txn(zxid, change)
     try:
         text = str(record.data or b"", "utf-8")
-        ensemble = parse_ensemble(text, "the reconfiguration", standalone_enabled=False)
+        view = view_in(text, "the reconfiguration")
     except (ConfigError, UnicodeDecodeError) as error:
         raise JuteError("ReconfigTxn", "data", -1, str(error)) from None
-    return Txn(zxid, Reconfiguration(view_with_text(ensemble), change))
-
-
-def change_of(txn: Txn) -> Change:
-    """What a transaction changes in the tree."""
-    value = txn.value
-    change: Change = value.change if type(value) is Reconfiguration else value
-    return change
+    if view.version != zxid:
+        raise JuteError(
+            "ReconfigTxn", "data", -1, f"version {view.version:#x}, where its zxid {zxid:#x} would be right"
+        )
+    return Txn(zxid, Reconfiguration(view, change))
 
 
 def _decode_record(cls: type[Record], data: bytes) -> Record:

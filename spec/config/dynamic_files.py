@@ -14,11 +14,15 @@ Source: `QuorumPeerConfig.writeDynamicConfig`, `editStaticConfig`, `getVersionFr
 `QuorumPeer.makeDynamicConfigFilename`, `getNextDynamicConfigFilename`, `needEraseClientInfoFromStaticConfig`.
 """
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from spec.config.ensemble import Ensemble, is_ensemble_key, parse_ensemble, render_servers, render_version
-from spec.config.problems import WHITE, Findings
-from spec.config.properties import read_properties
+from spec.config.problems import WHITE, ConfigError, Findings, Problem, java_integer
+from spec.config.properties import is_continued, natural_lines, read_properties
+from spec.config.server_line import Address
+from spec.config.zoo_cfg import LONGEST
 from spec.quorum import View
 
 _CLIENT = ("clientPort", "clientPortAddress")
@@ -37,8 +41,34 @@ def next_file(zoo_cfg: str) -> str:
 
 
 def view_with_text(ensemble: Ensemble) -> View:
-    """The view of an ensemble with its lines, which a node needs."""
-    return replace(ensemble.view, text=render_servers(ensemble))
+    """The view of an ensemble with its lines, which a node needs.
+
+    Raises ConfigError for lines that are longer than a file may be, or that describe other servers, since a host is a
+    text: one with a line break would add a line.
+    """
+    text = render_servers(ensemble)
+    if (size := len(text.encode())) > LONGEST:
+        raise _problem(f"the lines of the servers have {size:,} bytes", f"the limit is {LONGEST:,}")
+    right = "write hosts without blanks, backslashes, brackets and line breaks"
+    try:
+        again = parse_ensemble(text, "configuration", standalone_enabled=False)
+    except ConfigError as error:
+        raise _problem(f"the lines of the servers cannot be read again ({error.problems[0].what})", right) from None
+    if (again.servers, again.view.quorums) != (ensemble.servers, ensemble.view.quorums):
+        raise _problem("the lines of the servers describe other servers when they are read again", right)
+    return replace(ensemble.view, text=text)
+
+
+def view_in(text: str, file: str) -> View:
+    """The view of a configuration text, with its lines. Raises ConfigError, whose problems name `file`.
+
+    Only a server itself decides whether it may run standalone, so one voter with observers is no mistake here.
+    """
+    return view_with_text(parse_ensemble(text, file, standalone_enabled=False))
+
+
+def _problem(what: str, right: str) -> ConfigError:
+    return ConfigError((Problem("configuration", 0, what, right),))
 
 
 def ensemble_in(view: View) -> Ensemble:
@@ -51,22 +81,35 @@ def versioned_text(view: View) -> str:
     return f"{view.text}\n{render_version(view.version)}"
 
 
-def static_text(text: str, dynamic: str, names_client: bool) -> str:
+def refers_to_dynamic_file(text: str) -> bool:
+    """Whether a static file names a dynamic file."""
+    return any(each.key.strip(WHITE) == DYNAMIC for each in read_properties(text, "zoo.cfg", Findings()))
+
+
+def static_text(text: str, dynamic: str, client: Address | None) -> str:
     """A static file that refers to a dynamic file.
 
-    `names_client` says whether the dynamic file has the client address of this server; `zoo.cfg` must not repeat it.
+    `client` is the client address of this server in the dynamic file, or None. The static file must not name another
+    one. One that it names by `clientPortAddress` stays if it agrees, since the node distinguishes a named wildcard
+    address from a port alone (`refimpl.settings`).
     """
-    replaced = {_ROLE, _VERSION, DYNAMIC, *(_CLIENT if names_client else ())}
-    begun = {each.line: each.key.strip(WHITE) for each in read_properties(text, "zoo.cfg", Findings())}
+    properties = read_properties(text, "zoo.cfg", Findings())
+    begun = {each.line: each.key.strip(WHITE) for each in properties}
+    written = {each.key.strip(WHITE): each.value.strip(WHITE) for each in properties}
+    replaced = {_ROLE, _VERSION, DYNAMIC, *(() if client is None or _names(written, client) else _CLIENT)}
     kept, key, continues = [], "", False
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(natural_lines(text), start=1):
         key = begun.get(number, key if continues else "")
-        continues = _is_continued(line)
+        continues = is_continued(line)
         if key not in replaced and not is_ensemble_key(key):
             kept.append(line)
-    return "\n".join([*kept, f"{DYNAMIC}={dynamic}"]) + "\n"
+    if kept and is_continued(kept[-1]):
+        kept.append("")  # so that it does not continue in the line below
+    escaped = dynamic.replace("\\", "\\\\")
+    return "\n".join([*kept, f"{DYNAMIC}={escaped}"]) + "\n"
 
 
-def _is_continued(line: str) -> bool:
-    """Whether a line ends with a backslash that continues it on the next line."""
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+def _names(written: Mapping[str, str], client: Address) -> bool:
+    """Whether the keys of a static file name this client address."""
+    port, host = (written.get(key) for key in _CLIENT)
+    return host is not None and port is not None and client == Address(host, java_integer(port) or 0)

@@ -45,6 +45,10 @@ class Ensemble(msgspec.Struct, frozen=True):
     servers: tuple[ServerLine, ...]
     view: View
 
+    def client_of(self, sid: Sid | None) -> Address | None:
+        """Return the client address in the line of a server; None without a line, or without an address in it."""
+        return next((server.client for server in self.servers if server.sid == sid), None)
+
 
 def parse_ensemble(text: str, file: str = "config", standalone_enabled: bool = True) -> Ensemble:
     """Parse the text from an election message, as `render_ensemble` writes it (`QuorumPeer.configFromString`).

@@ -27,6 +27,7 @@ from spec.config.server_line import (
     ServerLine,
     parse_server,
 )
+from spec.config.zoo_cfg import LONGEST
 from spec.quorum import Majority, Sid, View
 from spec.quorum.addresses import is_loopback
 
@@ -44,9 +45,14 @@ def requested_view(present: Ensemble, joining: str, leaving: str, members: str, 
 
     Lists are separated by commas. Raises BadMembersError and UnreadableMembersError.
     """
+    if (size := len(joining) + len(leaving) + len(members)) > LONGEST:
+        raise BadMembersError(f"the lists have {size:,} characters; the limit is {LONGEST:,}")
     ensemble = _replaced(members) if members else _changed(present, joining, leaving)
     _check_addresses_are_kept(present, ensemble)
-    return replace(view_with_text(ensemble), version=version)
+    try:
+        return replace(view_with_text(ensemble), version=version)
+    except ConfigError as error:
+        raise BadMembersError(str(error)) from None
 
 
 def _replaced(members: str) -> Ensemble:
@@ -62,11 +68,15 @@ def _changed(present: Ensemble, joining: str, leaving: str) -> Ensemble:
     servers = {server.sid: server for server in present.servers}
     for text in _listed(leaving):
         servers.pop(_sid(text), None)
+    owners = {address: server.sid for server in servers.values() for address in _addresses(server)}
     for text in _listed(joining):
         server = _joiner(text)
-        for other in servers.values():
-            if other.sid != server.sid and (shared := _addresses(server) & _addresses(other)):
-                raise BadMembersError(f"server {server.sid} has the address {min(shared)} of server {other.sid}")
+        for address in sorted(_addresses(server)):
+            if (owner := owners.get(address, server.sid)) != server.sid:
+                raise BadMembersError(f"server {server.sid} has the address {address} of server {owner}")
+        for address in _addresses(servers[server.sid]) if server.sid in servers else ():
+            owners.pop(address, None)
+        owners.update(dict.fromkeys(_addresses(server), server.sid))
         servers[server.sid] = server
     kept = tuple(servers[sid] for sid in sorted(servers))
     by_role = {role: frozenset(each.sid for each in kept if each.learner_type is role) for role in LearnerType}

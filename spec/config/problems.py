@@ -15,7 +15,8 @@ _HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
 WHITE = "".join(map(chr, range(33)))
 """The characters that `String.trim()` removes: all up to and including the space."""
 
-_TEMPLATE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|<[^<>]+>|\$[A-Za-z_]\w*")
+_TEMPLATE = re.compile(r"\$\{[^}]{0,200}\}|\$\([^)]{0,200}\)|\{\{.{0,200}?\}\}|<[^<>]{1,200}>|\$[A-Za-z_]\w*")
+"""The lengths have a limit, so that a long text of brackets takes no quadratic time."""
 
 
 def template_in(value: str) -> str | None:

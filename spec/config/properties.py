@@ -62,14 +62,14 @@ def last_of_each(properties: tuple[Property, ...], file: str, findings: Findings
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that say something, continuations joined, with the number each begins on."""
     pending, begun, continued = "", 0, False
-    for number, natural in enumerate(_natural_lines(text), start=1):
+    for number, natural in enumerate(natural_lines(text), start=1):
         line = natural.lstrip(_BLANK)
         # What continues a line is not a comment, whatever it opens with.
         if not pending and (not line or line[0] in "#!"):
             continued = False
             continue
         begun = begun if pending else number
-        continued = _continues(line)
+        continued = is_continued(line)
         pending += line[:-1] if continued else line
         if not continued:
             if pending:
@@ -80,13 +80,13 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield begun, pending
 
 
-def _natural_lines(text: str) -> Iterator[str]:
+def natural_lines(text: str) -> Iterator[str]:
     """The text cut at Java's line ends only, since `str.splitlines` knows more of them than Java does."""
     return iter(text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n"))
 
 
-def _continues(line: str) -> bool:
-    """Whether a line ends in an odd number of backslashes, so that the last one is not escaped itself."""
+def is_continued(line: str) -> bool:
+    """Whether a line continues in the next one: it ends in an odd number of backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

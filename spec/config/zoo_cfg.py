@@ -262,7 +262,7 @@ def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> 
     if host is not None and settings.get("clientPort") is None:
         settings.error("clientPortAddress", "set while clientPort is not", "add clientPort")
     static = Address(host or ANY_ADDRESS, port) if port is not None else None
-    own = next((server.client for server in ensemble.servers if server.sid == sid), None)
+    own = ensemble.client_of(sid)
     if static and own and not _agree(static, own):
         key = "clientPort" if static.port != own.port else "clientPortAddress"
         settings.error(

@@ -15,7 +15,7 @@ Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 """
 
 from spec.quorum.addresses import Addresses, Port, addresses_of, opens, reaches
-from spec.quorum.change import MembershipChange, Reconfiguration, changed, same_members
+from spec.quorum.change import MembershipChange, Reconfiguration, change_of, changed, same_members
 from spec.quorum.systems import Hierarchical, Majority, QuorumSystem, Sid, hierarchical
 from spec.quorum.view import (
     View,
@@ -40,6 +40,7 @@ __all__ = [
     "Sid",
     "View",
     "addresses_of",
+    "change_of",
     "changed",
     "have_quorums",
     "hierarchical",

@@ -36,6 +36,11 @@ class Reconfiguration(msgspec.Struct, frozen=True):
     change: Any = None
 
 
+def change_of(value: Any) -> Any:
+    """What the tree applies of the value of a transaction: all of it, except for the view of a reconfiguration."""
+    return value.change if type(value) is Reconfiguration else value
+
+
 def changed(view: View, change: MembershipChange, version: int) -> View | None:
     """The view after a change, with this version; None if the view does not count plain majorities.
 

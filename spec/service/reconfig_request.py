@@ -36,10 +36,12 @@ _CODES = {
     Refused.TOO_FEW_VOTERS: Code.BAD_ARGUMENTS,
     Refused.NO_SYNCED_QUORUM: Code.NEW_CONFIG_NO_QUORUM,
 }
+_LONGEST_REASON = 300
+"""The limit of a reason, in characters."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """The value to propose, and the reason of a refusal for the log of the server; empty without one."""
+    """The value to propose, and the reason of a refusal for the log of the server: a short line, empty without one."""
 
     value: Change | Reconfiguration
     reason: str = ""
@@ -57,7 +59,7 @@ def prepare(
     try:
         view = _view(peer, leader, tree, request.record, asker)
     except RefusedError as refused:
-        return Prepared(Change(request.session, request.cxid, now, ErrorTxn(refused.code)), refused.reason)
+        return Prepared(Change(request.session, request.cxid, now, ErrorTxn(refused.code)), _line(refused.reason))
     txn = ReconfigTxn(CONFIG, versioned_text(view).encode(), -1)
     return Prepared(Reconfiguration(view, Change(request.session, request.cxid, now, txn)))
 
@@ -82,6 +84,11 @@ def _view(peer: Peer, leader: Leader, tree: Store, asked: Reconfig, asker: Asker
     _refuse_if(refusal_of(peer, leader, view))
     check_acl(existing(tree, CONFIG), Perms.WRITE, asker)
     return view
+
+
+def _line(reason: str) -> str:
+    """The first line of a reason. It has text of the client, which must not make a line of the log."""
+    return "".join(each if each.isprintable() else "?" for each in reason.partition("\n")[0][:_LONGEST_REASON])
 
 
 def _refuse_if(reason: Refused | None) -> None:

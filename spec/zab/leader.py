@@ -51,7 +51,6 @@ from spec.zab.leader_sync import history_of, plan_for, stream
 from spec.zab.packets import (
     Ack,
     AckEpoch,
-    Commit,
     FollowerInfo,
     LeaderInfo,
     QuorumPacket,
@@ -230,7 +229,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     sent: list[Effect] = []
     for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)
-        view = _view_to_complete(peer, leader, handler, rules)
+        view = _view_of_newleader(peer, leader, rules)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer, view=view)
         sent += [Send(handler.sid, packet) for packet in packets]
         leader = leader_broadcast.staged(leader, [handler.sid], Stage.SYNCING)
@@ -239,14 +238,14 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
 
 
-def _view_to_complete(peer: Peer, leader: Leader, handler: Handler, rules: ZabRules) -> View | None:
+def _view_of_newleader(peer: Peer, leader: Leader, rules: ZabRules) -> View | None:
     """The view of NEWLEADER: the one that the leader has seen last, so that a reconfiguration is completed.
 
-    An observer gets no proposals. It would take a view that is not committed yet for a committed one, so a leader that
-    serves sends its active view. 3.9.5 does not (`pending-view-activated`).
+    A leader that serves sends its active view: the learner may lack it, and one that is not committed yet follows by
+    its own proposal. 3.9.5 sends that one (`pending-view-activated`).
     """
-    pending = leader.serves and handler.observer and Variant.PENDING_VIEW_ACTIVATED not in rules.variants
-    view = peer.view if pending else peer.latest
+    committed = leader.serves and Variant.PENDING_VIEW_ACTIVATED not in rules.variants
+    view = peer.view if committed else peer.latest
     return view if view.version else None
 
 
@@ -268,9 +267,7 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     after = leader_broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
         held = () if handler is None else handler.held
-        return ZabResult(
-            peer.durable, after, (Send(source, UpToDate()), *(Send(source, Commit(zxid)) for zxid in held))
-        )
+        return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *held)))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
         return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))

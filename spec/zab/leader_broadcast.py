@@ -121,11 +121,12 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         sent = [*configured, *sent, Observe(ViewCommitted(peer.sid, leader.epoch, view))]
     handlers = leader.handlers
     for handler in leader.handlers:
-        if rules.hold_commits and designated is None and handler.stage is Stage.SYNCING and not handler.observer:
-            holding = replace(handler, held=(*handler.held, zxid))
+        packet = _packet_of_commit(txn, handler, designated)
+        if rules.hold_commits and handler.stage is Stage.SYNCING and isinstance(packet, Commit | CommitAndActivate):
+            holding = replace(handler, held=(*handler.held, packet))
             handlers = tuple(holding if each is handler else each for each in handlers)
         elif handler.stage >= Stage.SYNCING:
-            sent.append(Send(handler.sid, _packet_of_commit(txn, handler, designated)))
+            sent.append(Send(handler.sid, packet))
     waiting = [sid for after, sid in leader.syncs if after == zxid]
     after = replace(
         leader,

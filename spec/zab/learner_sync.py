@@ -13,7 +13,7 @@ Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 from msgspec.structs import replace
 
 from spec.durable import TxnSequence
-from spec.effects import Apply, DiskOperation, Effects, Observe, Send, Truncate
+from spec.effects import Apply, DiskOperation, Effect, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.quorum import Sid, View
@@ -69,9 +69,8 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
     if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
         what = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, what),))
-    _, seen = reconfiguration.see(peer, reconfiguration.view_of(txn))
     after = replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid)
-    return ZabResult(peer.durable, after, seen)
+    return ZabResult(peer.durable, after)
 
 
 def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
@@ -206,7 +205,22 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     now, configured = reconfiguration.activate(peer, view, rules)
     if reconfiguration.is_major_change(peer, now, learner.leader):
         return ZabResult(peer.durable, None, configured)
-    return _serve(now, replace(learner, new_view=None), rules).after(configured)
+    now, seen = _see_proposed(now, learner.not_logged)
+    return _serve(now, replace(learner, new_view=None), rules).after((*configured, *seen))
+
+
+def _see_proposed(peer: Peer, txns: tuple[Txn, ...]) -> tuple[Peer, Effects]:
+    """See the views in proposals that are about to be logged.
+
+    Not earlier: a server keeps one view beside its active one, and until UPTODATE that may be a committed view, which
+    the proposed one must not replace.
+    """
+    effects: list[Effect] = []
+    for view in filter(None, map(reconfiguration.view_of, txns)):
+        if view.version > peer.view.version:
+            peer, seen = reconfiguration.see(peer, view)
+            effects += seen
+    return peer, tuple(effects)
 
 
 def _is_pending(learner: Learner, view: View) -> bool:

@@ -21,6 +21,7 @@ from spec.effects import DiskOperation, Effect
 from spec.quorum import Sid, View
 from spec.txn import Txn
 from spec.variants import Variant
+from spec.zab.packets import Commit, CommitAndActivate
 
 
 class ZabRules(msgspec.Struct, frozen=True):
@@ -31,8 +32,9 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `variants`: the defects to reproduce.
     - `first_version`: a leader whose view has no version proposes one, the zxid of its NEWLEADER. A node with
       `reconfigEnabled=true` does so; in the checker the files have versions (ZOOKEEPER-1783).
-    - `hold_commits`: a leader sends a follower no COMMIT between NEWLEADER and UPTODATE, and the held ones right after
-      UPTODATE. `Leader.tryToCommit` does not wait. A follower with ZOOKEEPER-4394 fails on such a COMMIT.
+    - `hold_commits`: a leader sends a follower no COMMIT or COMMITANDACTIVATE between NEWLEADER and UPTODATE, and the
+      held ones right after UPTODATE. `Leader.tryToCommit` does not wait. A follower with ZOOKEEPER-4394 fails on such a
+      COMMIT.
     """
 
     asynchronous_disk: bool = True
@@ -97,15 +99,15 @@ class Stage(enum.IntEnum):
 class Handler(msgspec.Struct, frozen=True):
     """The leader's record of one connected learner.
 
-    `last_zxid` is the learner's last zxid, from ACKEPOCH until synchronisation. `held` are the committed zxids whose
-    COMMIT waits for UPTODATE (`ZabRules.hold_commits`).
+    `last_zxid` is the learner's last zxid, from ACKEPOCH until synchronisation. `held` are the packets of commits that
+    wait for UPTODATE, in their order (`ZabRules.hold_commits`).
     """
 
     sid: Sid
     stage: Stage
     observer: bool = False
     last_zxid: int = 0
-    held: tuple[int, ...] = ()
+    held: tuple[Commit | CommitAndActivate, ...] = ()
 
 
 class Outstanding(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import psutil
 from kazoo.client import KazooClient
 
 from harness import Ensemble, wait_until
+from tests.node.connecting import client_at
 
 LOOPBACK = "127.0.0.1"
 WAIT = 60.0
@@ -127,14 +128,8 @@ def wait_looks(ensemble: Ensemble, sid: int) -> None:
 @contextmanager
 def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
     """A client of these servers, or of all."""
-    hosts = ",".join(ensemble.address(sid) for sid in sids or ensemble.sids)
-    opened = KazooClient(hosts=hosts, timeout=30.0)
-    opened.start(timeout=WAIT)
-    try:
+    with client_at(ensemble, *sids, timeout=30.0) as opened:
         yield opened
-    finally:
-        opened.stop()
-        opened.close()
 
 
 def check_unharmed(ensemble: Ensemble, before: Sizes, growth: int) -> None:

@@ -7,12 +7,10 @@ dynamic file has it.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
@@ -25,10 +23,10 @@ from kazoo.handlers.threading import KazooTimeoutError
 from harness import Ensemble
 from harness.processes import LOOPBACK, ServerError
 from tests.node.conftest import NEWEST, need
+from tests.node.connecting import WAIT, client_at
 
 logger = logging.getLogger(__name__)
 
-WAIT = 60.0
 PARTICIPANT, OBSERVER = "participant", "observer"
 Roles = Mapping[int, str]
 T = TypeVar("T")
@@ -61,18 +59,6 @@ def start_in_order(ensemble: Ensemble, members: Sequence[int], leader: int) -> N
     for sid in others[1:]:
         ensemble.start(sid)
     ensemble.wait_serving()
-
-
-@contextmanager
-def client_at(ensemble: Ensemble, *sids: int, timeout: float = 10.0) -> Iterator[KazooClient]:
-    """A client of these servers."""
-    opened = KazooClient(hosts=",".join(ensemble.address(sid) for sid in sids), timeout=timeout)
-    opened.start(timeout=WAIT)
-    try:
-        yield opened
-    finally:
-        opened.stop()
-        opened.close()
 
 
 def awaited(value: Callable[[], T | None], what: str) -> T:

@@ -29,7 +29,7 @@ OPTIONS: dict[str, Any] = {
     },
     "java_options": ["-Dznode.container.checkIntervalMs=86400000"],
 }
-# 3.8.0 returns the Stat of any znode to every client; ours behaves like 3.8.3.
+# 3.8.0 returns the Stat of any znode to every client; ours behaves like 3.8.4.
 OPTIONS_OF = {
     DEBIAN: OPTIONS | {"extra": OPTIONS["extra"] | {"quorate.existsNeedsRead": "false"}, "release": DEBIAN},
     NEWEST: OPTIONS | {"release": NEWEST},

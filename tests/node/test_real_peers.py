@@ -8,7 +8,6 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from harness import Ensemble
 from harness.processes import wait_until
 from refimpl.disk.logreader import read
 from tests.node.conftest import QUICK_WITH_DEBIANS, launching
+from tests.node.connecting import WAIT, client_at
 
 Launch = Callable[..., Ensemble]
-WAIT = 60.0
 
 
 @pytest.fixture
@@ -33,18 +32,6 @@ def launch(tmp_path_factory: pytest.TempPathFactory, release: str) -> Iterator[L
     """A launcher whose servers end with their test: 47 servers at the end of the module took memory and time."""
     with launching(tmp_path_factory) as start:
         yield partial(start, release=release)
-
-
-@contextmanager
-def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
-    """A client of these servers."""
-    opened = KazooClient(hosts=",".join(ensemble.address(sid) for sid in sids), timeout=10.0)
-    opened.start(timeout=WAIT)
-    try:
-        yield opened
-    finally:
-        opened.stop()
-        opened.close()
 
 
 def tree_of(ensemble: Ensemble, sid: int) -> dict[str, tuple[bytes, ZnodeStat]]:
@@ -57,7 +44,7 @@ def tree_of(ensemble: Ensemble, sid: int) -> dict[str, tuple[bytes, ZnodeStat]]:
             if path != "/" or name != "zookeeper":
                 walk(asking, f"{path.rstrip('/')}/{name}")
 
-    with client(ensemble, sid) as asking:
+    with client_at(ensemble, sid) as asking:
         asking.sync("/")
         walk(asking, "/")
     return found
@@ -98,7 +85,7 @@ def test_writes_through_every_server_are_seen_at_every_server(
     ensemble = launch(kinds, observers=observers, first=3)
     assert ensemble.kind(ensemble.leader()) == leader
     for sid in ensemble.sids:
-        with client(ensemble, sid) as writing:
+        with client_at(ensemble, sid) as writing:
             writing.create(f"/of-{sid}", b"first")
             writing.set(f"/of-{sid}", b"second")
             writing.create(f"/of-{sid}/n-", sequence=True)
@@ -114,13 +101,13 @@ def test_writes_through_every_server_are_seen_at_every_server(
 @pytest.mark.parametrize("kinds", [["real", "node", "node"], ["node", "real", "node"], ["node", "node", "real"]])
 def test_the_rest_go_on_when_the_leader_is_killed_and_it_comes_back(launch: Launch, kinds: list[str]) -> None:
     ensemble = launch(kinds)
-    with client(ensemble, *ensemble.sids) as writing:
+    with client_at(ensemble, *ensemble.sids) as writing:
         writing.create("/before", b"")
     lost = ensemble.leader()
     ensemble.kill(lost)
     left = [sid for sid in ensemble.sids if sid != lost]
     ensemble.wait_serving(left)
-    with client(ensemble, *left) as writing:
+    with client_at(ensemble, *left) as writing:
         writing.create("/meanwhile", b"")
     ensemble.start(lost)
     ensemble.wait_serving()
@@ -130,7 +117,7 @@ def test_the_rest_go_on_when_the_leader_is_killed_and_it_comes_back(launch: Laun
 @pytest.mark.parametrize(("leader", "learner"), [("node", "real"), ("real", "node")])
 def test_a_learner_that_was_away_gets_a_diff(launch: Launch, leader: str, learner: str) -> None:
     ensemble = launch([learner, leader, leader])
-    with client(ensemble, 2) as writing:
+    with client_at(ensemble, 2) as writing:
         writing.create("/before", b"")
         ensemble.stop(1)
         for number in range(5):
@@ -145,7 +132,7 @@ def test_a_learner_that_was_away_gets_a_diff(launch: Launch, leader: str, learne
 @pytest.mark.parametrize(("leader", "learner"), [("node", "real"), ("real", "node")])
 def test_a_learner_with_an_empty_disk_gets_a_snapshot(launch: Launch, leader: str, learner: str) -> None:
     ensemble = launch([learner, leader, leader])
-    with client(ensemble, 2) as writing:
+    with client_at(ensemble, 2) as writing:
         for number in range(50):
             writing.create(f"/znode-{number}", b"x" * 1000)
         ensemble.stop(1)
@@ -162,7 +149,7 @@ def test_a_learner_with_an_empty_disk_gets_a_snapshot(launch: Launch, leader: st
 def test_what_only_a_dead_leader_has_logged_is_truncated(launch: Launch, leader: str, learner: str) -> None:
     ensemble = launch([leader, leader, learner], first=3)
     assert ensemble.leader() == 3
-    with client(ensemble, 3) as writing:
+    with client_at(ensemble, 3) as writing:
         writing.create("/kept", b"")
         # The pause keeps the others from acknowledging the next proposal, and from closing connections.
         ensemble.pause(1)
@@ -193,19 +180,19 @@ def has_logged(ensemble: Ensemble, path: bytes) -> bool:
 
 def test_a_node_takes_the_place_of_a_real_server_and_gives_it_back(launch: Launch) -> None:
     ensemble = launch(["real", "real", "real"])
-    with client(ensemble, *ensemble.sids) as writing:
+    with client_at(ensemble, *ensemble.sids) as writing:
         writing.create("/by-real-servers", b"1")
         for number in range(20):
             writing.set("/by-real-servers", b"%d" % number)
     ensemble.replace(2, "node")
     ensemble.wait_serving()
-    with client(ensemble, 2) as writing:
+    with client_at(ensemble, 2) as writing:
         assert writing.get("/by-real-servers")[0] == b"19"
         writing.create("/by-a-node", b"", makepath=True)
         writing.create("/by-a-node/n-", sequence=True)
     ensemble.replace(2, "real")
     ensemble.wait_serving()
-    with client(ensemble, 2) as writing:
+    with client_at(ensemble, 2) as writing:
         assert writing.create("/by-a-node/n-", sequence=True) == "/by-a-node/n-0000000001"
     assert same_everywhere(ensemble)["/by-real-servers"][1].version == 20
 
@@ -213,7 +200,7 @@ def test_a_node_takes_the_place_of_a_real_server_and_gives_it_back(launch: Launc
 @QUICK_WITH_DEBIANS
 def test_every_server_in_turn_changes_its_kind_while_clients_go_on(launch: Launch) -> None:
     ensemble = launch(["real", "real", "real"])
-    with client(ensemble, *ensemble.sids) as writing:
+    with client_at(ensemble, *ensemble.sids) as writing:
         writing.create("/count", b"0")
         for kind in ("node", "real"):
             for sid in ensemble.sids:
@@ -241,7 +228,7 @@ def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch
     stopping, written = threading.Event(), list[str]()
 
     def write(number: int) -> None:
-        with client(ensemble, leader) as writing:
+        with client_at(ensemble, leader) as writing:
             writing.create(f"/writer-{number}")
             while not stopping.is_set():
                 written.append(writing.create(f"/writer-{number}/n-", sequence=True))

@@ -13,6 +13,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.exceptions import (
     BadArgumentsError,
     BadVersionError,
+    MarshallingError,
     NewConfigNoQuorumError,
     NoAuthError,
     ReconfigInProcessError,
@@ -25,14 +26,13 @@ from harness import Ensemble
 from harness.processes import free_ports
 from refimpl.__main__ import EXIT_BAD_CONFIG
 from tests.node.conftest import need
+from tests.node.connecting import WAIT, client_at
 from tests.node.reconfigured import (
     OBSERVER,
     PARTICIPANT,
-    WAIT,
     agreed,
     awaited,
     change_members,
-    client_at,
     config_at,
     line_of,
     next_file,
@@ -180,15 +180,35 @@ def test_a_second_request_waits_until_the_first_is_committed(nodes: Ensemble) ->
         for sid in (1, 2):
             nodes.pause(sid)
         try:
-            first = asking.reconfig_async(None, "8", None, -1) if hasattr(asking, "reconfig_async") else None
-            second = asking.reconfig_async(None, "9", None, -1) if first is not None else None
+            first = asking.reconfig_async(None, "8", None, -1)
+            second = asking.reconfig_async(None, "9", None, -1)
+            awaited(lambda: "Outstanding: 2" in nodes.word(3, "srvr") or None, "both requests are at the leader")
         finally:
             for sid in (1, 2):
                 nodes.resume(sid)
-        assert first is not None and second is not None
         first.get(timeout=WAIT)
         with pytest.raises(ReconfigInProcessError):
             second.get(timeout=WAIT)
+
+
+def test_a_configuration_that_no_learner_could_read_is_refused(tmp_path: Path) -> None:
+    """Each request has few servers, and together they exceed the limit of a packet between servers."""
+    with reconfigurable(["node"] * 3, tmp_path, (1, 2, 3)) as ensemble:
+        for sid in ensemble.sids:
+            file = tmp_path / f"server-{sid}" / "zoo.cfg"
+            file.write_text(f"{file.read_text()}jute.maxbuffer=2048\n")
+        start_in_order(ensemble, (1, 2, 3), leader=3)
+        with client_at(ensemble, 1) as asking:
+            for first in (100, 140):
+                asking.reconfig(_observers(first), None, None)
+            with pytest.raises(MarshallingError):
+                asking.reconfig(_observers(180), None, None)
+            asking.create("/after", b"")
+        journals_fit(ensemble)
+
+
+def _observers(first: int) -> str:
+    return ",".join(f"server.{sid}=h{sid}.example:1:2:observer;3" for sid in range(first, first + 40))
 
 
 @pytest.fixture(scope="module", params=["node", "real"])

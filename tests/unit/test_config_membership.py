@@ -8,6 +8,7 @@ import pytest
 
 from spec.config import parse_ensemble
 from spec.config.membership import BadMembersError, UnreadableMembersError, requested_view
+from spec.config.zoo_cfg import LONGEST
 from spec.quorum import View
 
 LINES = {
@@ -87,3 +88,23 @@ def test_groups_are_changed_as_a_whole_only() -> None:
     with pytest.raises(BadMembersError, match="send all new members"):
         requested_view(GROUPS, LINES[4], "", "", VERSION)
     assert requested_view(GROUPS, "", "", "\n".join(LINES.values()), VERSION).voters == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("line", ["server.4=x\nserver.9:2888:3888;2181", "server.4=x\\y:1:2;3", "server.4=[[x]:1:2;3"])
+def test_a_host_that_a_line_cannot_express_is_refused(line: str) -> None:
+    """Every server would read other lines than the leader, and the leader could not start again."""
+    with pytest.raises(BadMembersError, match="write hosts without"):
+        asked(joining=line)
+
+
+def test_a_configuration_that_is_longer_than_a_file_may_be_is_refused() -> None:
+    line = "server.4={}:2888:3888;2181"
+    with pytest.raises(BadMembersError, match=f"the limit is {LONGEST:,}"):
+        asked(joining=line.format("h" * LONGEST))
+    with pytest.raises(BadMembersError, match=f"the limit is {LONGEST:,}"):
+        asked(joining=line.format("h" * (LONGEST - len(line))))
+
+
+def test_an_address_is_free_again_once_its_server_has_another_line() -> None:
+    first, again = "server.4=four:1:2;3", "server.4=fourth:1:2;3"
+    assert asked(joining=f"{first},{again},server.5=four:1:2;3").voters == {1, 2, 3, 4, 5}

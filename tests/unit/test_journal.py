@@ -16,7 +16,7 @@ from spec.quorum import Reconfiguration, hierarchical_view, majority_view
 from spec.server import Server
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
-from spec.zab.events import ClientWrite, Delivered, EpochEstablished, LearnerGone, Receive, Synced, Tick
+from spec.zab.events import Broadcast, ClientWrite, Delivered, EpochEstablished, LearnerGone, Receive, Synced, Tick
 from spec.zab.packets import Ack, Proposal, Snap
 from spec.zab.state import Append, TakeSnapshot, ZabRules
 
@@ -60,6 +60,17 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
             },
         }
     ]
+
+
+def test_a_fact_with_groups_fits_the_one_that_was_written(tmp_path: Path) -> None:
+    view = hierarchical_view({1: [1], 2: [2, 3]}, {1: 3, 3: 2}, observers=[3], version=make_zxid(1, 1))
+    txn = Txn(make_zxid(1, 1), Reconfiguration(view, "a change"))
+    journal = Journal(tmp_path / "journal")
+    journal.handled(ClientWrite("a"), (Observe(Broadcast(1, 1, txn)),))
+    journal.close()
+    [said] = json.loads(journal.path.read_text())["f"]
+    replayed = Txn(txn.zxid, Reconfiguration(view, said[-1][1][0]))
+    assert codec.fits(said, Broadcast(1, 1, replayed))
 
 
 def test_groups_and_weights_are_written_too(tmp_path: Path) -> None:

@@ -143,6 +143,22 @@ def test_a_smaller_server_is_called_and_told_the_newest_vote() -> None:
     play(scene)
 
 
+def test_a_server_outside_the_configuration_that_connects_again_gets_its_votes_on_the_new_connection() -> None:
+    """It has ended its connections, as after a new configuration; here the end of the older one is seen later."""
+
+    async def scene(stage: Stage) -> None:
+        older = await stage.connects(opening(STRANGER) + vote(1))
+        await stage.hears(1)
+        newer = await stage.connects(opening(STRANGER) + vote(2))
+        assert await older.has_ended()
+        await stage.hears(2)
+        await asyncio.sleep(0.05)  # the server handles the end of the older connection
+        stage.port.send(STRANGER, notification(9))
+        assert await newer.reads_round() == 9
+
+    play(scene)
+
+
 def test_a_larger_server_is_only_asked_to_call_back() -> None:
     async def scene(stage: Stage) -> None:
         await stage.listens(LARGER)

@@ -4,10 +4,12 @@ Expected files are those of real 3.9.5 servers (`docs/reference-reconfig-facts.m
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from refimpl.disk.files import DataError, replace_file
 from refimpl.membership import Membership
 from refimpl.process import read_settings
 from spec.config import ConfigError, parse_ensemble
@@ -111,3 +113,62 @@ def test_a_file_that_cannot_be_written_is_an_error(zoo_cfg: Path) -> None:
     zoo_cfg.with_name("zoo.cfg.dynamic.next").mkdir()
     with pytest.raises(OSError):
         members.see(view(1, 2, 3, 4, version=SECOND))
+
+
+def test_a_later_configuration_that_was_seen_outlives_the_activation_of_an_earlier_one(zoo_cfg: Path) -> None:
+    """A server in an election takes a committed configuration from a vote, and may have acknowledged the next one."""
+    members = membership(zoo_cfg)
+    members.see(view(1, 2, 3, 4, 5, version=SECOND + 2))
+    members.activate(view(1, 2, 3, 4, version=SECOND))
+    settings = read_settings(zoo_cfg)
+    assert (settings.view.version, set(members.servers)) == (SECOND, {1, 2, 3, 4, 5})
+    assert settings.last_seen == view(1, 2, 3, 4, 5, version=SECOND + 2)
+
+
+def test_the_rewritten_zoo_cfg_and_its_copy_keep_their_permissions(zoo_cfg: Path) -> None:
+    zoo_cfg.chmod(0o600)
+    membership(zoo_cfg).activate(view(1, 2, 3, version=FIRST))
+    for name in ("zoo.cfg", "zoo.cfg.bak"):
+        assert zoo_cfg.with_name(name).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_first_zoo_cfg_is_kept_although_a_comment_names_the_key(zoo_cfg: Path) -> None:
+    zoo_cfg.write_text(f"# dynamicConfigFile is written by the server\n{zoo_cfg.read_text()}")
+    before = zoo_cfg.read_text()
+    membership(zoo_cfg).activate(view(1, 2, 3, version=FIRST))
+    assert zoo_cfg.with_name("zoo.cfg.bak").read_text() == before
+
+
+def test_a_zoo_cfg_that_has_become_unreadable_is_an_error_with_its_name(zoo_cfg: Path) -> None:
+    members = membership(zoo_cfg)
+    zoo_cfg.write_bytes(b"# \xff\n")
+    with pytest.raises(DataError, match=f"{zoo_cfg}: cannot be read: .*; write it in UTF-8"):
+        members.activate(view(1, 2, 3, version=FIRST))
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_crash_between_the_writes_of_an_activation_leaves_the_old_or_the_new_configuration(
+    zoo_cfg: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """The three files, and the removal of `.next`, in their order; the new one is never lost."""
+    members = membership(zoo_cfg)
+    members.see(view(1, 2, 3, 4, version=SECOND))
+    done = 0
+
+    def crashing(*given: Any) -> None:
+        nonlocal done
+        if done == writes:
+            raise InterruptedError("the process ends here")
+        done += 1
+        replace_file(*given)
+
+    monkeypatch.setattr("refimpl.membership.replace_file", crashing)
+    monkeypatch.setattr("pathlib.Path.unlink", crashing)
+    with pytest.raises(InterruptedError):
+        members.activate(view(1, 2, 3, 4, version=SECOND))
+    monkeypatch.undo()
+    settings = read_settings(zoo_cfg)
+    is_new = settings.view == view(1, 2, 3, 4, version=SECOND)
+    assert is_new is (writes == 3)
+    assert settings.view.voters == ({1, 2, 3, 4} if is_new else {1, 2, 3})
+    assert settings.last_seen == (None if is_new else view(1, 2, 3, 4, version=SECOND))

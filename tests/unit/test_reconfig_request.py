@@ -97,3 +97,13 @@ def test_the_permission_is_checked_last() -> None:
 def test_the_session_is_checked_before_another_reconfiguration() -> None:
     pending = majority_view((1, 2), version=NEXT)
     assert code(asked(last_seen=pending, checked=Code.SESSION_MOVED)) is Code.SESSION_MOVED
+
+
+def test_the_reason_of_a_refusal_is_one_short_printable_line() -> None:
+    """A client without permission chooses the text, and the leader logs it."""
+    peer = Peer(3, OLD, Durable(1, 1))
+    members = "\n".join(f"color\\rred{number}=1" for number in range(1000))
+    request = Request(7, 9, Reconfig("", "", members, -1), ())
+    reason = prepare(peer, LEADER, TREE, request, 1234, Code.OK, Options()).reason
+    assert "unrecognised parameter color?red0" in reason
+    assert reason.isprintable() and len(reason) <= 300

@@ -132,6 +132,13 @@ def test_a_configuration_with_a_version_is_part_of_the_notification_with_its_lin
     assert decode_notification(encode_notification(sent, f"{lines}\nversion=100000003")[4:]) == sent
 
 
+def test_a_host_with_a_line_break_makes_a_configuration_invalid_and_the_vote_counts() -> None:
+    """A server that adopted it could neither write it into its file nor send it."""
+    text = rb"server.1=a\nb:1:2" + b"\nversion=7"
+    received = decode_notification(struct.pack(">iqqqqii", 0, 3, 0, 1, 0, 2, len(text)) + text)
+    assert (received.vote.leader, received.config) == (3, None)
+
+
 def test_the_oldest_form_has_the_epoch_of_its_zxid() -> None:
     frame = struct.pack(">iqqq", 0, 2, make_zxid(5, 6), 7)
 

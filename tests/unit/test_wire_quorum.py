@@ -328,7 +328,12 @@ def test_a_configuration_without_a_version_is_no_view() -> None:
     "packet",
     [
         pytest.param(raw(PacketType.NEWLEADER, b"server.1=nonsense", make_zxid(2)), id="NEWLEADER"),
+        pytest.param(raw(PacketType.NEWLEADER, rb"server.1=a\nb:1:2", make_zxid(2)), id="NEWLEADER with a line break"),
         pytest.param(raw(PacketType.PROPOSAL, TXN.replace(b"zk1:28881", b"zk1:x8881"), 0x100000001), id="PROPOSAL"),
+        pytest.param(
+            raw(PacketType.PROPOSAL, TXN.replace(b"version=100000001", b"version=-00000001"), 0x100000001),
+            id="PROPOSAL with a version that is not its zxid",
+        ),
         pytest.param(raw(PacketType.COMMITANDACTIVATE, b"\0" * 7), id="COMMITANDACTIVATE, cut short"),
         pytest.param(raw(PacketType.INFORMANDACTIVATE, LEADER_3), id="INFORMANDACTIVATE without a transaction"),
     ],

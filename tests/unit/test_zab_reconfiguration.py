@@ -18,6 +18,7 @@ from spec.zab import leader as spec_leader
 from spec.zab import leader_broadcast, reconfiguration
 from spec.zab.events import ClientWrite, Receive
 from spec.zab.packets import (
+    Ack,
     AckEpoch,
     Commit,
     CommitAndActivate,
@@ -34,7 +35,7 @@ from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, 
 
 RULES = ZabRules(asynchronous_disk=False)
 OLD = majority_view((1, 2, 3), version=make_zxid(1))
-FIRST = make_zxid(1, 1)
+FIRST, SECOND = make_zxid(1, 1), make_zxid(1, 2)
 ADD_4 = MembershipChange(voters=frozenset({4}))
 FOUR = majority_view((1, 2, 3, 4), version=FIRST)
 
@@ -144,6 +145,23 @@ def test_a_leader_without_a_vote_in_the_new_view_commits_nothing_more():
     assert leader_broadcast.ack(peer(), retired, 1, FIRST, RULES).state == retired
 
 
+def test_a_held_activation_follows_the_commits_that_were_held_before_it():
+    """Ahead of the COMMIT of its predecessor it is out of order, and a real follower exits with 12."""
+    holding = ZabRules(asynchronous_disk=False, hold_commits=True)
+    four = majority_view((1, 2, 3, 4), version=SECOND)
+    log = (Txn(FIRST, "x"), Txn(SECOND, Reconfiguration(four)))
+    now = replace(peer(last_seen=four), durable=Durable(1, 1, log=log))
+    pending = (Outstanding(FIRST, (3,)), Outstanding(SECOND, (3,), (OLD, four)))
+    syncing = replace(leader(1, 2), handlers=(*leader(1, 2).handlers, Handler(4, Stage.SYNCING)), outstanding=pending)
+    to_4: list[object] = []
+    for source, zxid in ((1, FIRST), (1, SECOND), (2, SECOND), (4, make_zxid(1))):
+        done = spec_leader.step(now, syncing, Receive(source, Ack(zxid)), holding)
+        assert done is not None and isinstance(done.state, Leader)
+        syncing = done.state
+        to_4 += [packet for sid, packet in sent(done.effects) if sid == 4]
+    assert to_4 == [UpToDate(), Commit(FIRST), CommitAndActivate(SECOND, 3)]
+
+
 def test_observers_hear_of_the_new_view_with_the_transaction():
     pending = replace(leader(1, 2, observers=(7,)), outstanding=(Outstanding(FIRST, (1, 3), (OLD, FOUR)),))
     now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, Reconfiguration(FOUR)),)))
@@ -228,6 +246,30 @@ def test_uptodate_does_not_activate_a_view_whose_transaction_is_a_proposal():
     server = joining(*pending)
     assert (server.view, server.last_seen) == (OLD, FOUR)
     assert after(server, CommitAndActivate(FIRST, 3)).view == FOUR
+
+
+def test_a_learner_that_missed_a_committed_view_gets_it_although_another_one_is_pending():
+    """With the first view alone, {1, 2} would elect a leader beside one of {4, 5}, a quorum of the committed view."""
+    moved, back = majority_view((3, 4, 5), version=FIRST), majority_view((1, 2, 3), version=SECOND)
+    history = (Proposal(Txn(FIRST, Reconfiguration(moved))), Commit(FIRST))
+    synchronised = (*history, Proposal(Txn(SECOND, Reconfiguration(back))), NewLeader(1, moved))
+    assert (joining(*synchronised).view, joining(*synchronised).last_seen) == (OLD, moved)
+    server = joining(*synchronised, UpToDate())
+    assert (server.view, server.last_seen) == (moved, back)
+    assert not server.peer.has_all_quorums({1, 2})
+    assert after(server, CommitAndActivate(SECOND, 3)).view == back
+
+
+def test_a_leader_that_serves_sends_its_active_view_to_a_learner_and_the_pending_one_as_a_proposal():
+    txn = Txn(FIRST, Reconfiguration(FOUR))
+    serving = replace(leader(2, 4), outstanding=(Outstanding(FIRST, (3,), (OLD, FOUR)),))
+    now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(txn,)))
+    registered = spec_leader.step(now, serving, Receive(1, FollowerInfo(1)), RULES)
+    assert registered is not None
+    joined = spec_leader.step(now, registered.state, Receive(1, AckEpoch(make_zxid(1), 1)), RULES)
+    assert joined is not None
+    packets = [packet for _, packet in sent(joined.effects)]
+    assert packets[-2:] == [Proposal(txn), NewLeader(1, OLD)]
 
 
 def test_an_older_view_in_newleader_replaces_a_later_one_that_was_only_seen():

@@ -126,13 +126,13 @@ def _commands(old: View, parts: Iterable[MembershipChange], lines: Mapping[Sid, 
         after = changed(view, part, old.version)
         assert after is not None  # majorities only
         roles = {sid: after if sid in after.members else view for sid in lines}
-        with_roles = {sid: _with_role(line, sid in roles[sid].observers) for sid, line in lines.items()}
+        with_roles = {sid: with_role(line, sid in roles[sid].observers) for sid, line in lines.items()}
         commands.append(MembershipCommand(view, after, part, with_roles))
         view = after
     return tuple(commands)
 
 
-def _with_role(line: str, observes: bool) -> str:
+def with_role(line: str, observes: bool) -> str:
     """The value of a `server.N` line with a role; the line has one."""
     peers, _, client = line.partition(";")
     address, _, _ = peers.rpartition(":")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from checker.rollout.inputs.folders import ServerFiles
-from checker.rollout.reconfig.commands import MembershipCommand
+from checker.rollout.reconfig.commands import MembershipCommand, with_role
 from checker.rollout.scenarios import CRASHES, RunSpec
 from checker.rollout.stages import ConfigState, Stage, state_of
 from spec.config import parse_zoo_cfg
@@ -109,12 +109,8 @@ def _state(label: str, command: MembershipCommand, view: View, version: int) -> 
 
 def _members(command: MembershipCommand, view: View) -> str:
     """The lines of a dynamic file, each server with its role in the view."""
-    return "".join(f"server.{sid}={_in(view, sid, command.lines[sid])}\n" for sid in sorted(view.members))
-
-
-def _in(view: View, sid: Sid, line: str) -> str:
-    here, other = ("observer", "participant") if sid in view.observers else ("participant", "observer")
-    return line.replace(f":{other};", f":{here};")
+    lines = {sid: with_role(command.lines[sid], sid in view.observers) for sid in sorted(view.members)}
+    return "".join(f"server.{sid}={line}\n" for sid, line in lines.items())
 
 
 def _joiner(command: MembershipCommand, sid: Sid) -> dict[str, str]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from msgspec.structs import replace
+
 from checker.rollout.inputs.folders import Folder, ServerFiles
 from checker.rollout.stages import Stage
-from spec.config.server_line import ANY_ADDRESS, ServerLine
+from spec.config.server_line import ANY_ADDRESS, ServerLine, render_server
 from spec.quorum import Majority, Sid
 
 
@@ -84,7 +86,7 @@ def _line_of(old: Folder, new: Folder, sid: Sid) -> str | None:
     if line is None or client is None:
         return None
     address = str(client.port) if client.host == ANY_ADDRESS else str(client)
-    return f"{'|'.join(map(str, line.addresses))}:{line.learner_type.value};{address}"
+    return f"{render_server(replace(line, client=None, secure_client=None))};{address}"
 
 
 def _as_others_see_it(servers: Mapping[Sid, ServerFiles], sid: Sid) -> ServerLine | None:

@@ -10,14 +10,13 @@ Source: `Leader.getEpochToPropose`, `waitForEpochAck` (getQuorumVerifier), `Fast
 from collections.abc import Iterable
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import FactBench, FactTable, look, wait_config, wait_logged
-from harness.reconfig.servers import RECONFIG, ReconfigServers
+from harness.reconfig.defects.replacement import NEW, NEW_SIDE, OLD_SIDE, ensemble, log_everywhere
+from harness.reconfig.facts import FactBench, FactTable, look, wait_config
+from harness.reconfig.servers import ReconfigServers
 from harness.reproduce.proxies import Way
 from spec.quorum import Sid
 
-ZXID, EPOCH = 0x100000001, 2
-NEW = "0x100000001: {3, 4, 5}"
-OLD_SIDE, NEW_SIDE = (1, 2), (3, 4, 5)
+EPOCH = 2
 WRITE = "/new-side"
 COLUMNS = ("moment", "server", "currentEpoch", "NEWLEADER of epoch 2", "srvr", "active file", ".next")
 SECONDS = 30.0
@@ -30,11 +29,7 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
 
 def run(bench: FactBench, name: str) -> Iterable[tuple[str, ...]]:
     """Establish epoch 2 at 1 and on the new side. Raises ServerError if a step of it does not happen in time."""
-    with bench.servers(name, (1, 2, 3, 4, 5), keys={"syncLimit": "16"}) as servers:
-        servers.begin_led_by(3, (1, 2, 3))
-        for sid in (4, 5):
-            servers.begin(sid, (1, 2, 3, sid))
-        servers.wait_serving([4, 5])
+    with ensemble(bench, name) as servers:
         _commit_at_the_leader(servers)
         servers.network.close(frozenset())
         servers.part([3], (1, 2, 4, 5))
@@ -61,12 +56,7 @@ def epoch_of(servers: ReconfigServers, sid: Sid) -> int:
 
 def _commit_at_the_leader(servers: ReconfigServers) -> None:
     """Commit {3, 4, 5} with the acknowledgements of 1, 4 and 5; only 3 activates it, and 2 has no proposal."""
-    servers.hold(2, 3, Way.DOWN)
-    for sid in (1, 4, 5):
-        servers.hold(sid, 3, Way.UP)
-    client = servers.connect(3)
-    client.send(RECONFIG, *servers.change(join=[4, 5], leave=[1, 2]))
-    wait_logged(servers, (1, 3, 4, 5), ZXID)
+    client = log_everywhere(servers)
     for sid in (1, 4, 5):
         servers.hold(sid, 3, Way.DOWN)
         servers.link(sid, 3).free(Way.UP)

@@ -12,15 +12,13 @@ import time
 from collections.abc import Iterable
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import FactBench, FactTable, look, wait_config, wait_logged
+from harness.reconfig.defects.replacement import NEW, NEW_SIDE, OLD_SIDE, ZXID, ensemble, log_everywhere
+from harness.reconfig.facts import FactBench, FactTable, look, wait_config
 from harness.reconfig.members import brief
 from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
 from spec.quorum import Sid
 
-ZXID = 0x100000001
-NEW = "0x100000001: {3, 4, 5}"
-OLD_SIDE, NEW_SIDE = (1, 2), (3, 4, 5)
 OLD_WRITE, NEW_WRITE = "/old-side", "/new-side"
 COLUMNS = (
     "starts of 1 after its ACK", "`.next` of 1", "log of 1", "{1, 2}", "config node of 1", "`/old-side`", "`/new-side`",
@@ -34,11 +32,7 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
 
 def run(bench: FactBench, starts: int, name: str) -> tuple[str, ...]:
     """Commit {3, 4, 5}, cut off {1, 2}, start server 1 again so often, and write on both sides. Raises ServerError."""
-    with bench.servers(name, (1, 2, 3, 4, 5), keys={"syncLimit": "16"}) as servers:
-        servers.begin_led_by(3, (1, 2, 3))
-        for sid in (4, 5):
-            servers.begin(sid, (1, 2, 3, sid))
-        servers.wait_serving([4, 5])
+    with ensemble(bench, name) as servers:
         _commit(servers)
         servers.part(OLD_SIDE, NEW_SIDE)
         new_write = _written(servers, 4, NEW_WRITE, 10.0)
@@ -64,12 +58,7 @@ def run(bench: FactBench, starts: int, name: str) -> tuple[str, ...]:
 
 def _commit(servers: ReconfigServers) -> None:
     """Commit {3, 4, 5} with the acknowledgement of 1, which does not get the commit; 2 does not get the proposal."""
-    servers.hold(2, 3, Way.DOWN)
-    for sid in (1, 4, 5):
-        servers.hold(sid, 3, Way.UP)
-    client = servers.connect(3)
-    client.send(RECONFIG, *servers.change(join=[4, 5], leave=[1, 2]))
-    wait_logged(servers, (1, 3, 4, 5), ZXID)
+    client = log_everywhere(servers)
     servers.hold(1, 3, Way.DOWN)
     for sid in (1, 4, 5):
         servers.link(sid, 3).free(Way.UP)

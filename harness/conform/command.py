@@ -1,0 +1,158 @@
+"""`python -m harness conform`: compares a server of ZooKeeper's client protocol with the specification.
+
+Exit codes: 0 no difference that a release or a meant difference does not explain; 1 such a difference; 2 a wrong
+command line, no connection, or a znode that could not be deleted.
+"""
+
+import argparse
+import re
+import secrets
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import real
+from harness.conform import report
+from harness.conform.run import AREAS, Bench, ConformResult, measure
+from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, release_of, start_oracle
+from harness.directories import add_keep, directories, keep_mistake
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
+
+ROOT_PATH = re.compile(r"(/[\w.-]+)+")
+SECONDS = 10.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("servers", nargs="?", metavar="HOST:PORT[,...]", help="the servers of one ensemble")
+    parser.add_argument(
+        "--start", metavar="R", help="start a real server of this release instead, and stop it at the end"
+    )
+    parser.add_argument(
+        "--root", default=None, metavar="PATH", help="the znode to create, use and delete (default: a new name below /)"
+    )
+    parser.add_argument("--area", action="append", metavar="NAME", help=f"only this area: {'; '.join(AREAS)}")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="random scripts in addition (default: 0)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="the seed of the random scripts (default: 1)")
+    parser.add_argument("--release", metavar="R", help="the release of the servers (default: what srvr answers)")
+    parser.add_argument(
+        "--oracle",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of zoo.cfg for the oracle, such as extendedTypesEnabled=false",
+    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="the bound of an answer (default: 10)")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the report as Markdown")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    add_keep(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if reason := _mistake(options):
+        return _failed(reason)
+    try:
+        with directories(options.keep) as folder, _servers(options, folder) as servers:
+            result = _measured(options, servers, folder / "oracle")
+        print(report.text(result))
+        if options.markdown is not None:
+            options.markdown.write_text(report.markdown(result, servers), encoding="utf-8")
+        if options.junit is not None:
+            options.junit.write_text(report.junit(result, servers), encoding="utf-8")
+    except OSError as error:
+        return _failed(str(error) if error.filename else f"{options.servers or options.start}: {error}")
+    except (ServerError, ValueError) as error:
+        return _failed(str(error))
+    except KeyboardInterrupt:
+        return _failed("interrupted; the root was deleted")
+    return 0 if result.is_equal else 1
+
+
+@contextmanager
+def _servers(options: argparse.Namespace, folder: Path) -> Iterator[str]:
+    """The addresses of the tested servers, started here if `--start` says so."""
+    if options.start is None:
+        yield options.servers
+        return
+    with Ensemble(["real"], folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK) as tested:
+        tested.start_all()
+        yield tested.connect_string
+
+
+def _measured(options: argparse.Namespace, servers: str, folder: Path) -> ConformResult:
+    places = parse_places(servers)
+    root = options.root or f"/quorate-conform-{secrets.token_hex(4)}"
+    tested = Side(places, root, options.seconds)
+    try:
+        tested.create_root(parents=False)
+    except (OSError, ServerError, ValueError, struct.error) as error:
+        raise ServerError(f"{servers} does not serve: {error}") from error
+    try:
+        release = options.release or release_of(places[0])
+        print(f"everything at {servers} happens below {root}, which is deleted at the end")
+        print(
+            f"release {release or 'not known'}; oracle: our node, which executes spec/tree and spec/service", flush=True
+        )
+        oracle = start_oracle(folder, dict(pair.split("=", 1) for pair in options.oracle))
+        try:
+            expected = Side([oracle.client_port(1)], root, options.seconds)
+            expected.create_root(parents=True)
+            bench = Bench(expected, tested, release, _progress())
+            result = measure(bench, options.area or AREAS, options.random, options.seed)
+        finally:
+            oracle.close()
+            _progress()("")
+    except BaseException as error:
+        _remove_after(tested, error)
+        raise
+    tested.remove()
+    return result
+
+
+def _remove_after(tested: Side, error: BaseException) -> None:
+    """Delete the root after an error. Raises ServerError with both errors if that fails too."""
+    try:
+        tested.remove()
+    except (OSError, ServerError, ValueError, struct.error) as second:
+        first = str(error) or "interrupted"
+        raise ServerError(f"{first}; {tested.root} could not be deleted: {second}") from error
+
+
+def _progress() -> Callable[[str], None]:
+    """Show one line on a terminal, which the next line replaces; without a terminal show nothing."""
+    if not sys.stderr.isatty():
+        return lambda _text: None
+    return lambda text: print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    if (options.servers is None) == (options.start is None):
+        return "write the servers to test, HOST:PORT[,HOST:PORT...], or --start RELEASE"
+    if options.start is not None and (reason := real.available(options.start)):
+        return reason
+    try:
+        parse_places(options.servers or "127.0.0.1:1")
+    except ValueError as error:
+        return str(error)
+    if options.root is not None and (not ROOT_PATH.fullmatch(options.root) or options.root.startswith("/zookeeper")):
+        return f"--root {options.root}: write the path of a znode that does not exist yet, such as /conform"
+    for area in options.area or ():
+        if area not in AREAS:
+            return f"--area {area}: write one of: {'; '.join(AREAS)}"
+    for pair in options.oracle:
+        if "=" not in pair:
+            return f"--oracle {pair}: write KEY=VALUE"
+    if options.random < 0 or options.seconds <= 0:
+        return "--random must be at least 0, and --seconds above 0"
+    if options.release is not None and not re.fullmatch(r"\d+\.\d+\.\d+", options.release):
+        return f"--release {options.release}: write three numbers, such as 3.9.5"
+    return keep_mistake(options.keep)
+
+
+def _failed(reason: str) -> int:
+    print(f"error: {reason}", file=sys.stderr)
+    return 2

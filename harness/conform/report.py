@@ -1,0 +1,176 @@
+"""The report of a run, as text for a terminal, as Markdown and as JUnit XML.
+
+Rules of this module: the three forms have the same contents; answers are shown as recorded, for
+both sides.
+
+Source: the JUnit schema that Jenkins and GitLab read (testsuites, testsuite, testcase, failure, skipped).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+from harness.conform.comparison import Difference
+from harness.conform.opcodes import OpcodeRow
+from harness.conform.run import CaseResult, ConformResult, Status
+from harness.session import Answer
+
+COLUMNS = tuple(Status)
+
+
+def area_rows(results: Sequence[CaseResult]) -> list[tuple[str, tuple[int, ...]]]:
+    """For each area the number of cases with each status, in the order of `COLUMNS`."""
+    counts: dict[str, Counter[Status]] = {}
+    for result in results:
+        counts.setdefault(result.case.area, Counter())[result.status] += 1
+    return [(area, tuple(counted[status] for status in COLUMNS)) for area, counted in counts.items()]
+
+
+def groups(results: Sequence[CaseResult]) -> list[tuple[str, list[CaseResult]]]:
+    """The results with differences by the cause of the last difference; without one each result is alone."""
+    grouped: dict[str, list[CaseResult]] = {}
+    for result in results:
+        if result.differences:
+            grouped.setdefault(_title(result), []).append(result)
+    return list(grouped.items())
+
+
+def _title(result: CaseResult) -> str:
+    cause = result.differences[-1].cause
+    if cause is None:
+        return f"unexplained: {result.case.area}, {result.case.name}"
+    return f"{cause.kind.value}: {cause.name} ({cause.source})"
+
+
+def summary(result: ConformResult) -> str:
+    """The last line: the number of cases, and of unexplained differences."""
+    counts = Counter(each.status for each in result.cases)
+    cases = ", ".join(f"{counts[status]} {status.value}" for status in COLUMNS if counts[status])
+    like = sum(each.times for each in result.random)
+    randoms = (
+        f"; {result.random_count} random scripts (seed {result.seed}), {like} differ" if result.random_count else ""
+    )
+    count = len(result.findings) + sum(row.is_finding for row in result.opcodes)
+    verdict = f"differences to look at: {count}" if count else "no unexplained difference"
+    return f"{len(result.cases)} cases: {cases}{randoms}; {verdict}"
+
+
+def text(result: ConformResult) -> str:
+    """The report for a terminal."""
+    return "\n".join(_text_lines(result))
+
+
+def _text_lines(result: ConformResult) -> Iterator[str]:
+    width = max((len(area) for area, _ in area_rows(result.cases)), default=0)
+    yield f"{'area':<{width}}  " + "  ".join(status.value for status in COLUMNS)
+    for area, counts in area_rows(result.cases):
+        cells = (f"{count or '.':>{len(status.value)}}" for count, status in zip(counts, COLUMNS, strict=True))
+        yield f"{area:<{width}}  " + "  ".join(cells)
+    yield ""
+    for title, members in groups((*result.cases, *(each.result for each in result.random))):
+        yield title
+        for each in members:
+            yield from ("  " + line for line in _shown(each))
+    others = [row for row in result.opcodes if row.tested is not row.expected]
+    same = len(result.opcodes) - len(others)
+    yield f"opcodes: {same} of {len(result.opcodes)} as the oracle"
+    for row in others:
+        cause = f"; {row.cause}" if row.cause else ""
+        yield f"  {row.opcode} {row.name}: {row.tested.value}; oracle: {row.expected.value}{cause}"
+    yield ""
+    yield summary(result)
+
+
+def _shown(result: CaseResult) -> Iterator[str]:
+    unstable = " (gone when repeated)" if result.unstable else ""
+    yield f"{result.case.area}, {result.case.name}{unstable}"
+    difference = result.differences[-1]
+    for number, command in enumerate(result.case.script[: difference.number + 1]):
+        yield f"  {'>' if number == difference.number else ' '} {command}"
+    yield from ("    " + line for line in _answers(difference))
+
+
+def _answers(difference: Difference) -> Iterator[str]:
+    mismatch = difference.mismatch
+    yield f"server {_outcome(mismatch.tested)}"
+    yield f"oracle {_outcome(mismatch.expected)}"
+    if mismatch.tested_events != mismatch.expected_events:
+        yield f"events of each session: server {_events(mismatch.tested_events)}"
+        yield f"                        oracle {_events(mismatch.expected_events)}"
+
+
+def _outcome(outcome: object) -> str:
+    match outcome:
+        case Answer(err=0, values=values, zxid=zxid):
+            return f"{values}" + (f" zxid {zxid}" if zxid else "")
+        case Answer(err=err, values=values, zxid=zxid):
+            return f"error {err}" + (f" {values}" if values else "") + (f" zxid {zxid}" if zxid else "")
+        case (err, length):
+            return f"error {err}, {length} bytes"
+        case _:
+            return str(outcome)
+
+
+def _events(events: tuple[object, ...]) -> str:
+    return " | ".join(", ".join(map(str, some)) or "-" if isinstance(some, tuple) else str(some) for some in events)
+
+
+def markdown(result: ConformResult, server: str) -> str:
+    """The report as Markdown."""
+    lines = [
+        f"# Conformance of {server}",
+        "",
+        f"Release: {result.release or 'not known'}.",
+        "",
+        summary(result) + ".",
+        "",
+    ]
+    lines += ["| area | " + " | ".join(status.value for status in COLUMNS) + " |"]
+    lines += ["| --- " * (len(COLUMNS) + 1) + "|"]
+    lines += [f"| {area} | " + " | ".join(map(str, counts)) + " |" for area, counts in area_rows(result.cases)]
+    lines += ["", "## Differences", ""]
+    for title, members in groups((*result.cases, *(each.result for each in result.random))):
+        lines += [f"### {title}", ""]
+        for each in members:
+            lines += ["```", *_shown(each), "```", ""]
+    lines += ["## Opcodes", "", "| opcode | name | server | oracle | cause |", "| --- | --- | --- | --- | --- |"]
+    lines += [_opcode_line(row) for row in result.opcodes]
+    return "\n".join(lines) + "\n"
+
+
+def _opcode_line(row: OpcodeRow) -> str:
+    return f"| {row.opcode} | {row.name} | {row.tested.value} | {row.expected.value} | {row.cause or ''} |"
+
+
+def junit(result: ConformResult, server: str) -> str:
+    """The report as JUnit XML: an area is a suite; an explained difference and a missing opcode are skipped."""
+    root = ElementTree.Element("testsuites", name=f"conformance of {server}")
+    by_area: dict[str, list[CaseResult]] = {}
+    for each in (*result.cases, *(found.result for found in result.random)):
+        by_area.setdefault(each.case.area, []).append(each)
+    for area, members in by_area.items():
+        findings = [each for each in members if each.is_finding]
+        skipped = [each for each in members if each.differences and not each.is_finding]
+        suite = ElementTree.SubElement(root, "testsuite", name=area, tests=str(len(members)))
+        suite.set("failures", str(len(findings)))
+        suite.set("skipped", str(len(skipped)))
+        for each in members:
+            case = ElementTree.SubElement(suite, "testcase", classname=area, name=each.case.name)
+            if each.differences:
+                kind = "failure" if each.is_finding else "skipped"
+                ElementTree.SubElement(case, kind, message=_title(each)).text = "\n".join(_shown(each))
+    _add_opcodes(root, result)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_opcodes(root: ElementTree.Element, result: ConformResult) -> None:
+    """Add the suite of the opcodes: a test for each."""
+    suite = ElementTree.SubElement(root, "testsuite", name="opcodes", tests=str(len(result.opcodes)))
+    suite.set("failures", str(sum(row.is_finding for row in result.opcodes)))
+    suite.set("skipped", str(sum(row.cause is not None for row in result.opcodes)))
+    for row in result.opcodes:
+        case = ElementTree.SubElement(suite, "testcase", classname="opcodes", name=f"{row.opcode} {row.name}")
+        if row.tested is not row.expected:
+            message = f"{row.tested.value}; oracle: {row.expected.value}"
+            ElementTree.SubElement(case, "failure" if row.is_finding else "skipped", message=message).text = row.cause

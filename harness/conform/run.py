@@ -1,0 +1,160 @@
+"""One run of the comparison: all named cases, the table of opcodes, and random scripts.
+
+Rules of this module:
+
+- Each script runs at the oracle and at the tested server, one after the other, below fresh znodes of the same path.
+- A difference that was seen once in this run is repeated before it is reported: `unstable` marks one that was gone.
+- A random script with an unexplained difference is minimised, unless a difference with the same signature was found
+  before; then it is only counted.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from harness import commands as c
+from harness.conform import opcodes, session_cases, tree_cases
+from harness.conform.case import Case
+from harness.conform.comparison import Difference, differences
+from harness.conform.known_causes import not_supported
+from harness.conform.minimise import minimised
+from harness.conform.random_scripts import ScriptGenerator
+from harness.conform.servers import Side
+
+CASES: tuple[Case, ...] = (*tree_cases.CASES, *session_cases.CASES)
+AREAS = tuple(dict.fromkeys(case.area for case in CASES))
+
+
+class Status(Enum):
+    """The result of a case."""
+
+    PASSED = "passed"
+    EXPLAINED = "explained"
+    DIFFERS = "differs"
+    NOT_SUPPORTED = "not supported"
+
+
+class CaseResult(NamedTuple):
+    """A case with its differences; `unstable` if a repetition did not show them."""
+
+    case: Case
+    differences: tuple[Difference, ...]
+    unstable: bool = False
+
+    @property
+    def status(self) -> Status:
+        """Passed, or the worst of its differences; a refused opcode counts as not supported, whatever its cause."""
+        if not self.differences:
+            return Status.PASSED
+        if not_supported(self.differences[-1].mismatch):
+            return Status.NOT_SUPPORTED
+        return Status.EXPLAINED if all(each.explained for each in self.differences) else Status.DIFFERS
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether a difference is left that no release and no meant difference explains."""
+        return not all(each.explained for each in self.differences)
+
+
+class RandomFinding(NamedTuple):
+    """The minimised script of a difference, and how many random scripts showed one like it."""
+
+    result: CaseResult
+    times: int
+
+
+class ConformResult(NamedTuple):
+    """Everything that a run found."""
+
+    release: str | None
+    cases: tuple[CaseResult, ...]
+    opcodes: tuple[opcodes.OpcodeRow, ...]
+    random_count: int
+    seed: int
+    random: tuple[RandomFinding, ...]
+
+    @property
+    def findings(self) -> tuple[CaseResult, ...]:
+        """The cases and random scripts with a difference that is not explained."""
+        every = (*self.cases, *(each.result for each in self.random))
+        return tuple(each for each in every if each.is_finding)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether no case, no random script and no opcode has a difference that is not explained."""
+        return not self.findings and not any(row.is_finding for row in self.opcodes)
+
+
+class Bench(NamedTuple):
+    """The two sides, the release of the tested one if it is known, and the display of progress."""
+
+    oracle: Side
+    tested: Side
+    release: str | None
+    progress: Callable[[str], None]
+
+    def compare(self, script: c.Script, exact: bool = False) -> tuple[Difference, ...]:
+        """Run a script at both sides."""
+        expected = self.oracle.run(script)
+        return tuple(differences(self.tested.run(script), expected, exact, self.release))
+
+
+def measure(bench: Bench, areas: Sequence[str], count: int, seed: int) -> ConformResult:
+    """Run the cases of these areas, the table of opcodes and `count` random scripts. Raises ServerError, OSError."""
+    chosen = [case for case in CASES if case.area in areas]
+    results: list[CaseResult] = []
+    for number, case in enumerate(chosen, 1):
+        bench.progress(f"case {number} of {len(chosen)}: {case.area}, {case.name}")
+        results.append(_result(bench, case))
+    table = tuple(_opcode_rows(bench))
+    return ConformResult(bench.release, tuple(results), table, count, seed, tuple(_random(bench, count, seed)))
+
+
+def _result(bench: Bench, case: Case) -> CaseResult:
+    found = bench.compare(case.script, case.exact)
+    if not found or all(each.explained for each in found):
+        return CaseResult(case, found)
+    again = bench.compare(case.script, case.exact)
+    return CaseResult(case, again or found, unstable=not again)
+
+
+def _opcode_rows(bench: Bench) -> Iterator[opcodes.OpcodeRow]:
+    for opcode, name in opcodes.rows():
+        bench.progress(f"opcode {opcode}: {name}")
+        script = opcodes.probe(opcode)
+        expected = opcodes.support(bench.oracle.run(script))
+        yield opcodes.row(opcode, name, opcodes.support(bench.tested.run(script)), expected, bench.release)
+
+
+def _random(bench: Bench, count: int, seed: int) -> list[RandomFinding]:
+    generator = ScriptGenerator(seed)
+    found: dict[object, RandomFinding] = {}
+    for number in range(1, count + 1):
+        bench.progress(f"random script {number} of {count}")
+        script = generator.script(number)
+        seen = bench.compare(script)
+        if not seen:
+            continue
+        last = seen[-1]
+        key = last.signature
+        if key in found:
+            found[key] = found[key]._replace(times=found[key].times + 1)
+            continue
+        found[key] = RandomFinding(_minimised(bench, number, script, key), 1)
+    return list(found.values())
+
+
+def _minimised(bench: Bench, number: int, script: c.Script, signature: object) -> CaseResult:
+    """The smallest script with a difference of this signature."""
+    attempts = 0
+
+    def differs(candidate: c.Script) -> bool:
+        nonlocal attempts
+        attempts += 1
+        bench.progress(f"random script {number}: minimised from {len(script)} commands, attempt {attempts}")
+        return any(each.signature == signature for each in bench.compare(candidate))
+
+    smaller = minimised(script, differs)
+    found = bench.compare(smaller)
+    case = Case("random scripts", f"random script {number}", smaller)
+    return CaseResult(case, found or bench.compare(smaller), unstable=not found)

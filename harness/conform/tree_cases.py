@@ -1,0 +1,177 @@
+"""Named cases about znodes: create, delete, set, children, ACLs, containers, times to live, paths and zxids.
+
+Source: `PrepRequestProcessor.pRequest2Txn`, `PathUtils.validatePath`, `DataTree`, `EphemeralType`, `PathTrie`.
+"""
+
+from harness import commands as c
+from harness.conform.case import CLEANER, CREATE, DELETE, LONG, READ, SECRET, WRITE, Case, area, node
+
+
+def _container(path: str, flags: int = c.CONTAINER, by: int = c.CREATE_CONTAINER) -> c.Create:
+    return c.Create(0, path, flags=flags, by=by)
+
+
+def _lasting(path: str, ttl: int, flags: int = c.TTL) -> c.Create:
+    return c.Create(0, path, flags=flags, by=c.CREATE_TTL, ttl=ttl)
+
+
+def _acl(path: str, *entries: c.AclEntry, who: int = 0) -> c.SetAcl:
+    return c.SetAcl(who, path, entries)
+
+
+LIST_AND_STAT = c.Children2(0, "")
+CREATES = area(
+    "create",
+    create=(c.Create(0, "/a", b"x"), c.Get(0, "/a")),
+    create2_answers_with_the_stat=(node("/a", data=b"x"), c.Get(0, "/a")),
+    null_data=(c.Create(0, "/a", None), c.Get(0, "/a")),
+    a_znode_that_exists=(node("/a"), node("/a"), c.Create(0, "/a")),
+    a_parent_that_does_not_exist=(node("/a/b"), c.Create(0, "/a/b")),
+    an_ephemeral_parent=(node("/a", c.EPHEMERAL), node("/a/b")),
+    a_mode_that_does_not_exist=(node("/a", 7), c.Create(0, "/b", flags=9), c.Exists(0, "/a")),
+    counts_in_the_stat_of_the_parent=(node("/a"), LIST_AND_STAT, node("/b"), c.Delete(0, "/a"), LIST_AND_STAT),
+)
+SEQUENCES = area(
+    "sequence",
+    numbers_follow_the_count_of_changes=(
+        node("/a"),
+        node("/a/s", c.SEQUENTIAL),
+        node("/a/s", c.SEQUENTIAL),
+        c.Delete(0, "/a/s0000000000"),
+        node("/a/t", c.SEQUENTIAL),
+    ),
+    ephemeral_sequential=(node("/s", c.EPHEMERAL_SEQUENTIAL), node("/s", c.EPHEMERAL_SEQUENTIAL), LIST_AND_STAT),
+    a_path_that_ends_in_a_slash=(node("/a"), node("/a/", c.SEQUENTIAL), c.Children(0, "/a")),
+    a_failed_create_takes_no_number=(
+        node("/a"),
+        node("/s", c.SEQUENTIAL),
+        node("/a"),
+        node("/s", c.SEQUENTIAL),
+    ),
+    a_create_in_a_multi=(
+        c.Multi(0, (c.Create(0, "/s", flags=c.SEQUENTIAL), c.Create(0, "/s", flags=c.SEQUENTIAL))),
+        c.Children(0, ""),
+    ),
+)
+DELETES = area(
+    "delete",
+    delete=(node("/a"), c.Delete(0, "/a"), c.Exists(0, "/a")),
+    a_znode_that_does_not_exist=(c.Delete(0, "/a"),),
+    a_znode_with_children=(node("/a"), node("/a/b"), c.Delete(0, "/a"), c.Children(0, "/a")),
+    a_wrong_version=(node("/a"), c.Set(0, "/a"), c.Delete(0, "/a", 0), c.Delete(0, "/a", 1)),
+)
+SETS = area(
+    "set and versions",
+    each_set_counts=(node("/a"), c.Set(0, "/a", b"x"), c.Set(0, "/a", b"yy", 1), c.Get(0, "/a")),
+    a_wrong_version=(node("/a"), c.Set(0, "/a", b"x", 1), c.Get(0, "/a")),
+    a_version_below_minus_one=(node("/a"), c.Set(0, "/a", b"x", -2), c.Get(0, "/a")),
+    null_data=(node("/a", data=b"x"), c.Set(0, "/a", None), c.Get(0, "/a")),
+    a_znode_that_does_not_exist=(c.Set(0, "/a"), c.Get(0, "/a")),
+)
+READS = area(
+    "exists and children",
+    exists=(c.Exists(0, "/a"), node("/a"), c.Exists(0, "/a")),
+    children_and_stat=(node("/a"), node("/a/b"), node("/a/c"), c.Children(0, "/a"), c.Children2(0, "/a")),
+    children_of_no_znode=(c.Children(0, "/a"), c.Children2(0, "/a")),
+    getAllChildrenNumber=(node("/a"), node("/a/b"), node("/a/b/c"), c.Count(0, "/a"), c.Count(0, "/no")),
+    grandchildren_do_not_change_a_stat=(node("/a"), node("/a/b"), node("/a/b/c"), c.Children2(0, "/a")),
+)
+ACLS = area(
+    "ACLs and schemes",
+    getACL=(node("/a"), c.GetAcl(0, "/a"), c.GetAcl(0, "/no")),
+    setACL_counts_its_version=(
+        node("/a"),
+        _acl("/a", CLEANER, (READ, "world", "anyone")),
+        c.GetAcl(1, "/a"),
+        c.Exists(1, "/a"),
+    ),
+    a_wrong_version_of_an_ACL=(node("/a"), c.SetAcl(0, "/a", c.OPEN, 3), c.GetAcl(0, "/a")),
+    without_READ=(
+        node("/a", acl=((WRITE, "world", "anyone"),)),
+        c.Get(0, "/a"),
+        c.Children(0, "/a"),
+        c.Children2(0, "/a"),
+    ),
+    exists_without_READ=(node("/a", acl=((WRITE, "world", "anyone"),)), c.Exists(0, "/a")),
+    without_WRITE=(node("/a", acl=((READ, "world", "anyone"),)), c.Set(0, "/a"), c.Get(0, "/a")),
+    without_CREATE_and_DELETE=(
+        node("/a"),
+        node("/a/b"),
+        _acl("/a", (READ, "world", "anyone"), CLEANER),
+        node("/a/c"),
+        c.Delete(0, "/a/b"),
+    ),
+    without_ADMIN=(node("/a", acl=((READ | CREATE | DELETE, "world", "anyone"),)), _acl("/a", CLEANER)),
+    getACL_without_READ_and_ADMIN=(node("/a", acl=((WRITE, "world", "anyone"),)), c.GetAcl(0, "/a")),
+    getACL_hides_a_digest_without_ADMIN=(
+        node("/a", acl=((READ, "world", "anyone"), CLEANER)),
+        c.GetAcl(0, "/a"),
+        c.AddAuth(0, "digest", SECRET),
+        c.GetAcl(0, "/a"),
+    ),
+    digest=(
+        node("/a", acl=(CLEANER,), data=b"x"),
+        c.Get(0, "/a"),
+        c.AddAuth(0, "digest", b"anna:wrong"),
+        c.Get(0, "/a"),
+        c.AddAuth(0, "digest", SECRET),
+        c.Get(0, "/a"),
+        c.Get(1, "/a"),
+    ),
+    auth_stands_for_the_identities=(
+        node("/a", acl=((31, "auth", ""),)),
+        c.AddAuth(0, "digest", SECRET),
+        node("/b", acl=((31, "auth", ""),)),
+        c.GetAcl(0, "/b"),
+    ),
+    ip=(
+        node("/in", acl=((31, "ip", "0.0.0.0/0"),)),
+        c.Set(0, "/in"),
+        node("/out", acl=((31, "ip", "10.255.255.255"),)),
+        c.Set(0, "/out"),
+    ),
+    ids_that_no_scheme_accepts=(
+        node("/a", acl=((31, "world", "somebody"),)),
+        node("/b", acl=((31, "digest", "a:b:c"),)),
+        node("/c", acl=((31, "ip", "nowhere"),)),
+        node("/d", acl=((31, "nosuch", "x"),)),
+        c.Children(0, ""),
+    ),
+    an_empty_ACL=(node("/a", acl=()), node("/b", acl=None), c.Children(0, "")),
+    an_entry_twice=(node("/a", acl=((31, "world", "anyone"), (31, "world", "anyone"))), c.GetAcl(0, "/a")),
+    addAuth_with_a_scheme_that_does_not_exist=(c.AddAuth(0, "nosuch", b"x"), c.Get(0, "")),
+    whoAmI=(c.WhoAmI(0), c.AddAuth(0, "digest", SECRET), c.WhoAmI(0), c.WhoAmI(1)),
+)
+CONTAINERS = area(
+    "containers and TTL",
+    a_container=(_container("/a"), node("/a/b"), c.Children2(0, "/a")),
+    a_container_with_another_mode=(_container("/a", c.PERSISTENT), _container("/b", c.EPHEMERAL), c.Children(0, "")),
+    mode_container_by_create2=(node("/a", c.CONTAINER), c.Exists(0, "/a")),
+    a_time_to_live=(_lasting("/a", LONG), c.Get(0, "/a"), node("/a/b"), c.Children2(0, "/a")),
+    a_time_to_live_and_a_sequence=(_lasting("/a", LONG, c.TTL_SEQUENTIAL), c.Children(0, "")),
+    times_to_live_that_are_too_short_or_long=(_lasting("/a", 0), _lasting("/b", 1 << 41), c.Children(0, "")),
+    mode_TTL_by_create2=(node("/a", c.TTL), c.Exists(0, "/a")),
+)
+PATHS = area(
+    "errors in paths",
+    create=tuple(node(path) for path in ("/a//b", "/./a", "/..", "/a/", "/\0", "/a\x1f", "/\ud7ff\uf8ff", "/\ufff0")),
+    reads=tuple(c.Exists(0, path) for path in ("/a//b", "/./a", "/..", "/a/", "/\0")),
+    writes=(c.Set(0, "/a//b"), c.Delete(0, "/a/"), _acl("/../a", CLEANER)),
+    in_a_multi=(c.Multi(0, (c.Create(0, "/a"), c.Create(0, "/b/"))), c.Children(0, "")),
+    a_relative_path=(c.Raw(0, 3, b"\0\0\0\1a\0"), c.Get(0, "")),
+    a_null_path=(c.Raw(0, 3, b"\xff\xff\xff\xff\0"), c.Get(0, "")),
+    an_empty_path=(c.Raw(0, 3, b"\0\0\0\0\0"), c.Connect(0), c.Get(0, "")),
+)
+ZXIDS = tuple(
+    case._replace(exact=True)
+    for case in area(
+        "zxids",
+        each_write_has_the_next_one=(node("/a"), c.Set(0, "/a"), c.Delete(0, "/a")),
+        a_refused_write_has_one_too=(c.Delete(0, "/a"), node("/a"), c.Get(1, "/a")),
+        a_read_has_the_last_one=(node("/a"), c.Get(0, "/a"), c.Exists(1, "/no")),
+        the_reply_to_a_failed_multi=(c.Multi(0, (c.Delete(0, "/a"),)), node("/a")),
+    )
+)
+CASES: tuple[Case, ...] = (
+    *CREATES, *SEQUENCES, *DELETES, *SETS, *READS, *ACLS, *CONTAINERS, *PATHS, *ZXIDS,
+)  # fmt: skip
