@@ -32,7 +32,7 @@ NO, YES, UNKNOWN = 0, 1, 2
 # Steps: 0 is not known; other words have an event, and whether no joint reading of a property changes.
 REFUSED, IRREGULAR_STEP, FIRST_EVENT = U32(1), U32(2), U32(3)
 UNSEEN, EVENT = U32(1 << 31), U32((1 << 31) - 1)
-UNLISTED, IRREGULAR_OWN = U32(0xFFFFFFFF), U32(0xFFFFFFFE)  # instead of a number of own moves
+UNLISTED, LISTED_OWN, IRREGULAR_OWN = U32(0), U32(1), U32(2)  # what is known about own moves
 AFTER, SENDS = 0, 1  # of an event
 WAYS = 8  # slots of the cache that may hold a record
 KEY, FURTHER, MESSAGES = U64(0), U64(1), U64(2)  # words of a record; the flags follow the messages
@@ -132,13 +132,11 @@ def spread(local: Any, messages: Array, without: Array, stamp: Any, size: Any, g
            missing: Array, counters: Array) -> Any:  # fmt: skip
     """Add what a local state of a closure leads to, except by messages in `without`: (status, size)."""
     status = YES
-    count = g.own[local, 1]
-    if count == UNLISTED:
+    if g.own[local, 2] == UNLISTED:
         note_own(local, g, missing, counters)
         status = UNKNOWN
-    elif count != IRREGULAR_OWN:
-        for n in range(g.own[local, 0], g.own[local, 0] + count):
-            size = reach(g.events[g.own_steps[n] & EVENT, AFTER], stamp, size, r)
+    for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
+        size = reach(g.events[g.own_steps[n] & EVENT, AFTER], stamp, size, r)
     for w in range(messages.size):
         bits = messages[w] & ~without[w]
         while bits:
@@ -201,15 +199,13 @@ def search_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, m
     while at < size:
         cell = r.queue[at]
         at += ONE
-        count = g.own[cell, 1]
-        if count == UNLISTED:
+        if g.own[cell, 2] == UNLISTED:
             note_own(cell, g, missing, counters)
             status = UNKNOWN
-        elif count == IRREGULAR_OWN:
+        elif g.own[cell, 2] == IRREGULAR_OWN:
             return NO
-        else:
-            for n in range(g.own[cell, 0], g.own[cell, 0] + count):
-                size, edges, _ = follow(cell, g.own_steps[n], stamp, size, edges, record, g, r)
+        for n in range(g.own[cell, 0], g.own[cell, 0] + g.own[cell, 1]):
+            size, edges, _ = follow(cell, g.own_steps[n], stamp, size, edges, record, g, r)
         for w in range(messages.size):
             bits = messages[w]
             while bits:

@@ -133,10 +133,6 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
     for c in range(plan.inputs.shape[0]):
         cell = U64(row[plan.inputs[c, 0]])
         content = numbers[cell]
-        if cells[cell * FIELDS + LISTED] == UNLISTED:
-            note(missing, counters, cell << BITS32)
-            status = UNKNOWN
-            continue
         if not g.heads[content] or cells[cell * FIELDS + LISTED] & LOW != ONE:
             continue
         p, bit = plan.inputs[c, 2], U64(g.heads[content] - U32(1))
@@ -165,12 +161,16 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
 
 
 @inlined
-def is_regular(row: Array, plan: Any, numbers: Array, g: Any, missing: Array, counters: Array) -> Any:
-    """Whether all local states and contents of a row have a number: YES, NO or UNKNOWN."""
+def is_regular(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, missing: Array, counters: Array) -> Any:
+    """Whether the local states and contents of a row are known, and all contents are regular: YES, NO or UNKNOWN."""
     status = YES
     for c in range(plan.inputs.shape[0]):
-        if numbers[row[plan.inputs[c, 0]]] == IRREGULAR:
+        cell = U64(row[plan.inputs[c, 0]])
+        if numbers[cell] == IRREGULAR:
             return NO
+        if cells[cell * FIELDS + LISTED] == UNLISTED:
+            note(missing, counters, cell << BITS32)
+            status = UNKNOWN
     for p in range(plan.processes.shape[0]):
         cell = U64(row[plan.processes[p, 0]])
         if numbers[cell] == U32(0):
@@ -190,7 +190,7 @@ def drain_inert(row: Array, fingerprint: Any, plan: Any, numbers: Array, g: Any,
     """
     changed, drained, count = ZERO, ZERO, ZERO
     while r.settled[0] and count < MOST_INERT:
-        status, channel = is_regular(row, plan, numbers, g, missing, counters), ZERO
+        status, channel = is_regular(row, plan, numbers, cells, g, missing, counters), ZERO
         if status == YES:
             status, channel = find_inert(row, plan, numbers, cells, g, r, missing, counters)
         if status == UNKNOWN:
@@ -251,6 +251,6 @@ def drain_again(row: Array, drained: Any, plan: Any, fired: Array, cells: Array,
 def find_drained(row: Array, plan: Any, numbers: Array, cells: Array,
                  g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The channel, plus 1, that drains a successor `row` of the row whose views `r` has; 0 for none."""
-    if not r.settled[0] or is_regular(row, plan, numbers, g, missing, counters) != YES:
+    if not r.settled[0] or is_regular(row, plan, numbers, cells, g, missing, counters) != YES:
         return ZERO
     return find_inert(row, plan, numbers, cells, g, r, missing, counters)[1]

@@ -59,6 +59,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from numba.core import types  # noqa: E402
+from numba.core.codegen import JITCodeLibrary  # noqa: E402
+from numba.core.compiler import Compiler  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
 from checker.engine.process import Interrupts  # noqa: E402
@@ -68,6 +70,46 @@ _njit: Any = numba.njit  # its types do not know the private option
 # By default Numba also compiles entry points for calls from C, and for calls of inlined functions from Python. They are
 # unused here, and took a quarter of the time.
 OPTIONS = {"nogil": True, "boundscheck": DEBUG, "_nrt": False, "no_cfunc_wrapper": True}
+
+
+class NoEnvironments:
+    """Takes the place of Numba's code generator for functions that have no Python objects."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Forget the environment, which only boxed values need."""
+
+
+class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that only kernels call: it is linked into each of them, and optimised there alone.
+
+    Numba would optimise it, translate it to machine code, and do both again for each function between it and a kernel.
+    """
+
+    def finalize(self) -> None:
+        """Link what this function calls."""
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    @property
+    def codegen(self) -> NoEnvironments:
+        """No environment is stored, since this function has no machine code that could find it."""
+        return NoEnvironments()
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
+        """0: nothing calls this function from Python."""
+        return 0
+
+
+class LinkedCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler for a function whose code is a `LinkedLibrary`."""
+
+    def define_pipelines(self) -> Any:
+        """Numba's own passes, which write to this library."""
+        self.state.library = LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
 
 
 @contextmanager
@@ -101,12 +143,12 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function that is called only by kernels; it is inlined into each of them."""
-    return _njit(forceinline=True, no_cpython_wrapper=True, **OPTIONS)(function)
+    return _njit(forceinline=True, no_cpython_wrapper=True, pipeline_class=LinkedCompiler, **OPTIONS)(function)
 
 
 def shared(function: Callable[..., Any]) -> Any:
     """Compile a function that is called only by kernels, and too seldom or too large to be inlined."""
-    return _njit(cache=True, **OPTIONS)(function)
+    return _njit(no_cpython_wrapper=True, pipeline_class=LinkedCompiler, **OPTIONS)(function)
 
 
 def is_compiled(*, with_graph: bool = False, with_walks: bool = False) -> bool:

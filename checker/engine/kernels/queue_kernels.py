@@ -152,17 +152,15 @@ def commutes_with_sender(content: Any, channel: Any, local: Any, messages: Array
         pair = r.pairs[at]
         at += ONE
         cell, one = pair >> BITS32, pair & U64(0xFFFFFFFF)
-        count = g.own[cell, 1]
-        if count == UNLISTED:
+        if g.own[cell, 2] == UNLISTED:
             note_own(cell, g, missing, counters)
             status = UNKNOWN
-        else:
-            for n in range(g.own[cell, 0], g.own[cell, 0] + count):
-                answer, size = send_one(one, g.own_steps[n], channel, stamp, size, g, r, missing, counters)
-                if answer == NO:
-                    return NO
-                if answer == UNKNOWN:
-                    status = UNKNOWN
+        for n in range(g.own[cell, 0], g.own[cell, 0] + g.own[cell, 1]):
+            answer, size = send_one(one, g.own_steps[n], channel, stamp, size, g, r, missing, counters)
+            if answer == NO:
+                return NO
+            if answer == UNKNOWN:
+                status = UNKNOWN
         for w in range(messages.size):
             bits = messages[w]
             while bits:

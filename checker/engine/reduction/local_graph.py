@@ -72,7 +72,7 @@ class LocalGraphBuilder:
             name: np.zeros(FIRST, np.uint32)
             for name in ("cells", "owner", "own_steps", "heads", "popped", "content_cells")
         }
-        arrays |= {name: np.zeros((FIRST, 2), np.uint32) for name in ("own", "events")}
+        arrays |= {"own": np.zeros((FIRST, 3), np.uint32), "events": np.zeros((FIRST, 2), np.uint32)}
         arrays |= {name: np.zeros((FIRST, BITS), np.uint32) for name in ("steps", "appended")}
         arrays |= {
             "sends": np.zeros((FIRST, processes), np.uint64),
@@ -138,7 +138,6 @@ class LocalGraphBuilder:
         self._room(self._states, "cells", "owner", "own", "steps")
         self._arrays["cells"][number] = cell
         self._arrays["owner"][number] = self._process_of[self._tables.column_of(cell)]
-        self._arrays["own"][number] = 0, int(closure_kernels.UNLISTED)
         self._tables.contents.view[cell] = number + 1
         return number
 
@@ -149,12 +148,12 @@ class LocalGraphBuilder:
         try:
             steps = [self._step(cell, event) for event in self.events.own(process, cell)]
         except (IrregularError, ModelError):
-            self._arrays["own"][state] = 0, int(closure_kernels.IRREGULAR_OWN)
+            self._arrays["own"][state] = 0, 0, int(closure_kernels.IRREGULAR_OWN)
             return
         first, self._own_steps = self._own_steps, self._own_steps + len(steps)
         self._room(self._own_steps, "own_steps")
         self._arrays["own_steps"][first : self._own_steps] = steps
-        self._arrays["own"][state] = first, len(steps)
+        self._arrays["own"][state] = first, len(steps), int(closure_kernels.LISTED_OWN)
 
     def learn_step(self, cell: int, bit: int) -> None:
         """Find the step of a local state on a message."""
@@ -210,12 +209,11 @@ class LocalGraphBuilder:
 
     def learn_content(self, channel: int, cell: int) -> int:
         """Number a content of a channel, and those that deliveries lead to. Raises IrregularError."""
-        known = int(self._tables.contents.view[cell])
-        if known:
-            if known == int(queue_kernels.IRREGULAR_CONTENT):
-                raise IrregularError
-            return known
+        if self._is_numbered(cell):
+            return int(self._tables.contents.view[cell])
         content = self.events.content(channel, cell)
+        if self._is_numbered(cell):  # its moves were listed just now, and `StubbornSets.listed` was told
+            return int(self._tables.contents.view[cell])
         popped = self.learn_content(channel, content.rest) if content.messages else 0
         bits = [self.bit(channel, message) for message in content.messages]
         number = self._contents
@@ -227,6 +225,13 @@ class LocalGraphBuilder:
         self._arrays["popped"][number], self._arrays["content_cells"][number] = popped, cell
         self._tables.contents.view[cell] = number
         return number
+
+    def _is_numbered(self, cell: int) -> bool:
+        """Whether a content has a number. Raises IrregularError."""
+        known = int(self._tables.contents.view[cell])
+        if known == int(queue_kernels.IRREGULAR_CONTENT):
+            raise IrregularError
+        return known != 0
 
     def learn_appended(self, channel: int, cell: int, bit: int) -> None:
         """Find the content of a bounded channel after a message was sent."""

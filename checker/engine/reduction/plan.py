@@ -37,7 +37,7 @@ class LocalGraph(NamedTuple):
     *sending* is what an event puts into channels; number 0 is nothing.
 
         cells[local], owner[local] = its cell, its process
-        own[local] = (first of its own moves in own_steps, their number; or UNLISTED, IRREGULAR_OWN)
+        own[local] = (first of its own moves in own_steps, their number, UNLISTED or LISTED_OWN or IRREGULAR_OWN)
         steps[local, bit] = an event, and UNSEEN; or REFUSED, IRREGULAR_STEP
         events[event] = (local state afterwards, sending)
         sends[sending, process * W + word] = messages (u64); outlets[sending] = the channels concerned, as bits (u64)
