@@ -128,7 +128,10 @@ def run_and_drain(move: Any, row: Array, fingerprint: Any, channels: Array, asks
 @inlined
 def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any,
                missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The channel, plus 1, whose oldest message is enough to follow: (YES or UNKNOWN, channel); 0 for none."""
+    """The channel, plus 1, whose oldest message is enough to follow: (YES or UNKNOWN, channel); 0 for none.
+
+    It is UNKNOWN as long as the answer for an earlier channel is: the same row always has the same channel.
+    """
     status = YES
     for c in range(plan.inputs.shape[0]):
         cell = U64(row[plan.inputs[c, 0]])
@@ -154,7 +157,7 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
             if answer == YES and known != YES:
                 answer = I64(UNKNOWN)
         if answer == YES:
-            return YES, U64(c) + ONE
+            return status, U64(c) + ONE
         if answer == UNKNOWN:
             status = UNKNOWN
     return status, ZERO
