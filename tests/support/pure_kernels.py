@@ -1,6 +1,7 @@
-"""The kernels of stubborn sets as ordinary Python functions, with a changed line: mutants need no compilation.
+"""The kernels of stubborn sets as ordinary Python functions, perhaps with a changed line.
 
-The sources are executed again under other names, with decorators that change nothing.
+Mutants need no compilation then, and an index out of range is an error, since NumPy checks every one. The sources are
+executed again under other names, with decorators that change nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from checker.engine import rounds, worker
 from checker.engine.reduction import stubborn
 
 MODULES = (
@@ -25,7 +27,16 @@ MODULES = (
     "queue_kernels",
     "stubborn_kernels",
     "drain_kernels",
+    "build_kernels",
+    "search_kernels",
 )
+CALLED = {
+    "find_stubborn_set": (stubborn,),
+    "find_drained": (stubborn,),
+    "expand": (worker,),
+    "build": (worker, rounds),
+}
+"""The kernels that Python calls, and where."""
 PACKAGE = "checker.engine.kernels"
 
 
@@ -47,8 +58,13 @@ def _jit() -> types.ModuleType:
     return module
 
 
-def use_pure(monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = "", wrong: str = "") -> None:
-    """Let `StubbornSets` call kernels in Python, where the module `changed` has a line that is wrong."""
+def use_pure(
+    monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = "", wrong: str = "", *, searches: bool = False
+) -> None:
+    """Let `StubbornSets` call kernels in Python, where the module `changed` has a line that is wrong.
+
+    With `searches`, the search of new states is in Python too.
+    """
     monkeypatch.setitem(sys.modules, f"pure.{PACKAGE}.jit", _jit())
     for name in MODULES:
         source = inspect.getsource(importlib.import_module(f"{PACKAGE}.{name}"))
@@ -58,10 +74,11 @@ def use_pure(monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = ""
         module = types.ModuleType(f"pure.{PACKAGE}.{name}")
         monkeypatch.setitem(sys.modules, module.__name__, module)
         exec(source.replace(f"from {PACKAGE}.", f"from pure.{PACKAGE}."), module.__dict__)
-        for kernel in ("find_stubborn_set", "find_drained"):
-            if hasattr(module, kernel):
+        for kernel, callers in CALLED.items():
+            if name in module.__dict__.get(kernel, _same).__module__:
                 setattr(module, kernel, _quietly(getattr(module, kernel)))
-                monkeypatch.setattr(stubborn, name, module)
+                for caller in callers if searches or callers == (stubborn,) else ():
+                    monkeypatch.setattr(caller, name, module)
 
 
 def _quietly(function: Callable[..., Any]) -> Callable[..., Any]:
