@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from refimpl.clients.auth.settings import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
@@ -29,12 +30,11 @@ _SAFER = {
     "sslQuorum": "TLS between servers",
     "portUnification": "TLS between servers",
     "quorum.auth.enableSasl": "SASL between servers",
-    "authProvider.": "another authentication provider",
-    "requireClientAuthScheme": "SASL",
-    "sessionRequireClientSASLAuth": "SASL",
-    "enforce.auth.": "enforced authentication",
+    "requireClientAuthScheme": "a scheme for all clients (ZooKeeper itself passes this key over)",
 }
 """The feature that keys with these prefixes request, unless their value is false."""
+
+_INSTEAD = {"requireClientAuthScheme": "write sessionRequireClientSASLAuth=true, or enforce.auth.enabled and .schemes"}
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -112,6 +112,9 @@ def settings_of(config: Config) -> Settings:
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
+            sasl=has_sasl_provider(properties),
+            super_users=super_users(properties),
+            any_sasl_user=properties.get("letAnySaslUserDoX", ""),
         ),
     )
     if config.client is None and "secureClientPort" not in properties:
@@ -127,7 +130,8 @@ def _unsupported(config: Config) -> list[Problem]:
     for key, value in config.properties:
         what = next((what for start, what in _SAFER.items() if key.startswith(start)), None)
         if what is not None and value.lower() != "false":
-            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", "remove the line"))
+            remedy = _INSTEAD.get(key, "remove the line")
+            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", remedy))
     return found
 
 

@@ -58,7 +58,7 @@ class ClientPort:
         self.settings = settings
         self.backend: Backend | None = None
         self.statistics = ServerStatistics()
-        self.processor = FinalProcessor(self.statistics, options)
+        self.processor = FinalProcessor(self.statistics, options, settings.auth)
         self.turns = Turns(self._call_soon)
         self.in_process = 0
         self.now = 0

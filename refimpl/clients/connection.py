@@ -32,7 +32,19 @@ from refimpl.wire.client import (
     encode_reply,
 )
 from refimpl.wire.frames import Frames
-from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.connection import (
+    ROUTES,
+    Ending,
+    PendingRequest,
+    Route,
+    Waiting,
+    arrive,
+    demanded,
+    ending,
+    settle,
+    throttled,
+)
+from spec.service.digest_md5 import Exchange, Untried
 from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
 from spec.service.sessions import password
 from spec.tree.data import Id, Record
@@ -98,6 +110,8 @@ class Connection(Channel):
         self._owner: ConnectionOwner = owner
         self.timeout = owner.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)
+        self.sasl: Exchange = Untried()
+        self._required = owner.settings.auth.required
         self.established = wall_ms()
         self.waiting: Waiting = ()
         self._arrivals: deque[int] = deque()
@@ -248,13 +262,15 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(PendingRequest(error.xid, None, route))
+            self._arrived(PendingRequest(error.xid, None, route, self.auth))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
             self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
 
     def _arrived(self, pending: PendingRequest) -> None:
+        if self._required:
+            pending = demanded(pending, self._required)
         self.waiting, at_once = arrive(self.waiting, pending)
         if at_once:
             self._reply(pending, self._owner.now, None)
@@ -306,4 +322,4 @@ class Connection(Channel):
             self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
 
 
-_ZXID_OF_REPLY = {Route.AUTH: 0, Route.REFUSED: -1}
+_ZXID_OF_REPLY = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}

@@ -187,7 +187,7 @@ def _place(view: Store, create: Create | CreateTtl, ttl: int, asker: Asker) -> t
     check_session(asker)
     if "/" not in path or "\0" in path:
         raise RefusedError(Code.BAD_ARGUMENTS)
-    acl = fix_up(create.acl, asker.auth)
+    acl = fix_up(create.acl, asker.auth, asker.options)
     if acl is None:
         raise RefusedError(Code.INVALID_ACL)
     parent = existing(view, parent_of(path))
@@ -250,7 +250,7 @@ def _set_acl(view: Store, change: SetAcl, asker: Asker) -> SetAclTxn:
     check_session(asker)
     path = change.path
     check_path(path)
-    acl = fix_up(change.acl, asker.auth)
+    acl = fix_up(change.acl, asker.auth, asker.options)
     if acl is None:
         raise RefusedError(Code.INVALID_ACL)
     znode = existing(view, path)
