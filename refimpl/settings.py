@@ -118,6 +118,7 @@ def settings_of(config: Config) -> Settings:
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
+            enforce_quota=_is_true(properties, "enforceQuota"),
             sasl=has_sasl_provider(properties),
             super_users=super_users(properties),
             any_sasl_user=properties.get("letAnySaslUserDoX", ""),
