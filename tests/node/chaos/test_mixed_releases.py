@@ -76,7 +76,7 @@ def _zxids(content: bytes) -> Iterator[int]:
     offset = 16
     while len(content) > offset + 32:
         length, zxid = struct.unpack_from(">i12xq", content, offset + 8)
-        if not length:
+        if length <= 0:
             return
         yield zxid
         offset += 8 + 4 + length + 1
