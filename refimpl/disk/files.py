@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from refimpl.system import system
+
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
 REMEDY = "restore it from a copy, or remove this server's data and let it synchronise with the others"
@@ -51,11 +53,11 @@ def numbered(directory: Path, prefix: str) -> list[tuple[int, Path]]:
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable: a created, renamed or removed file remains so after a crash."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = system().open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        system().fsync(descriptor)
     finally:
-        os.close(descriptor)
+        system().close(descriptor)
 
 
 def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -> None:
@@ -67,11 +69,11 @@ def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -
     try:
         with temporary.open("wb") as file:
             if mode is not None:
-                os.fchmod(file.fileno(), mode)
+                system().fchmod(file.fileno(), mode)
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
-            os.fsync(file.fileno())
+            system().fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -94,7 +96,7 @@ def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
                 f"{directory}: cannot be created ({error.strerror}); dataDir and dataLogDir must name "
                 "directories that this server may write"
             ) from error
-        if not os.access(directory, os.W_OK | os.X_OK):
+        if not system().is_writable(directory):
             raise DataError(f"{directory}: not writable; dataDir and dataLogDir must be writable for this server")
     if snapshots != logs:
         _refuse(logs, "snapshot", "dataLogDir", "snapshots belong to dataDir")
