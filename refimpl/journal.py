@@ -14,7 +14,6 @@ module keeps:
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
@@ -24,6 +23,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from refimpl.clock import wall_ms
 from refimpl.system import system
 from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
@@ -58,7 +58,10 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path | str, encode: Callable[[Any], bytes] = repr_bytes, now: Callable[[], float] = time.time
+        self,
+        path: Path | str,
+        encode: Callable[[Any], bytes] = repr_bytes,
+        now: Callable[[], float] = lambda: wall_ms() / 1000,
     ) -> None:
         self.path = system().path(path) if isinstance(path, str) else path
         self._file = self.path.open("a+b", buffering=0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace as with_fields
@@ -83,8 +84,13 @@ def _read(path: Path) -> str | None:
         raise StartError(f"{path}: cannot be read: {error}") from None
 
 
-async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio.Event) -> None:
-    """Runs a server until `stopping` is set. Raises StartError, FailedError, DataError and OSError."""
+async def serve(
+    settings: Settings,
+    journal_path: Path | None,
+    stopping: asyncio.Event,
+    started: Callable[[Node], None] = lambda _: None,
+) -> None:
+    """Runs a server until `stopping` is set; `started` gets its node. Raises StartError, FailedError, DataError, OSError."""
     failure: list[str] = []
 
     def failed(reason: str) -> None:
@@ -107,6 +113,7 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
         if membership is not None:
             _open_peers(node, settings, membership)
         node.start()
+        started(node)
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
         await stopping.wait()
         if purging is not None:
