@@ -84,13 +84,13 @@ def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -
 def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
     """Return the folders of the snapshots and of the logs, and create them if necessary.
 
-    Raises DataError if a path is not a writable directory, or if logs are in the folder of the snapshots or the
+    The names of both are durable then. Raises DataError if a path is not a writable directory, or if logs are in the folder of the snapshots or the
     reverse: the two were exchanged in the configuration (`FileTxnSnapLog.checkLogDir`, `checkSnapDir`).
     """
     snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY
     for directory in (snapshots, logs):
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            _make_directory(directory)
         except OSError as error:
             raise DataError(
                 f"{directory}: cannot be created ({error.strerror}); dataDir and dataLogDir must name "
@@ -102,6 +102,14 @@ def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
         _refuse(logs, "snapshot", "dataLogDir", "snapshots belong to dataDir")
         _refuse(snapshots, "log", "dataDir", "logs belong to dataLogDir")
     return snapshots, logs
+
+
+def _make_directory(directory: Path) -> None:
+    """Create a directory with its parents, if necessary; its name is durable when this returns. Raises OSError."""
+    if not directory.parent.is_dir():
+        _make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    sync_directory(directory.parent)  # for an old directory too: the process that made it may have been killed here
 
 
 def _refuse(directory: Path, prefix: str, option: str, rule: str) -> None:

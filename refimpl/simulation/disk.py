@@ -261,10 +261,13 @@ class SimulatedDisk:
         """Makes everything durable."""
         self.root.settle()
 
-    def power_failed(self) -> None:
-        """Loses some of what is not durable."""
+    def power_failed(self, keep: str) -> None:
+        """Loses some of what is not durable, except below the folder `keep` of the root."""
         self._locks.clear()
+        kept = self.root.names.pop(keep)
+        self.root.durable.pop(keep)
         self.root.lose(self.chance)
+        self.root.names[keep] = self.root.durable[keep] = kept
 
 
 def _error(number: int, path: str) -> OSError:

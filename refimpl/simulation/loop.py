@@ -48,7 +48,7 @@ class Process:
         self.lag = 0.0
         self.queued = False
         self.dying: str | None = None
-        self.tasks: dict[asyncio.Task[Any], None] = {}
+        self.tasks: dict[asyncio.Task[Any], Context] = {}
         self.context = copy_context()
         self.context.run(OWNER.set, self)
 
@@ -64,18 +64,22 @@ class Process:
         """Ends the process. Its tasks are closed; the code in them that runs then finds a dead system."""
         self.alive = False
         self.ready.clear()
-        for task in tuple(self.tasks):
-            _close(task)
+        for task, context in tuple(self.tasks.items()):
+            _close(task, context)
         self.tasks.clear()
         self.ready.clear()
 
 
-def _close(task: asyncio.Task[Any]) -> None:
+def _close(task: asyncio.Task[Any], context: Context) -> None:
+    if task.done():
+        if not task.cancelled():
+            task.exception()  # otherwise asyncio reports it
+        return
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     coroutine = task.get_coro()
     for _ in range(8):  # a `finally` that awaits something stops the closing once
         try:
-            task.get_context().run(coroutine.close)  # type: ignore[attr-defined, union-attr]
+            context.run(coroutine.close)  # type: ignore[union-attr]
         except (RuntimeError, PowerOff, Exception):
             continue
         return
@@ -291,10 +295,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
         """Makes a task of the running process."""
+        context = copy_context() if context is None else context
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "", context=context)
-        process = self._current if context is None else context.get(OWNER)
+        process = context.get(OWNER)
         if process is not None:
-            process.tasks[task] = None
+            process.tasks[task] = context
             task.add_done_callback(self._task_done, context=process.context)
         return task
 

@@ -74,9 +74,7 @@ class Machine:
         self.network.ended(self.address, process, silent=power)
         process.end()
         if power:
-            journals = self.disk.root.names[JOURNALS[1:]]
-            self.disk.power_failed()
-            self.disk.root.names[JOURNALS[1:]] = self.disk.root.durable[JOURNALS[1:]] = journals
+            self.disk.power_failed(keep=JOURNALS[1:])
         else:
             self.disk.process_ended()
 

@@ -31,7 +31,7 @@ from refimpl.simulation.loop import DeadlockError, Process, SimulatedLoop
 from refimpl.simulation.network import Network
 from refimpl.simulation.paths import SimulatedPath
 from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpiredError
-from refimpl.simulation.workload import ROOT, Client
+from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
 from refimpl.tree import Tree
 from spec.quorum import Sid
 from spec.tree.data import OPEN_ACL_UNSAFE, Stat
@@ -74,6 +74,8 @@ class Outcome(msgspec.Struct, frozen=True):
     faults: dict[str, int]
     operations: dict[str, int]
     roles: dict[str, int]
+    pairs: tuple[Pair, ...]
+    numbered: tuple[Numbered, ...]
     events: int
     starts: int
     turns: int
@@ -170,6 +172,8 @@ class _Run:
             faults=dict(self._injector.counts),
             operations=dict(sorted(operations.items())),
             roles=dict(sorted(self._ensemble.roles.items())),
+            pairs=tuple(pair for client in self._clients for pair in client.pairs),
+            numbered=tuple(each for client in self._clients for each in client.numbered),
             events=sum(client.events for client in self._clients),
             starts=self._ensemble.starts,
             turns=self._loop.turns,

@@ -44,6 +44,7 @@ from spec.tree.requests import (
     Reconfig,
     Request,
     SetData,
+    SetWatches,
     Sync,
 )
 
@@ -59,6 +60,7 @@ _REPLIES: dict[type[Record], type[Record] | None] = {
     GetData: DataReply,
     GetChildren: ChildrenReply,
     Exists: StatReply,
+    SetWatches: None,
     Sync: PathReply,
     Multi: MultiReply,
     Reconfig: DataReply,
