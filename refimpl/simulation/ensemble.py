@@ -21,7 +21,7 @@ from refimpl.simulation.machine import JOURNALS, Machine
 from refimpl.simulation.network import Network
 from refimpl.simulation.paths import SimulatedPath
 from spec.config import ConfigError
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.zab.state import Leader, Learner
 
 CLIENT_PORT = 2181
@@ -69,6 +69,9 @@ class SimulatedEnsemble:
         """The faults of each disk that may stop its server."""
         self.roles: Counter[str] = Counter()
         self.starts = 0
+        self.reconfigured = False
+        self.controller = Process(loop, "10.0.2.1")
+        network.started("10.0.2.1", self.controller)
         self._stopping: dict[Sid, asyncio.Event] = {}
         self._down: dict[Sid, int] = dict.fromkeys(self.machines, 0)
         loop.died = self._died
@@ -78,10 +81,12 @@ class SimulatedEnsemble:
     def _install(self, sid: Sid, machine: Machine) -> None:
         """Writes the files of a server, durably."""
         process = machine.boot(f"install {sid}")
-        lines = [
-            f"server.{each}={server_line(each, observer=each > self.settings.servers - self.settings.observers)}"
-            for each in self.machines
-        ]
+        lines = [f"server.{each}={server_line(each, observer=self.is_observer(each))}" for each in self.machines]
+        process.context.run(self._write_files, sid, lines)
+        machine.disk.settle()
+        machine.crash(power=False)
+
+    def _write_files(self, sid: Sid, lines: list[str]) -> None:
         settings = self.settings
         text = [
             f"tickTime={settings.tick}",
@@ -98,14 +103,23 @@ class SimulatedEnsemble:
             *lines,
         ]
 
-        def write() -> None:
-            SimulatedPath("/server/data").mkdir(parents=True)
-            SimulatedPath(ZOO_CFG).write_text("\n".join(text) + "\n")
-            SimulatedPath("/server/data/myid").write_text(f"{sid}\n")
+        SimulatedPath("/server/data").mkdir(parents=True, exist_ok=True)
+        SimulatedPath(ZOO_CFG).write_text("\n".join(text) + "\n")
+        SimulatedPath("/server/data/myid").write_text(f"{sid}\n")
 
-        process.context.run(write)
-        machine.disk.settle()
-        machine.crash(power=False)
+    def _join(self, sid: Sid) -> None:
+        """Gives a server that the ensemble has left the files of a joiner: the members, and itself as an observer."""
+        view = self.view()
+        members = sorted(self.machines if view is None else view.members)
+        lines = [
+            f"server.{each}={server_line(each, observer=view is not None and each in view.observers)}"
+            for each in members
+            if each != sid
+        ]
+        following = SimulatedPath(f"{ZOO_CFG}.dynamic.next")
+        following.unlink(missing_ok=True)
+        self._write_files(sid, [*lines, f"server.{sid}={server_line(sid, observer=True)}"])
+        self.machines[sid].disk.settle()
 
     # Processes.
 
@@ -122,7 +136,13 @@ class SimulatedEnsemble:
         stopping = self._stopping[sid] = asyncio.Event()
         process, reason = OWNER.get(), ""
         try:
-            settings = read_settings(SimulatedPath(ZOO_CFG))
+            try:
+                settings = read_settings(SimulatedPath(ZOO_CFG))
+            except ConfigError:
+                if not self.reconfigured:
+                    raise
+                self._join(sid)
+                settings = read_settings(SimulatedPath(ZOO_CFG))
             await serve(settings, SimulatedPath(JOURNAL), stopping, lambda node: self._started(sid, node))
         except FailedError as error:
             if self.failing[sid]:
@@ -187,6 +207,19 @@ class SimulatedEnsemble:
 
     # State.
 
+    def is_observer(self, sid: Sid) -> bool:
+        """Whether a server was an observer at first."""
+        return sid > self.settings.servers - self.settings.observers
+
+    def has_first_role(self, sid: Sid, view: View) -> bool:
+        """Whether a server has in a configuration the role that it had at first."""
+        return sid in (view.observers if self.is_observer(sid) else view.voters)
+
+    def view(self) -> View | None:
+        """The active configuration of the leader, if there is one."""
+        leader = self.leader()
+        return None if leader is None else self.nodes[leader].server.view
+
     def leader(self) -> Sid | None:
         """The server that leads in the newest epoch, if there is one."""
         leading = [
@@ -205,7 +238,7 @@ class SimulatedEnsemble:
             if isinstance(zab, Leader):
                 self.roles[f"leader {zab.phase.name.lower()}"] += 1
             elif isinstance(zab, Learner):
-                kind = "observer" if sid > self.settings.servers - self.settings.observers else "follower"
+                kind = "observer" if sid in node.server.view.observers else "follower"
                 self.roles[f"{kind} {'serving' if zab.serves else 'synchronising'}"] += 1
             else:
                 self.roles["looking"] += 1

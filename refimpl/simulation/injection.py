@@ -17,6 +17,7 @@ from checker.histories import Pause
 from refimpl.simulation.ensemble import SimulatedEnsemble, address_of
 from refimpl.simulation.faults import Fault
 from refimpl.simulation.network import Network
+from refimpl.simulation.operator import Operator
 from spec.quorum import Sid
 
 NO_CRASH = 1 << 60
@@ -25,10 +26,11 @@ NO_CRASH = 1 << 60
 class Injector:
     """Carries out faults; `counts` are those that had an effect, by kind."""
 
-    def __init__(self, ensemble: SimulatedEnsemble, network: Network, tick: float, pauses: list[Pause]) -> None:
+    def __init__(self, ensemble: SimulatedEnsemble, network: Network, operator: Operator, pauses: list[Pause]) -> None:
         self.counts: Counter[str] = Counter()
-        self._ensemble, self._network, self._tick, self._pauses = ensemble, network, tick, pauses
+        self._ensemble, self._network, self._pauses = ensemble, network, pauses
         self._loop = ensemble.loop
+        self._operator = operator
         self._undo: dict[int, Callable[[], None]] = {}
         self._count = 0
         self._kinds: dict[str, Callable[[Fault, Sid], bool]] = {
@@ -198,8 +200,9 @@ class Injector:
 
     # The configuration.
 
-    def _reconfigure(self, fault: Fault, victim: Sid) -> bool:  # noqa: ARG002
-        return False
+    def _reconfigure(self, fault: Fault, victim: Sid) -> bool:
+        self._ensemble.reconfigured = True
+        return self._operator.change(victim, fault.number)
 
 
 def _divide(machine: object, number: int) -> None:

@@ -29,6 +29,7 @@ from refimpl.simulation.faults import Fault, faults_of
 from refimpl.simulation.injection import Injector
 from refimpl.simulation.loop import DeadlockError, Process, SimulatedLoop
 from refimpl.simulation.network import Network
+from refimpl.simulation.operator import Operator
 from refimpl.simulation.paths import SimulatedPath
 from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpiredError
 from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
@@ -135,17 +136,16 @@ class _Run:
         self._ensemble = SimulatedEnsemble(self._loop, self._network, plan.settings, plan.seed)
         self._failures: list[str] = []
         self._pauses: list[Pause] = []
-        self._injector = Injector(self._ensemble, self._network, plan.settings.tick / 1000, self._pauses)
+        self._operator = Operator(self._loop, self._ensemble)
+        self._injector = Injector(self._ensemble, self._network, self._operator, self._pauses)
         self._clients: list[Client] = []
         self._entries: list[Entry] = []
         self._loop.stalled = self._stalled
 
     def carry_out(self) -> Outcome:
         began = time.process_time()
-        controller = Process(self._loop, "10.0.2.1")
-        self._network.started("10.0.2.1", controller)
         try:
-            self._loop.run(controller, self._main())
+            self._loop.run(self._ensemble.controller, self._main())
         except DeadlockError as error:
             self._failures.append(str(error))
         self._failures += [f"an exception that nobody handled: {each}" for each in self._loop.defects]
@@ -230,6 +230,9 @@ class _Run:
     async def _recover(self) -> bool:
         """After healing every server must execute a write within the bound."""
         deadline = self._loop.now + self._plan.recovery
+        if self._ensemble.reconfigured and not await self._operator.restore(deadline):
+            self._failures.append(f"the first members are not restored {self._plan.recovery:g} s after healing")
+            return False
         for sid in self._ensemble.machines:
             if not await self._writes(sid, deadline - self._loop.now):
                 states = {each: self._state(each) for each in self._ensemble.machines}
