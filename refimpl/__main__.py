@@ -28,7 +28,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m refimpl",
         description="Run one ZooKeeper-compatible server from its zoo.cfg, until it is interrupted; or, with the word "
-        "demo in place of a file, a local ensemble on free ports; or, with the word simulate, ensembles in a simulation.",
+        "demo in place of a file, a local ensemble on free ports; or, with the word simulate, simulations.",
         epilog="python -m refimpl demo --help tells about the local ensemble, simulate --help about the simulation",
     )
     parser.add_argument("config", metavar="ZOO_CFG", type=Path, help="the configuration file; dataDir holds myid")

@@ -90,7 +90,10 @@ async def serve(
     stopping: asyncio.Event,
     started: Callable[[Node], None] = lambda _: None,
 ) -> None:
-    """Runs a server until `stopping` is set; `started` gets its node. Raises StartError, FailedError, DataError, OSError."""
+    """Runs a server until `stopping` is set; `started` gets its node.
+
+    Raises StartError, FailedError, DataError and OSError.
+    """
     failure: list[str] = []
 
     def failed(reason: str) -> None:

@@ -72,7 +72,8 @@ def faults_of(
     # Each run has some kinds only, so that a frequent one does not hide the others (swarm testing).
     chosen = {kind: weight for kind, weight in kinds.items() if chance.random() < 0.6} or dict(kinds)
     pace = chance.choice((1.0, 2.0, 4.0))
-    at, found = begin, []
+    at = begin
+    found: list[Fault] = []
     while True:
         at += tick * (0.3 + pace * 2 * chance.random())
         if at >= end:

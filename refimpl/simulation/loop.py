@@ -51,6 +51,7 @@ class Process:
         self.tasks: dict[asyncio.Task[Any], Context] = {}
         self.context = copy_context()
         self.context.run(OWNER.set, self)
+        loop.processes.append(self)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs a coroutine in this process."""
@@ -79,7 +80,7 @@ def _close(task: asyncio.Task[Any], context: Context) -> None:
     coroutine = task.get_coro()
     for _ in range(8):  # a `finally` that awaits something stops the closing once
         try:
-            context.run(coroutine.close)  # type: ignore[union-attr]
+            context.run(coroutine.close)
         except (RuntimeError, PowerOff, Exception):
             continue
         return
@@ -111,6 +112,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.now = 0.0
         self.turns = 0
         self.defects: list[str] = []
+        self.processes: list[Process] = []
         self.network: Network
         self.died: Callable[[Process, str], None] = lambda _process, _why: None
         self.stalled: Callable[[Process, float, float], None] = lambda _process, _since, _until: None
@@ -119,7 +121,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._count = 0
         self._runnable: list[Process] = []
         self._current: Process | None = None
-        self.trace: Callable[[str], None] | None = None
 
     # Time and callbacks.
 
@@ -197,6 +198,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             while not task.done():
                 self._step()
         finally:
+            for each in self.processes:
+                if each.alive:
+                    each.end()
             asyncio._set_running_loop(None)
         return task.result()
 
@@ -238,7 +242,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             except PowerOff as end:
                 process.dying = process.dying or str(end)
             except Exception as error:
-                self.defect(process, f"{handle._callback!r}", error)  # type: ignore[attr-defined]
+                self.defect(process, error)
             if process.dying is not None:
                 self._current = None
                 self.died(process, process.dying)
@@ -260,14 +264,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self.now = max(self.now, when)
             process = timer.process
             if process is None:
-                timer._callback(*timer._args)  # type: ignore[attr-defined]
+                timer._callback(*timer._args)  # type: ignore[union-attr]
             else:
                 self.push(timer)
             if self._runnable:
                 return
         raise DeadlockError(f"nothing can happen any more at {self.now:.6f} s")
 
-    def defect(self, process: Process, where: str, error: BaseException) -> None:
+    def defect(self, process: Process, error: BaseException) -> None:
         """Records an exception that nobody handles."""
         trace, last = error.__traceback__, ""
         while trace is not None:
@@ -307,12 +311,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         process = OWNER.get()
         process.tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, PowerOff):
-            self.defect(process, repr(task.get_coro()), error)
+            self.defect(process, error)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Records what asyncio reports."""
         if "exception" in context and self._current is not None:
-            self.defect(self._current, context.get("message", ""), context["exception"])
+            self.defect(self._current, context["exception"])
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
         """Runs a function in a simulated thread: at a later time, in one piece."""
@@ -343,7 +347,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Makes a transport of an accepted simulated socket."""
         return await sock.attach(protocol_factory)
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Calls back while a listening simulated socket has connections."""
         fd.watch(callback, args)
 

@@ -138,7 +138,7 @@ class SimulatedPath(PosixPath):
         if not (missing_ok and not self.exists()):
             _here().disk.unlink(str(self))
 
-    def replace(self, target: Any) -> SimulatedPath:  # type: ignore[override]
+    def replace(self, target: Any) -> SimulatedPath:
         """Renames a file."""
         _here().disk.rename(str(self), str(target))
         return SimulatedPath(target)

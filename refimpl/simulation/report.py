@@ -43,8 +43,9 @@ class FailedRun(msgspec.Struct, frozen=True):
 class SwarmReport(msgspec.Struct, frozen=True):
     """The report of `simulate`.
 
-    `verdict` is `passed`, `failed`, or `nothing was checked`. Times are in seconds: `simulated` of all runs, `processor`
-    time, and `elapsed` time. `ratio` is simulated by processor time, `density` operations in a simulated second.
+    `verdict` is `passed`, `failed`, or `nothing was checked`. Times are in seconds: `simulated` of all runs,
+    `processor` time, and `elapsed` time. `ratio` is simulated by processor time, `density`
+    operations in a simulated second.
     `faults`, `operations` and `roles` are counts by kind, by outcome, and by role at each half tick.
     """
 

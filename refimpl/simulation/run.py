@@ -35,12 +35,13 @@ from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpi
 from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
 from refimpl.tree import Tree
 from spec.quorum import Sid
-from spec.tree.data import OPEN_ACL_UNSAFE, Stat
-from spec.tree.read import stat_of
+from spec.tree.data import OPEN_ACL_UNSAFE, Stat, stat_of
 from spec.tree.requests import Create2, Sync
 
 WARM_UP = 3.0
 """Seconds before the first fault."""
+WRITER_TIMEOUT = 5000
+"""The timeout of the sessions that test whether a server works, in milliseconds."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -101,7 +102,7 @@ def plan_of(seed: int, servers: int, observers: int, seconds: float) -> Plan:
         settings=settings,
         seconds=seconds,
         clients=chance.choice((2, 4, 6)),
-        pause=chance.choice((0.05, 0.2, 0.5, 1.0, 2.0)),
+        pause=chance.choice((0.2, 1.0, 2.0, 4.0)),
         session_timeout=tick * chance.choice((2, 4, 10)),
         faults=faults,
     )
@@ -131,7 +132,7 @@ def _quiet() -> Iterator[None]:
 class _Run:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._loop = SimulatedLoop(plan.seed)
+        self._loop = SimulatedLoop(plan.seed)  # type: ignore[abstract]
         self._network = Network(self._loop, plan.seed)
         self._ensemble = SimulatedEnsemble(self._loop, self._network, plan.settings, plan.seed)
         self._failures: list[str] = []
@@ -149,7 +150,7 @@ class _Run:
         except DeadlockError as error:
             self._failures.append(str(error))
         self._failures += [f"an exception that nobody handled: {each}" for each in self._loop.defects]
-        self._failures += [each for each in self._ensemble.ended]
+        self._failures += list(self._ensemble.ended)
         for client in self._clients:
             self._failures += client.errors
         operations: Counter[str] = Counter()
@@ -252,7 +253,7 @@ class _Run:
     async def _writes(self, sid: Sid, patience: float) -> bool:
         """Whether a server executes a write within some seconds."""
         deadline = self._loop.now + patience
-        session = ClientSession(self._loop, 10_000, 5.0, lambda _kind, _path: None)
+        session = ClientSession(self._loop, WRITER_TIMEOUT, 5.0, lambda _kind, _path: None)
         while self._loop.now < deadline:
             try:
                 await session.attach(address_of(sid), CLIENT_PORT)
@@ -280,7 +281,8 @@ class _Run:
         self._check_ephemerals("while their sessions live", living)
         for client in self._clients:
             await client.close()
-        await asyncio.sleep(plan.session_timeout / 1000 * 2 + 25.0)
+        longest = max(plan.session_timeout, WRITER_TIMEOUT) / 1000
+        await asyncio.sleep(longest + 4 * plan.settings.tick / 1000 + 1.0)
         for sid in self._ensemble.machines:
             await self._synced(sid)
         await asyncio.sleep(3 * plan.settings.tick / 1000)
@@ -306,7 +308,7 @@ class _Run:
                     self._failures.append(f"server {sid} lacks {path}, an ephemeral of session {session:#x}, {when}")
 
     async def _synced(self, sid: Sid) -> None:
-        session = ClientSession(self._loop, 10_000, 10.0, lambda _kind, _path: None)
+        session = ClientSession(self._loop, WRITER_TIMEOUT, 10.0, lambda _kind, _path: None)
         try:
             await session.attach(address_of(sid), CLIENT_PORT)
             await session.ask(Sync("/"))

@@ -92,7 +92,7 @@ class ClientSession(asyncio.Protocol):
     """
 
     def __init__(self, loop: SimulatedLoop, timeout: int, patience: float, watched: Callable[[int, str], None]) -> None:
-        self._loop, self._patience, self._watched = loop, patience, watched
+        self._loop, self.patience, self._watched = loop, patience, watched
         self.timeout = timeout
         self.session = 0
         self.last_zxid = 0
@@ -115,7 +115,7 @@ class ClientSession(asyncio.Protocol):
         """Opens the session, or moves it to this server. Raises NoAnswerError."""
         self.drop()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self.patience):
                 self._transport, _ = await self._loop.create_connection(lambda: self, host, port)
                 self._opened = self._loop.create_future()
                 opening = _OPENING.pack(0, self.last_zxid, self.timeout, self.session, 16, self._password, False)
@@ -154,7 +154,7 @@ class ClientSession(asyncio.Protocol):
         """Sends a request, and waits for its answer. Raises NoAnswerError."""
         future = self.send(record)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self.patience):
                 return await future
         except (TimeoutError, NoAnswerError) as error:
             self.drop()
@@ -199,7 +199,7 @@ class ClientSession(asyncio.Protocol):
 
     # The callbacks of asyncio.
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, _: asyncio.BaseTransport) -> None:
         """The connection is open."""
         self._frames = Frames(1 << 24)
 

@@ -21,7 +21,7 @@ from refimpl.simulation.run import Plan, simulate
 LONGEST = 120.0
 
 
-class EndlessRun(BaseException):  # noqa: N818 - nothing may handle it but this module
+class EndlessRun(BaseException):
     """A run that does not end."""
 
 
@@ -60,10 +60,8 @@ def run_plan(plan: Plan) -> RunSummary:
 def run_all(plans: Iterator[Plan], workers: int, goes_on: Callable[[], bool]) -> Iterator[RunSummary]:
     """Yields the summaries of plans as they end; no run begins once `goes_on` returns False."""
     if workers == 1:
-        for plan in plans:
-            if not goes_on():
-                return
-            yield run_plan(plan)
+        while goes_on() and (only := next(plans, None)) is not None:
+            yield run_plan(only)
         return
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:

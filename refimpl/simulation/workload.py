@@ -201,7 +201,7 @@ class Client:
             asked.append((operation, future))
         for operation, future in asked:
             try:
-                async with asyncio.timeout(self._session._patience):
+                async with asyncio.timeout(self._session.patience):
                     answer = await future
             except (TimeoutError, NoAnswerError):
                 self._session.drop()
