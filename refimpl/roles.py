@@ -91,6 +91,9 @@ class _Role:
         """The zxid of the last transaction applied."""
         return self._replica.zxid
 
+    def read_only(self, _session: int) -> None:
+        """There is a quorum, so there are no rules of a read-only server."""
+
     def status(self) -> ServerStatus:
         """The figures of this server for the four-letter words."""
         data, log = self._storage.sizes()

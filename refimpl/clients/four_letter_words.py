@@ -69,7 +69,9 @@ class FourLetterWords:
         self._always: dict[str, Callable[[], str]] = {
             "ruok": lambda: "imok",
             "envi": lambda: "".join(_environment()),
-            "isro": lambda: "null" if clients.backend is None else "rw",
+            "isro": lambda: (
+                "null" if clients.backend is None else "rw" if clients.backend.read_only(0) is None else "ro"
+            ),
             "gtmk": lambda: str(_TRACE_MASK),
             "telnet close": lambda: "",
         }
