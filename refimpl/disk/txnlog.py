@@ -174,7 +174,9 @@ def recover(directory: Path, notes: list[str]) -> int:
     """Cut off the bytes that a crash left after the last good record; return the last zxid, 0 for an empty log.
 
     Only the end of the log is examined. It is synced in any case: the process that wrote it may have been killed before
-    its sync, and its records, which this server will vouch for, would be lost in a failure of the power. Raises DamagedLogError if a valid record follows the bad one.
+    its sync, and its records, which this server will vouch for, would be lost in a failure of the power.
+
+    Raises DamagedLogError if a valid record follows the bad one.
     """
     for first, path in reversed(numbered(directory, PREFIX)):
         scan = FileScan(path, first)

@@ -49,7 +49,7 @@ def test_the_folders_of_a_new_server_remain(seed: int) -> None:
     stage = Stage(seed)
     stage.run(lambda: make_directories(DATA, DATA))
     stage.end(power=True)
-    assert stage.run(lambda: (DATA / "version-2").is_dir())
+    assert stage.run((DATA / "version-2").is_dir)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
