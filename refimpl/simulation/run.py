@@ -305,7 +305,7 @@ class _Run:
         await asyncio.sleep(2 * timeout + 3 * self._plan.settings.tick / 1000)
         for client in self._clients:
             if not await client.finish(1) or client.session != sessions[client.name]:
-                self._failures.append(f"{client.name}: session {sessions[client.name]:#x} has not stayed alive by pings")
+                self._failures.append(f"{client.name}: pings do not keep session {sessions[client.name]:#x} alive")
 
     def _check_ephemerals(self, when: str, living: dict[str, int]) -> None:
         for sid, node in self._ensemble.nodes.items():

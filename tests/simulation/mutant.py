@@ -1,6 +1,6 @@
 """A change of one expression of `refimpl`, and the search of the simulation for it.
 
-A mutant is imported in a process of its own, in place of its module; the files are not touched. The process has imported
+A mutant is imported in a separate process, in place of its module; the files are not touched. The process has imported
 the checker and the specification before it is forked, and nothing of `refimpl`.
 """
 
@@ -45,7 +45,7 @@ class Mutant(NamedTuple):
 
 
 class Hunt(NamedTuple):
-    """The result of the search for a mutant: the failure, empty if it is not found, and the processor time in seconds."""
+    """The result of a search: the failure, empty if the mutant is not found, and the processor time in seconds."""
 
     about: str
     failure: str
@@ -72,7 +72,10 @@ class _MutatedFinder(importlib.abc.MetaPathFinder):
         self._mutant = mutant
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None  # noqa: ARG002
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the module with the defect."""
         if fullname != self._mutant.module:
