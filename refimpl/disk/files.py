@@ -84,14 +84,15 @@ def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -
 def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
     """Return the folders of the snapshots and of the logs, and create them if necessary.
 
-    The names of both are durable then. Raises DataError if a path is not a writable directory, or if logs are in the
-    folder of the snapshots or the reverse: the two were exchanged in the configuration (`FileTxnSnapLog`,
-    `checkLogDir`, `checkSnapDir`).
+    Their names, and the names in them, are durable then. Raises DataError if a path is not a writable directory, or
+    if logs are in the folder of the snapshots or the reverse: the two were exchanged in the configuration
+    (`FileTxnSnapLog.checkLogDir`, `checkSnapDir`).
     """
     snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY
     for directory in (snapshots, logs):
         try:
             _make_directory(directory)
+            sync_directory(directory)  # a killed process may have left names that are not durable
         except OSError as error:
             raise DataError(
                 f"{directory}: cannot be created ({error.strerror}); dataDir and dataLogDir must name "

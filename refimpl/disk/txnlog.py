@@ -173,7 +173,10 @@ class TxnLog:
 def recover(directory: Path, notes: list[str]) -> int:
     """Cut off the bytes that a crash left after the last good record; return the last zxid, 0 for an empty log.
 
-    Only the end of the log is examined. Raises DamagedLogError if a valid record follows the bad one.
+    Only the end of the log is examined. It is synced in any case: the process that wrote it may have been killed before
+    its sync, and its records, which this server will vouch for, would be lost in a failure of the power.
+
+    Raises DamagedLogError if a valid record follows the bad one.
     """
     for first, path in reversed(numbered(directory, PREFIX)):
         scan = FileScan(path, first)
@@ -188,8 +191,7 @@ def recover(directory: Path, notes: list[str]) -> int:
         if end.fault is not None:
             notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")
         if end.zxid:
-            if path.stat().st_size > end.offset:
-                _cut(path, end.offset)
+            _cut(path, end.offset)
             return end.zxid
         path.unlink()
         sync_directory(directory)

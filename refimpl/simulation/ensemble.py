@@ -27,6 +27,7 @@ from spec.zab.state import Leader, Learner
 CLIENT_PORT = 2181
 ZOO_CFG = "/server/zoo.cfg"
 JOURNAL = f"{JOURNALS}/events.jsonl"
+MOST_REASONS = 5
 AGAIN = 1.0
 """Seconds until a server that ended by itself is started again."""
 
@@ -154,7 +155,7 @@ class SimulatedEnsemble:
         except (StartError, DataError, OSError) as error:
             if not (isinstance(error, OSError) and self.failing[sid]):
                 reason = f"{type(error).__name__}: {error}"
-        if reason:
+        if reason and len(self.ended) < MOST_REASONS:
             self.ended.append(f"{self.loop.now:.6f} s, server {sid} ended by itself: {reason}")
         process.dying = "" if stopping.is_set() and not reason and sid in self._stopped else "ended"
         raise PowerOff

@@ -131,9 +131,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Handle:  # type: ignore[override]
         """Runs a callback in the next turn of its process."""
         if context is None:
-            context, process = copy_context(), self._current
-        else:
-            process = context.get(OWNER)
+            context = copy_context()
+        process = context.get(OWNER)
         handle = Handle(callback, args, self, context)
         handle.process = process
         self.push(handle)
@@ -152,9 +151,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> Timer:
         """Runs a callback at a time."""
         if context is None:
-            context, process = copy_context(), self._current
-        else:
-            process = context.get(OWNER)
+            context = copy_context()
+        process = context.get(OWNER)
         timer = Timer(when, callback, args, self, context)
         timer.process = process
         self._count += 1

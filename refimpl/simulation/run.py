@@ -277,6 +277,7 @@ class _Run:
                 await asyncio.sleep(0.2)
             else:
                 self._failures.append(f"{client.name} cannot read its watched znodes after healing")
+        await self._stay_alive()
         living = {path: client.session for client in self._clients for path in client.living.get(client.session, ())}
         self._check_ephemerals("while their sessions live", living)
         for client in self._clients:
@@ -288,7 +289,7 @@ class _Run:
         await asyncio.sleep(3 * plan.settings.tick / 1000)
         trees = {sid: node._replica.tree for sid, node in self._ensemble.nodes.items()}
         for sid, tree in trees.items():
-            left = sorted(path for owner in tree.owners() for path in tree.ephemerals(owner))
+            left = [path for path, znode in tree.preorder() if path.startswith(ROOT) and znode.ephemeral_owner]
             if left or tree.sessions:
                 self._failures.append(
                     f"server {sid} has sessions {tree.sessions} and ephemerals {left} after their end"
@@ -296,6 +297,15 @@ class _Run:
         self._ensemble.stop_all()
         await asyncio.sleep(5.0)
         self._read_disks(trees)
+
+    async def _stay_alive(self) -> None:
+        """A session whose client only sends pings does not expire, in an ensemble that works."""
+        timeout = self._plan.session_timeout / 1000
+        sessions = {client.name: client.session for client in self._clients}
+        await asyncio.sleep(2 * timeout + 3 * self._plan.settings.tick / 1000)
+        for client in self._clients:
+            if not await client.finish(1) or client.session != sessions[client.name]:
+                self._failures.append(f"{client.name}: pings do not keep session {sessions[client.name]:#x} alive")
 
     def _check_ephemerals(self, when: str, living: dict[str, int]) -> None:
         for sid, node in self._ensemble.nodes.items():
