@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True):
     """The settings of a node; times are in milliseconds, sizes in bytes.
 
     - `distributed`: whether there is an ensemble; without one `sid` is 0, as in ZooKeeper.
+    - `digests`: whether digests of the tree are written and compared (`digest.enabled`).
     - `read_only`: whether the server answers reads while it has no leader (`readonlymode.enabled`);
       `local_sessions`: whether it may then open sessions that only it knows (`localSessionsEnabled`).
     - `last_seen`: the configuration in `zoo.cfg.dynamic.next`, if it is later than that of `view`.
@@ -64,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True):
     container_check: int
     jute_maxbuffer: int
     options: Options
+    digests: bool = True
     read_only: bool = False
     local_sessions: bool = False
     last_seen: View | None = None
@@ -113,6 +115,7 @@ def settings_of(config: Config) -> Settings:
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
+        digests=_is_true(properties, "digest.enabled", otherwise="true"),
         read_only=config.distributed and _is_true(properties, "readonlymode.enabled"),
         local_sessions=_is_true(properties, "localSessionsEnabled"),
         options=Options(

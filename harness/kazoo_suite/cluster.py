@@ -28,7 +28,7 @@ from typing import Any
 SERVER = "QUORATE_KAZOO_SERVER"
 """The environment variable with the server to start, as JSON: see `ServerCommand` of `harness.kazoo_suite.run`."""
 PROPERTIES = "@properties"
-"""The part of a command in whose place the properties of Java stand; `CONFIG` is that of the file."""
+"""The part of a command that the properties of Java replace; the path of the file replaces `CONFIG`."""
 CONFIG = "@config"
 LOOPBACK = "127.0.0.1"
 

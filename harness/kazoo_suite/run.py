@@ -138,7 +138,7 @@ def read_report(report: Path) -> dict[str, SuiteOutcome]:
 
 
 def free_block(count: int) -> int:
-    """The first of `count` free ports in a row, at a random place. Raises ServerError if there is no such block."""
+    """The first of `count` free ports in a row, at a random place. Raises ServerError if all blocks are in use."""
     firsts = range(PORTS.start, PORTS.stop - count, count)
     for first in random.SystemRandom().sample(firsts, len(firsts)):
         if all(is_free(port) for port in range(first, first + count)):

@@ -29,6 +29,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     sizes of a leader's last, smallest and largest proposal, -1 before the first. `monitored` are further lines of
     `mntr`, their names without `zk_`. `expiring` are the times at which sessions expire, in seconds since 1970, with
     the sessions; only a leader knows them. `membership` is the active configuration, empty for a standalone server.
+    `digests` are zxids with the digests of the tree after them.
     """
 
     mode: str
@@ -38,6 +39,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     monitored: tuple[tuple[str, int | float | str], ...] = ()
     expiring: tuple[tuple[float, tuple[SessionId, ...]], ...] = ()
     membership: str = ""
+    digests: tuple[tuple[int, int], ...] = ()
 
 
 class Backend(Protocol):
