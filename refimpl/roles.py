@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -137,7 +136,7 @@ class LeaderRole(_Role):
 
     def status(self) -> ServerStatus:
         """The figures of a leader for the four-letter words, including its proposals and all sessions."""
-        now, since_1970 = monotonic_ms(), time.time()
+        now, since_1970 = monotonic_ms(), wall_ms() / 1000
         return replace(
             super().status(),
             proposals=self._storage.record_sizes,
@@ -260,7 +259,7 @@ class LeaderRole(_Role):
             self.write(Request(session, 0, CloseSession()))
         if loop.time() - self._containers_checked >= self._settings.container_check / 1000:
             self._containers_checked = loop.time()
-            for path in to_delete(self.tree, wall_ms()):
+            for path in sorted(to_delete(self.tree, wall_ms())):
                 self.write(Request(0, 0, DeleteContainer(path)))
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from refimpl.clients.auth.settings import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
+from refimpl.system import system
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
 from spec.config.problems import java_integer
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     log_dir: Path
     clients: ClientSettings
     snap_count: int
+    preallocation: int
     purge_interval: int
     snapshots_kept: int
     container_check: int
@@ -104,10 +106,11 @@ def settings_of(config: Config) -> Settings:
         tick_time=config.tick_time,
         init_time=config.init_time,
         sync_time=config.sync_time,
-        data_dir=Path(config.data_dir or "."),
-        log_dir=Path(config.data_log_dir or config.data_dir or "."),
+        data_dir=system().path(config.data_dir or "."),
+        log_dir=system().path(config.data_log_dir or config.data_dir or "."),
         clients=clients,
         snap_count=number("snapCount", 100_000, 2),
+        preallocation=number("preAllocSize", 65_536, 0) << 10,
         purge_interval=number("autopurge.purgeInterval", 0, 0) * 3_600_000,
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
