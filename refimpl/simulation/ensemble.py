@@ -16,10 +16,10 @@ import msgspec
 from refimpl.disk.files import DataError
 from refimpl.node import Node
 from refimpl.process import FailedError, StartError, read_settings, serve
-from refimpl.simulation.loop import OWNER, PowerOff, Process, SimulatedLoop
-from refimpl.simulation.machine import JOURNALS, Machine
-from refimpl.simulation.network import Network
-from refimpl.simulation.paths import SimulatedPath
+from refimpl.simulation.world.loop import OWNER, PowerOff, Process, SimulatedLoop
+from refimpl.simulation.world.machine import JOURNALS, Machine
+from refimpl.simulation.world.network import Network
+from refimpl.simulation.world.paths import SimulatedPath
 from spec.config import ConfigError
 from spec.quorum import Sid, View
 from spec.zab.state import Leader, Learner
@@ -70,7 +70,8 @@ class SimulatedEnsemble:
         """The faults of each disk that may stop its server."""
         self.roles: Counter[str] = Counter()
         self.starts = 0
-        self.reconfigured = False
+        self.reconfigured = self.joined = False
+        """Whether a change of members was asked for, and whether a server has got the files of a joiner."""
         self.controller = Process(loop, "10.0.2.1")
         network.started("10.0.2.1", self.controller)
         self._stopping: dict[Sid, asyncio.Event] = {}
@@ -110,6 +111,7 @@ class SimulatedEnsemble:
 
     def _join(self, sid: Sid) -> None:
         """Gives a server that the ensemble has left the files of a joiner: the members, and itself as an observer."""
+        self.joined = True
         view = self.view()
         members = sorted(self.machines if view is None else view.members)
         lines = [

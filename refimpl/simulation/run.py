@@ -27,12 +27,12 @@ from refimpl.disk.files import DataError
 from refimpl.simulation.ensemble import CLIENT_PORT, JOURNAL, EnsembleSettings, SimulatedEnsemble, address_of
 from refimpl.simulation.faults import Fault, faults_of
 from refimpl.simulation.injection import Injector
-from refimpl.simulation.loop import DeadlockError, Process, SimulatedLoop
-from refimpl.simulation.network import Network
 from refimpl.simulation.operator import Operator
-from refimpl.simulation.paths import SimulatedPath
 from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpiredError
 from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
+from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
+from refimpl.simulation.world.network import Network
+from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.tree import Tree
 from spec.quorum import Sid
 from spec.tree.data import OPEN_ACL_UNSAFE, Stat, stat_of
@@ -78,6 +78,7 @@ class Outcome(msgspec.Struct, frozen=True):
     roles: dict[str, int]
     pairs: tuple[Pair, ...]
     numbered: tuple[Numbered, ...]
+    joined: bool
     events: int
     starts: int
     turns: int
@@ -175,6 +176,7 @@ class _Run:
             roles=dict(sorted(self._ensemble.roles.items())),
             pairs=tuple(pair for client in self._clients for pair in client.pairs),
             numbered=tuple(each for client in self._clients for each in client.numbered),
+            joined=self._ensemble.joined,
             events=sum(client.events for client in self._clients),
             starts=self._ensemble.starts,
             turns=self._loop.turns,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from refimpl.jute import decode, encode
-from refimpl.simulation.loop import SimulatedLoop
+from refimpl.simulation.world.loop import SimulatedLoop
 from refimpl.wire.client import PING_XID
 from refimpl.wire.frames import Frames
 from spec.tree.data import Record

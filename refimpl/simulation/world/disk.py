@@ -20,7 +20,7 @@ import random
 import zlib
 from collections.abc import Callable
 
-from refimpl.simulation.loop import PowerOff
+from refimpl.simulation.world.loop import PowerOff
 
 SECTOR = 512
 """Bytes that a disk writes entirely or not at all."""

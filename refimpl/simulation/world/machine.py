@@ -19,10 +19,10 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-from refimpl.simulation.disk import Inode, SimulatedDisk
-from refimpl.simulation.loop import PowerOff, Process, SimulatedLoop
-from refimpl.simulation.network import ListeningSocket, Network
-from refimpl.simulation.paths import SimulatedPath
+from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
+from refimpl.simulation.world.loop import PowerOff, Process, SimulatedLoop
+from refimpl.simulation.world.network import ListeningSocket, Network
+from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.system import SYSTEM, System
 
 EPOCH_MS = 1_700_000_000_000
@@ -40,7 +40,7 @@ class Machine:
     def __init__(self, loop: SimulatedLoop, network: Network, address: str, seed: str) -> None:
         self.loop, self.network, self.address = loop, network, address
         self.disk = SimulatedDisk(f"{seed}/{address}")
-        self.disk.root.change((JOURNALS[1:], _directory()))
+        self.disk.root.change((JOURNALS[1:], Directory()))
         self.disk.root.sync()
         self.chance = random.Random(f"{seed}/{address}/machine")
         self.wall_offset = 0
@@ -93,12 +93,6 @@ class Machine:
             self.fail_sync -= 1
             if not self.fail_sync:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-
-def _directory() -> Any:
-    from refimpl.simulation.disk import Directory  # noqa: PLC0415
-
-    return Directory()
 
 
 class SimulatedSystem(System):
