@@ -3,7 +3,8 @@
 Rules of this module:
 
 - A server runs `refimpl.process.serve`, the main function of a real one, with the files of its machine.
-- A server that ends by itself is started again a little later. Its reason is recorded; only a failing disk is one.
+- A server that ends without a fault of the plan is started again after `AGAIN`. Its reason is recorded, except for a
+  failing disk.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ZOO_CFG = "/server/zoo.cfg"
 JOURNAL = f"{JOURNALS}/events.jsonl"
 MOST_REASONS = 5
 AGAIN = 1.0
-"""Seconds until a server that ended by itself is started again."""
+"""Seconds from the unplanned end of a server to its next start."""
 
 
 class EnsembleSettings(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ def server_line(sid: Sid, *, observer: bool) -> str:
 class SimulatedEnsemble:
     """The machines of an ensemble, and the nodes that run on them.
 
-    `ended` has the reasons of the servers that ended by themselves. `roles` counts the roles that were seen.
+    `ended` has the reasons of the servers that ended without a planned fault. `roles` counts the roles at each look.
     """
 
     def __init__(self, loop: SimulatedLoop, network: Network, settings: EnsembleSettings, seed: str) -> None:
@@ -168,7 +169,7 @@ class SimulatedEnsemble:
         self.nodes[sid] = node
 
     def _died(self, process: Process, why: str) -> None:
-        """A process has ended, by itself or at an operation of its disk."""
+        """A process has ended, at an operation of its disk or without a fault."""
         for sid, machine in self.machines.items():
             if machine.process is process:
                 self.nodes.pop(sid, None)

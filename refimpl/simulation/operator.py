@@ -1,4 +1,4 @@
-"""The operator of a simulated ensemble: reconfigurations, and the file of a server that is no member any more.
+"""The operator of a simulated ensemble: reconfigurations, and the file of a server that has left.
 
 Rules of this module:
 

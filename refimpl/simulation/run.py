@@ -5,13 +5,14 @@ Rules of this module:
 - A plan says everything that decides a run. `plan_of` derives it from a seed; the file of a replay has it.
 - After the last fault every server and link is healed. The ensemble must then execute a write of every server within a
   bound of simulated time.
-- At the end every server stops in order, and its disk is read: the replicas are what the disks hold.
+- At the end every server stops in order, and its disk is read: the replicas are the contents of the disks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import logging
 import random
 import time
@@ -40,6 +41,8 @@ from spec.tree.requests import Create2, Sync
 
 WARM_UP = 3.0
 """Seconds before the first fault."""
+RUNS_BETWEEN_COLLECTIONS = 16
+_RUNS = itertools.count()
 WRITER_TIMEOUT = 5000
 """The timeout of the sessions that test whether a server works, in milliseconds."""
 
@@ -62,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a run did, and its record for the judge.
+    """The counts of a run, and its record for the judge.
 
     `entries` are the history of the clients, the pauses and the replicas; `journals` are files by server.
     """
@@ -117,9 +120,15 @@ def simulate(plan: Plan) -> Outcome:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the log of the servers, and without garbage that the servers keep out of the collector's sight."""
+    """Without the log of the servers, and with a collector of garbage that looks at the objects of this run only.
+
+    A server that starts freezes its objects (`refimpl.disk.database.load`). They are collected after some runs.
+    """
     logging.disable(logging.CRITICAL)
     enabled = gc.isenabled()
+    if next(_RUNS) % RUNS_BETWEEN_COLLECTIONS == 0:
+        gc.collect()
+    gc.freeze()
     try:
         yield
     finally:
@@ -127,7 +136,6 @@ def _quiet() -> Iterator[None]:
         gc.unfreeze()
         if enabled:
             gc.enable()
-        gc.collect()
 
 
 class _Run:
@@ -270,7 +278,7 @@ class _Run:
         return False
 
     async def _settle(self) -> None:
-        """The clients read what they watch, the abandoned sessions expire, and every server stops."""
+        """The clients read their watched znodes, the abandoned sessions expire, and every server stops."""
         plan = self._plan
         for client in self._clients:
             for _ in range(50):

@@ -274,7 +274,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         raise DeadlockError(f"nothing can happen any more at {self.now:.6f} s")
 
     def defect(self, process: Process, error: BaseException) -> None:
-        """Records an exception that nobody handles."""
+        """Records an unhandled exception."""
         trace, last = error.__traceback__, ""
         while trace is not None:
             last = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

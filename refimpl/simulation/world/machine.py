@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- A process has a system (`refimpl.system.System`) of its own. When the process is dead, every call of its system ends
+- Each process has a separate system (`refimpl.system.System`). When the process is dead, every call of its system ends
   with `PowerOff`.
 - A call of the disk takes time. In the event loop it delays the process; in a thread it delays only that thread.
 - The journal of a server is on a second disk, which loses nothing: it is the record that the server is judged by.
@@ -64,7 +64,7 @@ class Machine:
         return process
 
     def crash(self, power: bool) -> None:
-        """Ends the process; with `power` the disk loses what is not durable, and no peer is told."""
+        """Ends the process; with `power` the disk loses what is not durable, and no peer notices."""
         process = self.process
         self.die_at, self.fail_sync = None, 0
         if process is None:
@@ -198,7 +198,7 @@ class SimulatedSystem(System):
     # Sockets.
 
     def getaddrinfo(self, host: str | None, port: int, **_: int) -> list[Any]:
-        """The address itself: there are no names."""
+        """The address, unchanged: hosts have no names here."""
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host or self.machine.address, port))]
 
     def socket(self, family: int, kind: int, protocol: int) -> Any:  # noqa: ARG002
@@ -250,7 +250,7 @@ class SimulatedThread(Executor):
 
 
 class SimulatedJob(Future[Any]):
-    """Work of a simulated thread; whoever asks for its result before its time waits for it."""
+    """Work of a simulated thread; a request for its result before its time waits for it."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         super().__init__()

@@ -133,7 +133,7 @@ class End(asyncio.Transport):
             self._notify()
 
     def vanish(self, *, silent: bool) -> None:
-        """The process of this end is gone; `silent`: without a word to the other end."""
+        """The process of this end has ended; `silent`: the other end gets no packet."""
         if self._closed:
             return
         self._closed = True
