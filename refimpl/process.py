@@ -104,7 +104,7 @@ async def serve(
     loaded = storage.load()
     server = Server(settings.sid, settings.view, storage.durable(loaded), last_seen=settings.last_seen)
     membership = _membership(settings) if settings.distributed else None
-    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, membership)
+    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, membership, digests=settings.digests)
     limit = raise_limit()
     if limit < 2 * RESERVE:
         logger.warning("only %d files may be open; allow at least %d (ulimit -n)", limit, 2 * RESERVE)

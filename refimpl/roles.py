@@ -29,7 +29,7 @@ from refimpl.replica import Replica
 from refimpl.settings import Settings
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
-from refimpl.wire.txn import encode_txn
+from refimpl.wire.txn import DIGEST, encode_txn
 from spec.election.vote import is_observer
 from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
@@ -91,11 +91,20 @@ class _Role:
         """The zxid of the last transaction applied."""
         return self._replica.zxid
 
+    def read_only(self, _session: int) -> None:
+        """There is a quorum, so there are no rules of a read-only server."""
+
     def status(self) -> ServerStatus:
         """The figures of this server for the four-letter words."""
         data, log = self._storage.sizes()
-        membership = self._replica.membership_text
-        return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log, membership=membership)
+        return ServerStatus(
+            mode=self.mode,
+            data_dir_size=data,
+            log_dir_size=log,
+            membership=self._replica.membership_text,
+            digests=tuple(self._replica.digest_log),
+            monitored=(("digest_mismatches_count", self._replica.digest_mismatches),),
+        )
 
     def _answer_synced(self, session: int, cxid: int) -> None:
         self._later(lambda: self._clients.synced(session, cxid))
@@ -198,10 +207,12 @@ class LeaderRole(_Role):
         if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
             return self._reconfiguration(request, owner)
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
-        return self._fitted(change) if may_exceed_request(change) else change
+        if may_exceed_request(change):
+            change = self._fitted(change)
+        return self._replica.digested(self._last_proposed() + 1, change)
 
     def _fitted(self, change: Change) -> Change:
-        return fitted(change, len(encode_txn(0, change)), largest_data(self._settings.jute_maxbuffer))
+        return fitted(change, len(encode_txn(0, change)) + DIGEST.size, largest_data(self._settings.jute_maxbuffer))
 
     def _reconfiguration(self, request: Request, owner: Sid) -> Change | Reconfiguration:
         """A change of the members, prepared for the next zxid; a standalone server has none."""

@@ -69,7 +69,9 @@ class FourLetterWords:
         self._always: dict[str, Callable[[], str]] = {
             "ruok": lambda: "imok",
             "envi": lambda: "".join(_environment()),
-            "isro": lambda: "null" if clients.backend is None else "rw",
+            "isro": lambda: (
+                "null" if clients.backend is None else "rw" if clients.backend.read_only(0) is None else "ro"
+            ),
             "gtmk": lambda: str(_TRACE_MASK),
             "telnet close": lambda: "",
         }
@@ -86,8 +88,7 @@ class FourLetterWords:
             "wchs": self._wchs,
             "wchc": self._wchc,
             "wchp": self._wchp,
-            # The digests of the last transactions: this server does not compute them.
-            "hash": lambda _: "",
+            "hash": lambda serving: "".join(f"{zxid:x}: {digest}\n" for zxid, digest in serving.status().digests),
         }
 
     def answer(self, connection: Connection, opening: bytes) -> bool:
