@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -42,7 +42,7 @@ from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, DeleteContainer, Reconfig, Request, Sync
 from spec.tree.store import to_delete
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
-from spec.txn import make_zxid
+from spec.txn import counter_of, make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import QuorumRequest as ForwardedRequest
@@ -66,6 +66,9 @@ class Core(Protocol):
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
 
+    def run_all(self, events: Sequence[Event]) -> int:
+        """Runs several events, and stops at the first impossible one; returns the number of possible ones."""
+
     def resign(self, reason: Resignation) -> bool:
         """Gives up leading."""
 
@@ -81,6 +84,24 @@ class _Role:
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
         self._core, self._settings = core, settings
         self._replica, self._storage, self._clients = replica, storage, clients
+        self._requests: list[Request] = []
+        """Requests of clients that have arrived in this turn of the event loop; they are handled together."""
+        self._ended = False
+
+    def end(self) -> None:
+        """The server stops serving; requests that have not been handled are dropped, with their connections."""
+        self._ended = True
+        self._requests.clear()
+
+    def write(self, request: Request) -> None:
+        """Replicates a request of a client of this server, with the others of this turn of the event loop."""
+        self._requests.append(request)
+        if len(self._requests) == 1:
+            self._later(self._write_gathered)
+
+    def _write_gathered(self) -> None:
+        """Handles the gathered requests, in their order."""
+        raise NotImplementedError
 
     @property
     def tree(self) -> Tree:
@@ -124,6 +145,7 @@ class LeaderRole(_Role):
 
     def end(self) -> None:
         """The server stops leading."""
+        super().end()
         self._ticking.cancel()
 
     def status(self) -> ServerStatus:
@@ -141,14 +163,11 @@ class LeaderRole(_Role):
         zab = self._core.server.zab
         return max(self._replica.zxid, make_zxid(zab.epoch) if zab is not None else 0)
 
-    def write(self, request: Request, owner: Sid | None = None) -> None:
-        """Proposes a request of a client of this server, or of the learner `owner`."""
-        self._core.submit(lambda: self._propose(request, self._core.server.sid if owner is None else owner))
-
     def sync(self, session: int, cxid: int) -> None:
         """Answers a sync, after the writes that were proposed before it; a leader has all committed transactions."""
 
         def ask() -> None:
+            self._write_gathered()
             self._core.run(ClientSync())
             zab = self._core.server.zab
             if isinstance(zab, Leader) and zab.outstanding:
@@ -191,13 +210,40 @@ class LeaderRole(_Role):
         change = Change(session, cxid, wall_ms(), ErrorTxn(code))
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
-    def _propose(self, request: Request, owner: Sid) -> None:
-        value = self._prepared(request, owner)
-        self._proposed(value, ClientWrite(value))
+    def _write_gathered(self) -> None:
+        """Proposes the gathered requests in one step, each prepared after the ones before it.
+
+        A reconfiguration, and the end of an epoch, need a step each.
+        """
+        requests, self._requests = self._requests, []
+        owner, last = self._core.server.sid, self._last_proposed()
+        events: list[ClientWrite] = []
+        for request in requests:
+            if isinstance(request.record, Reconfig) or counter_of(last + 1) == 0:
+                self._run_writes(events)
+                events = []
+                value = self._prepared(request, owner)
+                self._proposed(value, ClientWrite(value))
+                if self._ended:
+                    return
+                last = self._last_proposed()
+                continue
+            change = self._change(request, owner)
+            last += 1
+            self._note(last, change)
+            events.append(ClientWrite(change))
+        self._run_writes(events)
+
+    def _run_writes(self, events: Sequence[ClientWrite]) -> None:
+        if events and self._core.run_all(events) != len(events):
+            raise AssertionError("a leader that serves refused a write, which is prepared already")
 
     def _prepared(self, request: Request, owner: Sid) -> Change | Reconfiguration:
         if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
             return self._reconfiguration(request, owner)
+        return self._change(request, owner)
+
+    def _change(self, request: Request, owner: Sid) -> Change:
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
         return self._fitted(change) if may_exceed_request(change) else change
 
@@ -231,11 +277,14 @@ class LeaderRole(_Role):
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
-        change = change_of(value)
-        self._replica.proposed(last, change)
+        self._note(last, change_of(value))
+        return True
+
+    def _note(self, zxid: int, change: Change) -> None:
+        """Notes the zxid of a proposal: what is prepared later sees its effect."""
+        self._replica.proposed(zxid, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
-        return True
 
     def _last_proposed(self) -> int:
         zab = self._core.server.zab
@@ -262,17 +311,16 @@ class LearnerRole(_Role):
         self._syncs: deque[Request] = deque()
         self._touched: dict[int, int] = {}
 
-    def end(self) -> None:
-        """The server has lost its leader."""
-
-    def write(self, request: Request) -> None:
-        """Forwards a request to the leader."""
-        self._core.submit(lambda: self._core.run(ClientWrite(request)))
+    def _write_gathered(self) -> None:
+        """Forwards the gathered requests to the leader."""
+        requests, self._requests = self._requests, []
+        self._core.run_all(tuple(map(ClientWrite, requests)))
 
     def sync(self, session: int, cxid: int) -> None:
         """Sends a sync to the leader, whose answer follows every commit that it has sent before."""
 
         def ask() -> None:
+            self._write_gathered()
             self._syncs.append(Request(session, cxid, Sync("/")))
             self._core.run(ClientSync())
 

@@ -123,7 +123,7 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     for handler in leader.handlers:
         packet = _packet_of_commit(txn, handler, designated)
         if rules.hold_commits and handler.stage is Stage.SYNCING and isinstance(packet, Commit | CommitAndActivate):
-            holding = replace(handler, held=(*handler.held, packet))
+            holding = with_held(handler, packet)
             handlers = tuple(holding if each is handler else each for each in handlers)
         elif handler.stage >= Stage.SYNCING:
             sent.append(Send(handler.sid, packet))
@@ -140,6 +140,11 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     effects = (*sent, *(Send(sid, QuorumSync()) for sid in waiting))
     done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(peer, after, zxid)
     return (done if view is None else _commit_ready(peer, done, rules)).after(effects)
+
+
+def with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
+    """The handler of a learner with another packet that waits for UPTODATE (`ZabRules.hold_commits`)."""
+    return replace(handler, held=(*handler.held, packet))
 
 
 def _packet_of_commit(txn: Txn, handler: Handler, designated: Sid | None) -> QuorumPacket:

@@ -277,8 +277,11 @@ def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
 
 def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
     """The transaction of this zxid, on disk or queued; the likely positions are searched first."""
-    if durable.txns and durable.txns[-1].zxid == zxid:
-        return durable.txns[-1]
+    txns = durable.txns
+    if txns:
+        behind = txns[-1].zxid - zxid  # in a log without gaps
+        if 0 <= behind < len(txns) and txns[-1 - behind].zxid == zxid:
+            return txns[-1 - behind]
     if queue and type(queue[0]) is Append:
         place = zxid - queue[0].txn.zxid  # in a queue without gaps
         if 0 <= place < len(queue):
@@ -291,7 +294,7 @@ def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn
                 return operation.txn
             if operation.txn.zxid > zxid:
                 break
-    return next((txn for txn in reversed(durable.txns) if txn.zxid == zxid), None)
+    return next((txn for txn in reversed(txns) if txn.zxid == zxid), None)
 
 
 def with_sid(sids: tuple[Sid, ...], sid: Sid) -> tuple[Sid, ...]:
