@@ -136,6 +136,8 @@ class LeaderRole(_Role):
         super().__init__(core, settings, replica, storage, clients)
         self.mode = "leader" if settings.distributed else "standalone"
         self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), monotonic_ms())
+        zab = core.server.zab
+        self._first_zxid = make_zxid(zab.epoch) if zab is not None else 0
         self._syncs: deque[tuple[int, int, int]] = deque()
         """Pending syncs: the zxid of the proposal that the answer must follow, the session, and the cxid."""
         loop = asyncio.get_running_loop()
@@ -160,8 +162,8 @@ class LeaderRole(_Role):
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied; before the first one of its epoch, the epoch's own."""
-        zab = self._core.server.zab
-        return max(self._replica.zxid, make_zxid(zab.epoch) if zab is not None else 0)
+        zxid, first = self._replica.zxid, self._first_zxid
+        return zxid if zxid > first else first  # `max` is a call, for every answer of the server
 
     def sync(self, session: int, cxid: int) -> None:
         """Answers a sync, after the writes that were proposed before it; a leader has all committed transactions."""
@@ -191,9 +193,10 @@ class LeaderRole(_Role):
 
     def applied(self, zxid: int, change: Change, outcome: TxnResult) -> None:
         """A transaction is applied: sessions begin and end, and the client that waits for it gets its answer."""
-        if isinstance(change.record, CreateSessionTxn):
-            self.sessions.open(change.session, change.record.time_out, monotonic_ms())
-        elif isinstance(change.record, CloseSessionTxn):
+        record = change.record
+        if isinstance(record, CreateSessionTxn):
+            self.sessions.open(change.session, record.time_out, monotonic_ms())
+        elif isinstance(record, CloseSessionTxn):
             self.sessions.remove(change.session)
         self._clients.applied(change, outcome)
         while self._syncs and self._syncs[0][0] <= zxid:

@@ -233,7 +233,7 @@ class ClientPort:
     def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
         """Counts an answered request."""
         now = self.now
-        operation = OPERATION_OF.get(type(pending.record), "NA") if pending.record is not None else "NA"
+        operation = OPERATION_OF.get(type(pending.record), "NA")
         connection.statistics.answered(operation, pending.xid, zxid, arrived, now)
         self.statistics.latency.add(now - arrived)
 

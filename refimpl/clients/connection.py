@@ -32,7 +32,16 @@ from refimpl.wire.client import (
     encode_reply,
 )
 from refimpl.wire.frames import Frames
-from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.connection import (
+    ROUTES,
+    Ending,
+    PendingRequest,
+    Route,
+    answered_at_once,
+    ending,
+    number_settled,
+    throttled,
+)
 from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
 from spec.service.sessions import password
 from spec.tree.data import Id, Record
@@ -99,7 +108,7 @@ class Connection(Channel):
         self.timeout = owner.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)
         self.established = wall_ms()
-        self.waiting: Waiting = ()
+        self.waiting: deque[PendingRequest] = deque()
         self._arrivals: deque[int] = deque()
         self._opening: bytes | None = b""
         self._frames = Frames(owner.settings.max_buffer)
@@ -225,7 +234,7 @@ class Connection(Channel):
     def drop(self) -> None:
         """Discards all pending requests."""
         self._owner.in_process -= len(self.waiting)
-        self.waiting = ()
+        self.waiting.clear()
         self._arrivals.clear()
         self._due.clear()
         self._backlog.clear()
@@ -255,10 +264,10 @@ class Connection(Channel):
             self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
 
     def _arrived(self, pending: PendingRequest) -> None:
-        self.waiting, at_once = arrive(self.waiting, pending)
-        if at_once:
+        if answered_at_once(pending, behind_others=bool(self.waiting)):
             self._reply(pending, self._owner.now, None)
             return
+        self.waiting.append(pending)
         self._arrivals.append(self._owner.now)
         self._owner.in_process += 1
         self._owner.forward(self, pending)
@@ -267,16 +276,20 @@ class Connection(Channel):
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
     ) -> None:
         """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it."""
-        before = self.waiting
-        self.waiting, answered = settle(before, xid, route, closes=closes)
-        if not answered:
-            return
-        self._owner.in_process -= len(answered)
+        answered = number_settled(self.waiting, xid, route, closes=closes)
+        self._owner.in_process -= answered
         outcome = (code, reply) if route is Route.WRITE else None
-        for pending in answered:
-            self._due.append((pending, self._arrivals.popleft(), outcome))
+        for _ in range(answered):
+            pending, arrived = self.waiting.popleft(), self._arrivals.popleft()
+            if self._due or self.full():
+                self._due.append((pending, arrived, outcome))
+            else:
+                self._reply(pending, arrived, outcome)
+                if self.phase is Phase.ENDED:
+                    return
             outcome = None
-        self.work()
+        if answered and (self._due or self._backlog or self._paused):
+            self.work()
 
     def session_closed(self) -> None:
         """The session is closed: the connection ends after the pending answers."""
@@ -288,10 +301,10 @@ class Connection(Channel):
         if self.phase is Phase.ENDED:
             return
         code, reply = outcome if outcome is not None else self._owner.answer(self, pending)
-        after = ending(pending, code)
+        after, route = ending(pending, code), pending.route
         if after is not Ending.DROPPED:
             # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
-            zxid = _ZXID_OF_REPLY.get(pending.route, self._owner.last_zxid)
+            zxid = 0 if route is Route.AUTH else -1 if route is Route.REFUSED else self._owner.last_zxid
             self._send_reply(pending, zxid, code, reply)
             self._owner.answered(self, pending, zxid, arrived)
         if after is not Ending.STAYS:
@@ -304,6 +317,3 @@ class Connection(Channel):
             # Another implementation has put a string into the tree that is not valid Unicode.
             logger.warning("session 0x%x: an answer cannot be encoded: %s", self.session % (1 << 64), error)
             self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
-
-
-_ZXID_OF_REPLY = {Route.AUTH: 0, Route.REFUSED: -1}

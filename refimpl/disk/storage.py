@@ -51,7 +51,7 @@ class Storage:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._settings, self._snap_count = settings, settings.snap_count
         self._loop = asyncio.get_running_loop()
         self._snapshots, logs = make_directories(settings.data_dir, settings.log_dir)
         self._locks = [_locked(directory) for directory in dict.fromkeys((self._snapshots, logs))]
@@ -118,7 +118,9 @@ class Storage:
         """Queues a transaction for the log."""
         payload = encode_txn(txn.zxid, change_of(txn.value))
         size, (_, smallest, largest) = len(payload), self.record_sizes
-        self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
+        if not smallest <= size <= largest:
+            smallest, largest = size if smallest < 0 else min(size, smallest), max(size, largest)
+        self.record_sizes = (size, smallest, largest)
         self._logged += 1
         self._gathered.append((txn.zxid, payload))
 
@@ -165,13 +167,16 @@ class Storage:
         """Whether a background snapshot still reads its tree."""
         return self._writing is not None and not self._writing.done()
 
-    def snapshot_if_due(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
-        """After snapCount transactions: a new log file, and a snapshot in the background.
+    @property
+    def is_snapshot_due(self) -> bool:
+        """Whether snapCount transactions have been logged since the last snapshot, and none is being written."""
+        return self._logged >= self._snap_count and not self.is_writing_snapshot
+
+    def snapshot(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
+        """Begin a new log file, and a snapshot in the background.
 
         `last` returns the zxid of the last transaction applied to the tree.
         """
-        if self._logged < self._settings.snap_count or self.is_writing_snapshot:
-            return
         self._logged = 0
         self.release()
         self._started_thread().aside(self._log.roll)
