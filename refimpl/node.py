@@ -33,6 +33,7 @@ from refimpl.replica import Replica
 from refimpl.roles import LeaderRole, LearnerRole
 from refimpl.settings import Settings
 from refimpl.tree import Tree
+from refimpl.wire.txn import TxnEncoder
 from spec import server as spec_server
 from spec.batch import step_all
 from spec.effects import Connect, Disconnect, Effects, Persist, ServerStep
@@ -227,6 +228,11 @@ class Node:
     def last_applied(self) -> int:
         """The zxid of the last transaction applied to the tree."""
         return self._replica.zxid
+
+    @property
+    def encoder(self) -> TxnEncoder:
+        """Encodes transactions, for the log and for learners."""
+        return self._storage.encoder
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Asks the leader whether a session is alive."""

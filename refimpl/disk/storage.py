@@ -32,9 +32,8 @@ from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.tree import Tree
-from refimpl.wire.txn import encode_txn, txn_of
+from refimpl.wire.txn import TxnEncoder, txn_of
 from spec.durable import Durable
-from spec.quorum import change_of
 from spec.tree.txns import Change
 from spec.txn import Txn
 
@@ -61,6 +60,7 @@ class Storage:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
         self.record_sizes = (-1, -1, -1)
+        self.encoder = TxnEncoder()
         self._gathered: list[tuple[int, bytes]] = []
         self._logged = 0
         self._writing: asyncio.Task[None] | None = None
@@ -116,7 +116,7 @@ class Storage:
 
     def append(self, txn: Txn) -> None:
         """Queues a transaction for the log."""
-        payload = encode_txn(txn.zxid, change_of(txn.value))
+        payload = self.encoder.taken(txn)
         size, (_, smallest, largest) = len(payload), self.record_sizes
         if not smallest <= size <= largest:
             smallest, largest = size if smallest < 0 else min(size, smallest), max(size, largest)
