@@ -140,7 +140,7 @@ class Node:
 
         It stops at the first event that is impossible now.
         """
-        done = step_all(self.server, events, self._zab_rules) if len(events) > 1 else None
+        done = step_all(self.server, events, self._zab_rules) if events else None
         if done is None:
             return next((place for place, event in enumerate(events) if not self.run(event)), len(events))
         before, self.server = self.server, self._trimmed(done.state)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import NamedTuple, Protocol, TypeAlias
 
 Job = Callable[[], None]
@@ -29,7 +29,17 @@ class UnreportedJob(NamedTuple):
     job: Job
 
 
-Work: TypeAlias = tuple[int, bytes] | Job | UnreportedJob
+class Barrier(NamedTuple):
+    """A point in the order of the work; `reached` is set when everything before it is durable, or has failed."""
+
+    reached: threading.Event
+
+
+class Stop(NamedTuple):
+    """The end of the work."""
+
+
+Work: TypeAlias = tuple[int, bytes] | Job | UnreportedJob | Barrier | Stop
 
 
 class Log(Protocol):
@@ -53,9 +63,7 @@ class SyncThread:
         failed: Callable[[OSError], None],
     ) -> None:
         self._log, self._loop, self._done, self._failed = log, loop, done, failed
-        self._asked: deque[Work] = deque()
-        self._changed = threading.Condition()
-        self._busy = self._stopping = False
+        self._asked: SimpleQueue[tuple[Work, ...]] = SimpleQueue()
         self._error: OSError | None = None
         self._flushes = 0
         self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
@@ -66,68 +74,66 @@ class SyncThread:
 
     def append(self, *records: tuple[int, bytes]) -> None:
         """Log transactions, given as their zxids and their bytes."""
-        self._ask(*records)
+        self._asked.put(records)
 
     def call(self, job: Job) -> None:
         """Run a job in its turn, with everything before it durable."""
-        self._ask(job)
+        self._asked.put((job,))
 
     def aside(self, job: Job) -> None:
         """Run a job in its turn that is not part of the server's own work, and is not reported."""
-        self._ask(UnreportedJob(job))
+        self._asked.put((UnreportedJob(job),))
 
     def flush(self) -> None:
         """Wait until all requested work is done, which is then not reported. Raises OSError if it failed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or not (self._asked or self._busy))
-            if self._error is not None:
-                raise self._error
-            # Not before: work that was requested but not started when this was called has the old number too.
-            self._flushes += 1
+        if self._thread.is_alive():
+            barrier = Barrier(threading.Event())
+            self._asked.put((barrier,))
+            barrier.reached.wait()
+        if self._error is not None:
+            raise self._error
+        # Not before: work that was requested but not started when this was called has the old number too.
+        self._flushes += 1
 
     def stop(self) -> None:
         """Finish the requested work, then end the thread."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
+        self._asked.put((Stop(),))
         if self._thread.is_alive():
             self._thread.join()
 
-    def _ask(self, *work: Work) -> None:
-        with self._changed:
-            self._asked.extend(work)
-            if not self._busy:
-                self._changed.notify_all()
-
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._busy = False
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._asked or self._stopping)
-                if not self._asked:
-                    return
-                self._busy = True
-                batch, self._asked, flushes = self._asked, deque(), self._flushes
+        stops = False
+        while not stops:
+            batch = list(self._asked.get())
+            while not self._asked.empty():  # this thread alone takes work
+                batch += self._asked.get()
+            flushes = self._flushes
+            stops = any(type(work) is Stop for work in batch)
             try:
-                count = self._carry_out(batch)
+                count = self._carry_out(batch) if self._error is None else 0
             except Exception as error:  # a thread that ends silently would leave its callers waiting for ever
-                self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
-                return
+                self._error = error if isinstance(error, OSError) else OSError(str(error))
+                count = 0
+                self._loop.call_soon_threadsafe(self._failed, self._error)
+            for work in batch:
+                if type(work) is Barrier:
+                    work.reached.set()
             if count:
                 self._loop.call_soon_threadsafe(self._report, count, flushes)
 
-    def _carry_out(self, batch: deque[Work]) -> int:
+    def _carry_out(self, batch: list[Work]) -> int:
         """Do the requested work; return the number of items to report."""
         count = 0
         for work in batch:
             if isinstance(work, UnreportedJob):
                 work.job()
+            elif isinstance(work, Barrier | Stop):
                 continue
-            count += 1
-            if isinstance(work, tuple):
+            elif isinstance(work, tuple):
+                count += 1
                 self._log.append(*work)
             else:
+                count += 1
                 self._log.commit()
                 work()
         self._log.commit()
@@ -136,9 +142,3 @@ class SyncThread:
     def _report(self, count: int, flushes: int) -> None:
         if flushes == self._flushes and self._error is None:
             self._done(count)
-
-    def _give_up(self, error: OSError) -> None:
-        with self._changed:
-            self._error, self._busy = error, False
-            self._changed.notify_all()
-        self._loop.call_soon_threadsafe(self._failed, error)

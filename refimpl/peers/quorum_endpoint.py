@@ -86,7 +86,7 @@ class QuorumEndpoint(ABC):
         self.waiting.discard(socket)
         while socket.inbox:
             events = self._gathered(socket)
-            if len(events) > 1:
+            if events:
                 taken = self._core.run_all(events)
                 for _ in range(min(taken, len(socket.inbox))):  # a dropped connection has lost its inbox
                     socket.inbox.popleft()
