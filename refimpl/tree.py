@@ -36,7 +36,7 @@ class Tree:
 
     def __init__(self, first: Iterable[Operation] = FIRST_ZNODES) -> None:
         self._nodes: dict[str, Znode] = {}
-        self._children: dict[str, set[str]] = {}
+        self._children: dict[str, dict[str, None]] = {}
         self._ephemerals: dict[int, set[str]] = {}
         self._acls: dict[tuple[Acl, ...], tuple[Acl, ...]] = {}
         self.sessions: dict[int, int] = {}
@@ -53,8 +53,9 @@ class Tree:
         return self._nodes.get(path)
 
     def children(self, path: str) -> AbstractSet[str]:
-        """The names of the children of a znode: the set itself, which changes with the tree."""
-        return self._children.get(path, _NONE)
+        """The names of the children of a znode, in the order of creation: a view, which changes with the tree."""
+        names = self._children.get(path)
+        return _NONE if names is None else names.keys()
 
     def timeout(self, session: int) -> int | None:
         """The timeout of a session in milliseconds."""
@@ -112,9 +113,9 @@ class Tree:
             parent, _, name = path.rpartition("/")
             names = self._children.get(parent or ROOT)
             if names is None:
-                self._children[parent or ROOT] = {name}
+                self._children[parent or ROOT] = {name: None}
             else:
-                names.add(name)
+                names[name] = None
         if znode.ephemeral_owner:
             self._own(path, znode.ephemeral_owner)
 
@@ -126,7 +127,7 @@ class Tree:
         parent, _, name = path.rpartition("/")
         names = self._children.get(parent or ROOT)
         if names is not None:
-            names.discard(name)
+            names.pop(name, None)
             if not names:
                 del self._children[parent or ROOT]
         if former.ephemeral_owner:
