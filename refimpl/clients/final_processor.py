@@ -96,6 +96,8 @@ class FinalProcessor:
 
     def fire(self, events: Iterable[Event]) -> None:
         """Sends events to their watchers, except to clients that are not allowed to read the znode of the event."""
+        if self._watches.is_empty:
+            return
         for event in events:
             notified = self._watches.fire(event)
             if not notified:

@@ -99,6 +99,11 @@ class _Table(Generic[W]):
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is any watch."""
+        return bool(self._watchers)
+
     def by_path(self) -> Iterator[tuple[str, tuple[W, ...]]]:
         """Every watched path, with its watchers."""
         for path, watchers in self._watchers.items():
@@ -179,6 +184,11 @@ class Watches(Generic[W]):
 
     def __len__(self) -> int:
         return len(self._data) + len(self._children)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no client watches anything."""
+        return not self._data.is_watched and not self._children.is_watched
 
     def data_watches(self) -> Iterator[tuple[str, tuple[W, ...]]]:
         """Each path with data watches, and its watchers: the output of the words `wchs`, `wchc` and `wchp`."""
