@@ -170,7 +170,9 @@ class Node:
     def _trimmed(self, server: Server) -> Server:
         """The server with the part of its log that stays in memory."""
         log = server.durable.log
-        buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(self._replica.zxid)
+        buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(
+            self._replica.zxid, self._storage.log_bytes
+        )
         return server if buffer is log else with_fields(server, durable=with_fields(server.durable, log=buffer))
 
     def _follow_up(self, before: Server, after: Server) -> None:

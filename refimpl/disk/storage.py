@@ -27,13 +27,14 @@ from refimpl.disk.body import body_chunks
 from refimpl.disk.files import REMEDY, DataError, make_directories
 from refimpl.disk.purge import purge
 from refimpl.disk.sync_thread import SyncThread
-from refimpl.disk.txn_buffer import LIMIT, TxnBuffer
+from refimpl.disk.txn_buffer import LIMIT, LogBytes, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.tree import Tree
-from refimpl.wire.txn import TxnEncoder, txn_of
+from refimpl.wire.txn import TxnEncoder, encode_txn, txn_of
 from spec.durable import Durable
+from spec.quorum import change_of
 from spec.tree.txns import Change
 from spec.txn import Txn
 
@@ -60,7 +61,7 @@ class Storage:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
         self.record_sizes = (-1, -1, -1)
-        self.encoder = TxnEncoder()
+        self.encoder, self.log_bytes = TxnEncoder(), LogBytes()
         self._gathered: list[tuple[int, bytes]] = []
         self._logged = 0
         self._writing: asyncio.Task[None] | None = None
@@ -80,6 +81,9 @@ class Storage:
         A standalone server neither reads nor writes epochs, so those of an earlier life in an ensemble remain.
         """
         recent = TxnBuffer(self._txn(zxid, change) for zxid, change in loaded.recent)
+        for txn in recent:
+            self.log_bytes.add(txn.zxid, len(encode_txn(txn.zxid, change_of(txn.value))))
+        recent = recent.trimmed(loaded.last_zxid, self.log_bytes)
         if not self._settings.distributed:
             return Durable(snapshot=loaded.snapshot_zxid, log=recent)
         read = epochs.load(self._snapshots, loaded.last_zxid)
@@ -121,6 +125,7 @@ class Storage:
         if not smallest <= size <= largest:
             smallest, largest = size if smallest < 0 else min(size, smallest), max(size, largest)
         self.record_sizes = (size, smallest, largest)
+        self.log_bytes.add(txn.zxid, size)
         self._logged += 1
         self._gathered.append((txn.zxid, payload))
 

@@ -5,10 +5,11 @@ step for each of them copies its queues every time. Here they are copied once fo
 
 Rules of this package:
 
-- `step_all` handles what a healthy, serving server does all the time: writes, proposals, acknowledgements, commits, and
-  completed disk operations. It returns None for all else, and nothing has then happened: the caller takes single steps.
-- It decides nothing that single steps decide otherwise. `tests/properties/test_batch_laws.py` compares both on random
-  runs of whole ensembles, and a journal of a node has single steps, which `checker validate` replays.
+- `step_all` handles what a healthy server does all the time: writes, proposals, acknowledgements, commits, completed
+  disk operations; and the proposals and commits that arrive while a learner is brought up to date. It returns None for
+  all else, and nothing has then happened: the caller takes single steps.
+- It decides nothing that single steps decide otherwise. `tests/properties/test_batch_laws.py` compares both on
+  random runs of whole ensembles. A journal of a node has single steps, which `checker validate` replays.
 
 Source: `spec.zab.leader_broadcast`, `spec.zab.learner_broadcast`.
 """
@@ -20,9 +21,10 @@ from msgspec.structs import replace
 
 from spec.batch.following import Following
 from spec.batch.leading import Leading
+from spec.batch.synchronising import Synchronising
 from spec.effects import Effects
 from spec.server import Event, Server
-from spec.zab.state import Leader, Learner, StaleMemory, ZabRules
+from spec.zab.state import Leader, StaleMemory, ZabRules
 
 __all__ = ["BatchStep", "step_all"]
 
@@ -43,11 +45,11 @@ def step_all(server: Server, events: Sequence[Event], zab: ZabRules) -> BatchSte
         return None
     if server.last_seen is not None or server.remains != _NOTHING_STALE:
         return None
-    work: Leading | Following | None
+    work: Leading | Following | Synchronising | None
     if isinstance(part, Leader):
         work = Leading.of(server, part, zab)
-    elif isinstance(part, Learner):
-        work = Following.of(server, part)
+    else:
+        work = Following.of(server, part) or Synchronising.of(part)
     if work is None:
         return None
     effects: list[Effects] = []

@@ -11,7 +11,7 @@ Source: `Leader.propose`, `processAck`, `tryToCommit`, `commitAndActivate`, `pro
 `Leader.ToBeAppliedRequestProcessor`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -32,7 +32,18 @@ from spec.zab.packets import (
     QuorumSync,
 )
 from spec.zab.reconfiguration import Refused
-from spec.zab.state import Append, Handler, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
+from spec.zab.state import (
+    Append,
+    Handler,
+    HeldCommits,
+    Leader,
+    Outstanding,
+    Stage,
+    ZabResult,
+    ZabRules,
+    logged,
+    with_sid,
+)
 
 
 def is_quorum(view: View, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -144,7 +155,21 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
 
 def with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
     """The handler of a learner with another packet that waits for UPTODATE (`ZabRules.hold_commits`)."""
-    return replace(handler, held=(*handler.held, packet))
+    if isinstance(packet, CommitAndActivate):
+        return replace(handler, held=(*handler.held, packet))
+    last = handler.held[-1] if handler.held else None
+    if isinstance(last, HeldCommits) and last.last + 1 == packet.zxid:
+        return replace(handler, held=(*handler.held[:-1], HeldCommits(last.first, packet.zxid)))
+    return replace(handler, held=(*handler.held, HeldCommits(packet.zxid, packet.zxid)))
+
+
+def held_packets(handler: Handler) -> Iterator[Commit | CommitAndActivate]:
+    """The packets that wait for UPTODATE, in their order."""
+    for held in handler.held:
+        if isinstance(held, HeldCommits):
+            yield from map(Commit, range(held.first, held.last + 1))
+        else:
+            yield held
 
 
 def _packet_of_commit(txn: Txn, handler: Handler, designated: Sid | None) -> QuorumPacket:

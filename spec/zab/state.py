@@ -21,7 +21,7 @@ from spec.effects import DiskOperation, Effect
 from spec.quorum import Sid, View
 from spec.txn import Txn
 from spec.variants import Variant
-from spec.zab.packets import Commit, CommitAndActivate
+from spec.zab.packets import CommitAndActivate
 
 
 class ZabRules(msgspec.Struct, frozen=True):
@@ -96,6 +96,13 @@ class Stage(enum.IntEnum):
     """UPTODATE was acknowledged."""
 
 
+class HeldCommits(msgspec.Struct, frozen=True):
+    """COMMITs of consecutive zxids that wait for UPTODATE: two numbers, however many there are."""
+
+    first: int
+    last: int
+
+
 class Handler(msgspec.Struct, frozen=True):
     """The leader's record of one connected learner.
 
@@ -107,7 +114,7 @@ class Handler(msgspec.Struct, frozen=True):
     stage: Stage
     observer: bool = False
     last_zxid: int = 0
-    held: tuple[Commit | CommitAndActivate, ...] = ()
+    held: tuple[HeldCommits | CommitAndActivate, ...] = ()
 
 
 class Outstanding(msgspec.Struct, frozen=True):
