@@ -5,7 +5,8 @@ Rules this module keeps:
 - Both implement the interface of the client port (`refimpl.clients.backend.Backend`) from the moment the server serves
   until it stops serving; then the object is discarded.
 - An answer never comes from inside the call of its request, but in a later turn of the event loop.
-- The leader keeps the sessions of the whole ensemble alive. With each PING a learner reports the active ones.
+- The leader keeps the sessions of the whole ensemble alive. With each PING a learner reports the active ones. A pause
+  of the leader's process counts as one tick, since it heard nobody meanwhile.
 
 Source: `LeaderZooKeeperServer`, `LearnerZooKeeperServer`, `LeaderSessionTracker`, `LearnerSessionTracker`,
 `FollowerRequestProcessor`, `Learner.validateSession`, `ping`.
@@ -35,6 +36,7 @@ from spec.election.vote import is_observer
 from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
 from spec.service import reconfig_request
+from spec.service.expiry import AttendedTime
 from spec.service.sessions import Sessions
 from spec.tree.apply import TxnResult
 from spec.tree.prepare import fitted, may_exceed_request
@@ -135,7 +137,8 @@ class LeaderRole(_Role):
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
         super().__init__(core, settings, replica, storage, clients)
         self.mode = "leader" if settings.distributed else "standalone"
-        self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), monotonic_ms())
+        self._time = AttendedTime(settings.tick_time, monotonic_ms())
+        self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), self._now())
         zab = core.server.zab
         self._first_zxid = make_zxid(zab.epoch) if zab is not None else 0
         self._syncs: deque[tuple[int, int, int]] = deque()
@@ -145,6 +148,10 @@ class LeaderRole(_Role):
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._containers_checked = loop.time()
 
+    def _now(self) -> int:
+        """The time of sessions, in milliseconds: without the pauses of this process."""
+        return self._time.at(monotonic_ms())
+
     def end(self) -> None:
         """The server stops leading."""
         super().end()
@@ -152,7 +159,7 @@ class LeaderRole(_Role):
 
     def status(self) -> ServerStatus:
         """The figures of a leader for the four-letter words, including its proposals and all sessions."""
-        now, since_1970 = monotonic_ms(), time.time()
+        now, since_1970 = self._now(), time.time()
         return replace(
             super().status(),
             proposals=self._storage.record_sizes,
@@ -185,17 +192,17 @@ class LeaderRole(_Role):
 
     def claim(self, session: int, timeout: int, owner: Sid) -> bool:
         """Whether a session is alive; if so, `owner` becomes its owner."""
-        return self.sessions.claim(session, owner) and self.sessions.touch(session, timeout, monotonic_ms())
+        return self.sessions.claim(session, owner) and self.sessions.touch(session, timeout, self._now())
 
     def touch(self, session: int, timeout: int) -> None:
         """A client of this session has sent something."""
-        self.sessions.touch(session, timeout, monotonic_ms())
+        self.sessions.touch(session, timeout, self._now())
 
     def applied(self, zxid: int, change: Change, outcome: TxnResult) -> None:
         """A transaction is applied: sessions begin and end, and the client that waits for it gets its answer."""
         record = change.record
         if isinstance(record, CreateSessionTxn):
-            self.sessions.open(change.session, record.time_out, monotonic_ms())
+            self.sessions.open(change.session, record.time_out, self._now())
         elif isinstance(record, CloseSessionTxn):
             self.sessions.remove(change.session)
         self._clients.applied(change, outcome)
@@ -297,7 +304,7 @@ class LeaderRole(_Role):
         loop = asyncio.get_running_loop()
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._core.submit(lambda: self._core.run(Tick()))
-        for session in self.sessions.expired(monotonic_ms()):
+        for session in self.sessions.expired(self._time.tick(monotonic_ms())):
             self.write(Request(session, 0, CloseSession()))
         if loop.time() - self._containers_checked >= self._settings.container_check / 1000:
             self._containers_checked = loop.time()

@@ -62,6 +62,7 @@ class ConnectionOwner(ChannelOwner, Protocol):
     turns: Turns
     now: int
     in_process: int
+    bytes_in_process: int
 
     @property
     def is_serving(self) -> bool:
@@ -109,7 +110,9 @@ class Connection(Channel):
         self.auth: tuple[Id, ...] = (Id("ip", address),)
         self.established = wall_ms()
         self.waiting: deque[PendingRequest] = deque()
-        self._arrivals: deque[int] = deque()
+        self._arrivals: deque[tuple[int, int]] = deque()
+        """The time at which each waiting request arrived, and its size in bytes."""
+        self._waiting_bytes = 0
         self._opening: bytes | None = b""
         self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
@@ -228,12 +231,16 @@ class Connection(Channel):
             or bool(self._due)
             or self.phase is Phase.PRESENTED
             or waiting >= settings.max_waiting
+            or self._waiting_bytes >= settings.max_waiting_bytes
             or throttled(waiting, self._owner.in_process, settings.global_outstanding_limit)
+            or throttled(waiting, self._owner.bytes_in_process, settings.large_request_max_bytes)
         )
 
     def drop(self) -> None:
         """Discards all pending requests."""
         self._owner.in_process -= len(self.waiting)
+        self._owner.bytes_in_process -= self._waiting_bytes
+        self._waiting_bytes = 0
         self.waiting.clear()
         self._arrivals.clear()
         self._due.clear()
@@ -257,19 +264,21 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(PendingRequest(error.xid, None, route))
+            self._arrived(PendingRequest(error.xid, None, route), len(frame))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
-            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
+            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth), len(frame))
 
-    def _arrived(self, pending: PendingRequest) -> None:
+    def _arrived(self, pending: PendingRequest, size: int) -> None:
         if answered_at_once(pending, behind_others=bool(self.waiting)):
             self._reply(pending, self._owner.now, None)
             return
         self.waiting.append(pending)
-        self._arrivals.append(self._owner.now)
+        self._arrivals.append((self._owner.now, size))
+        self._waiting_bytes += size
         self._owner.in_process += 1
+        self._owner.bytes_in_process += size
         self._owner.forward(self, pending)
 
     def settled(
@@ -280,7 +289,10 @@ class Connection(Channel):
         self._owner.in_process -= answered
         outcome = (code, reply) if route is Route.WRITE else None
         for _ in range(answered):
-            pending, arrived = self.waiting.popleft(), self._arrivals.popleft()
+            pending = self.waiting.popleft()
+            arrived, size = self._arrivals.popleft()
+            self._waiting_bytes -= size
+            self._owner.bytes_in_process -= size
             if self._due or self.full():
                 self._due.append((pending, arrived, outcome))
             else:
