@@ -109,7 +109,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole table, with the release of the real server. `fsync` is the median time of one on the disk, in seconds."""
+    """The whole table. `release` is the real server; `fsync` the median time of one on the disk, in seconds."""
 
     rows: list[Row]
     missed: list[Missed]
