@@ -22,7 +22,7 @@ from spec.tree.paths import ROOT
 from spec.tree.store import FIRST_ZNODES, EndSession, OpenSession, Operation, Put, Remove
 
 _ACLS_REMEMBERED = 4096
-_NONE: frozenset[str] = frozenset()
+_NONE: dict[str, None] = {}
 
 
 class Tree:
@@ -54,8 +54,7 @@ class Tree:
 
     def children(self, path: str) -> AbstractSet[str]:
         """The names of the children of a znode, in the order of creation: a view, which changes with the tree."""
-        names = self._children.get(path)
-        return _NONE if names is None else names.keys()
+        return self._children.get(path, _NONE).keys()
 
     def timeout(self, session: int) -> int | None:
         """The timeout of a session in milliseconds."""
@@ -63,7 +62,7 @@ class Tree:
 
     def ephemerals(self, session: int) -> AbstractSet[str]:
         """The paths of a session's ephemeral znodes: the set itself, which changes with the tree."""
-        return self._ephemerals.get(session, _NONE)
+        return self._ephemerals.get(session, frozenset())
 
     def owners(self) -> AbstractSet[int]:
         """The sessions that have ephemeral znodes."""

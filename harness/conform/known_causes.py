@@ -20,6 +20,7 @@ from harness.layouts import ERROR_RESULT
 from harness.session import Answer
 
 MARSHALLING, BAD_ARGUMENTS = -5, -8
+SASL, QUOTA_EXCEEDED = 102, -125
 OK, NO_NODE, NO_AUTH, INVALID_ACL, NO_WATCHER = 0, -101, -102, -114, -121
 
 
@@ -241,6 +242,21 @@ CAUSES: tuple[KnownCause, ...] = (
         CauseKind.SETTING,
         "ZOOKEEPER-2590, `FinalRequestProcessor` (exists)",
         _errors(OK, NO_AUTH, c.Exists),
+    ),
+    KnownCause(
+        "users of SASL are configured",
+        CauseKind.SETTING,
+        "`ZooKeeperServer.processSasl`, `ServerCnxnFactory.configureSaslLogin`",
+        _raw(SASL, OK, OK),
+    ),
+    KnownCause(
+        "hard limits of quotas are enforced on one side only: enforceQuota",
+        CauseKind.SETTING,
+        "`ZooKeeperServer.checkQuota`",
+        lambda mismatch: (
+            QUOTA_EXCEEDED in {error_of(mismatch.tested), error_of(mismatch.expected)}
+            and any(isinstance(each, c.Limit) for each in mismatch.before)
+        ),
     ),
     KnownCause(
         "permissions are not checked: skipACL=yes",

@@ -46,8 +46,6 @@ class OpcodeRow(NamedTuple):
         return self.tested is not self.expected and self.cause is None
 
 
-SASL = 102
-
 ZXID = struct.pack("!q", 0)
 NO_LISTS = b"\0\0\0\0" * 3
 PROBES: dict[int, c.Command] = {
@@ -107,9 +105,7 @@ def row(opcode: int, name: str, tested: Support, expected: Support, release: str
     """A row of the table, with the known cause of a difference."""
     cause = None
     known = OPCODES.get(opcode)
-    if tested is not expected:
-        if opcode == SASL:
-            cause = "the oracle has no SASL"
-        elif known is not None and release is not None and number_of(known.since) > number_of(release):
-            cause = f"came with {known.since} ({known.issue})"
+    is_newer = known is not None and release is not None and number_of(known.since) > number_of(release)
+    if tested is not expected and known is not None and is_newer:
+        cause = f"came with {known.since} ({known.issue})"
     return OpcodeRow(opcode, name, tested, expected, cause)

@@ -38,11 +38,13 @@ from spec.service.connection import (
     PendingRequest,
     Route,
     answered_at_once,
+    demanded,
     ending,
     number_settled,
     throttled,
 )
-from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
+from spec.service.digest_md5 import Exchange, Untried
+from spec.service.handshake import ConnectClaims, Invalid, NewSession, ReadOnlyRules, Rejection, Renew, present
 from spec.service.sessions import password
 from spec.tree.data import Id, Record
 from spec.tree.replies import Code
@@ -84,6 +86,9 @@ class ConnectionOwner(ChannelOwner, Protocol):
     def answer_word(self, connection: Connection, opening: bytes) -> bool:
         """Answer a four-letter word; return False if the first bytes are not one."""
 
+    def read_only(self, session: SessionId) -> ReadOnlyRules | None:
+        """The rules for a client that presents this session, if the server has no quorum."""
+
     def open_session(self, connection: Connection) -> None:
         """Create a session for this connection."""
 
@@ -108,6 +113,8 @@ class Connection(Channel):
         self._owner: ConnectionOwner = owner
         self.timeout = owner.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)
+        self.sasl: Exchange = Untried()
+        self._required = owner.settings.auth.required
         self.established = wall_ms()
         self.waiting: deque[PendingRequest] = deque()
         self._arrivals: deque[tuple[int, int]] = deque()
@@ -117,7 +124,7 @@ class Connection(Channel):
         self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
         self._due: deque[tuple[PendingRequest, int, Reply | None]] = deque()
-        self._old_client = self._working = self._session_over = False
+        self._old_client = self._read_only = self._working = self._session_over = False
 
     # The callbacks of asyncio that `Channel` leaves to this class.
 
@@ -173,8 +180,12 @@ class Connection(Channel):
         self._begin(request, self._owner.last_zxid)
 
     def _begin(self, request: ConnectRequest, last_zxid: int) -> None:
-        presented = ConnectClaims(request.last_zxid_seen, request.time_out, request.session_id, request.passwd)
-        verdict = present(presented, self._owner.settings.session_limits, last_zxid)
+        session, rules = request.session_id, self._owner.read_only(request.session_id)
+        presented = ConnectClaims(
+            request.last_zxid_seen, request.time_out, session, request.passwd, bool(request.read_only)
+        )
+        verdict = present(presented, self._owner.settings.session_limits, last_zxid, rules)
+        self._read_only = rules is not None
         match verdict:
             case Rejection(reason):
                 self.refuse(reason)
@@ -189,7 +200,7 @@ class Connection(Channel):
 
     def established_as(self, valid: bool) -> None:
         """Sends the ConnectResponse; ends the connection if the session is invalid."""
-        read_only = None if self._old_client else False
+        read_only = None if self._old_client else self._read_only
         if not valid:
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
             self.finish("its session is not valid")
@@ -264,13 +275,15 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(PendingRequest(error.xid, None, route), len(frame))
+            self._arrived(PendingRequest(error.xid, None, route, self.auth), len(frame))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
             self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth), len(frame))
 
     def _arrived(self, pending: PendingRequest, size: int) -> None:
+        if self._required:
+            pending = demanded(pending, self._required)
         if answered_at_once(pending, behind_others=bool(self.waiting)):
             self._reply(pending, self._owner.now, None)
             return
@@ -284,10 +297,13 @@ class Connection(Channel):
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
     ) -> None:
-        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it."""
+        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it.
+
+        A sync with another code than OK is refused with it.
+        """
         answered = number_settled(self.waiting, xid, route, closes=closes)
         self._owner.in_process -= answered
-        outcome = (code, reply) if route is Route.WRITE else None
+        outcome = (code, reply) if route is Route.WRITE or code is not Code.OK else None
         for _ in range(answered):
             pending = self.waiting.popleft()
             arrived, size = self._arrivals.popleft()
@@ -315,8 +331,7 @@ class Connection(Channel):
         code, reply = outcome if outcome is not None else self._owner.answer(self, pending)
         after, route = ending(pending, code), pending.route
         if after is not Ending.DROPPED:
-            # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
-            zxid = 0 if route is Route.AUTH else -1 if route is Route.REFUSED else self._owner.last_zxid
+            zxid = self._owner.last_zxid if route in _LAST_ZXID else _OTHER_ZXIDS[route]
             self._send_reply(pending, zxid, code, reply)
             self._owner.answered(self, pending, zxid, arrived)
         if after is not Ending.STAYS:
@@ -329,3 +344,8 @@ class Connection(Channel):
             # Another implementation has put a string into the tree that is not valid Unicode.
             logger.warning("session 0x%x: an answer cannot be encoded: %s", self.session % (1 << 64), error)
             self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
+
+
+_OTHER_ZXIDS = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}
+"""The constants that answers to authentication and to unknown requests carry in place of the last zxid."""
+_LAST_ZXID = (Route.WRITE, *(route for route in Route if route not in _OTHER_ZXIDS))

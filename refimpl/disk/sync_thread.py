@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
+from concurrent.futures import Executor, Future
 from typing import NamedTuple, Protocol, TypeAlias
+
+from refimpl.system import system
 
 Job = Callable[[], None]
 """Other work that must be done in order with the transactions, such as writing a snapshot."""
@@ -29,17 +32,7 @@ class UnreportedJob(NamedTuple):
     job: Job
 
 
-class Barrier(NamedTuple):
-    """A point in the order of the work; `reached` is set when everything before it is durable, or has failed."""
-
-    reached: threading.Event
-
-
-class Stop(NamedTuple):
-    """The end of the work."""
-
-
-Work: TypeAlias = tuple[int, bytes] | Job | UnreportedJob | Barrier | Stop
+Work: TypeAlias = tuple[int, bytes] | Job | UnreportedJob
 
 
 class Log(Protocol):
@@ -63,33 +56,34 @@ class SyncThread:
         failed: Callable[[OSError], None],
     ) -> None:
         self._log, self._loop, self._done, self._failed = log, loop, done, failed
-        self._asked: SimpleQueue[tuple[Work, ...]] = SimpleQueue()
+        self._asked: deque[Work] = deque()
+        self._changing = threading.Lock()
+        self._busy = False
         self._error: OSError | None = None
         self._flushes = 0
-        self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
+        self._thread: Executor | None = None
+        self._working: Future[None] | None = None
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._thread = system().thread("sync")
 
     def append(self, *records: tuple[int, bytes]) -> None:
         """Log transactions, given as their zxids and their bytes."""
-        self._asked.put(records)
+        self._ask(*records)
 
     def call(self, job: Job) -> None:
         """Run a job in its turn, with everything before it durable."""
-        self._asked.put((job,))
+        self._ask(job)
 
     def aside(self, job: Job) -> None:
         """Run a job in its turn that is not part of the server's own work, and is not reported."""
-        self._asked.put((UnreportedJob(job),))
+        self._ask(UnreportedJob(job))
 
     def flush(self) -> None:
         """Wait until all requested work is done, which is then not reported. Raises OSError if it failed."""
-        if self._thread.is_alive():
-            barrier = Barrier(threading.Event())
-            self._asked.put((barrier,))
-            barrier.reached.wait()
+        if self._working is not None:
+            self._working.result()
         if self._error is not None:
             raise self._error
         # Not before: work that was requested but not started when this was called has the old number too.
@@ -97,43 +91,45 @@ class SyncThread:
 
     def stop(self) -> None:
         """Finish the requested work, then end the thread."""
-        self._asked.put((Stop(),))
-        if self._thread.is_alive():
-            self._thread.join()
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
 
-    def _run(self) -> None:
-        stops = False
-        while not stops:
-            batch = list(self._asked.get())
-            while not self._asked.empty():  # this thread alone takes work
-                batch += self._asked.get()
-            flushes = self._flushes
-            stops = any(type(work) is Stop for work in batch)
+    def _ask(self, *work: Work) -> None:
+        assert self._thread is not None  # started with the node
+        with self._changing:
+            self._asked.extend(work)
+            if self._busy or self._error is not None:
+                return
+            self._busy = True
+        self._working = self._thread.submit(self._work)
+
+    def _work(self) -> None:
+        """Do all requested work, and the work that is requested meanwhile; runs in the thread."""
+        while True:
+            with self._changing:
+                batch, self._asked, flushes = self._asked, deque(), self._flushes
+                self._busy = bool(batch)
+                if not batch:
+                    return
             try:
-                count = self._carry_out(batch) if self._error is None else 0
+                count = self._carry_out(batch)
             except Exception as error:  # a thread that ends silently would leave its callers waiting for ever
-                self._error = error if isinstance(error, OSError) else OSError(str(error))
-                count = 0
-                self._loop.call_soon_threadsafe(self._failed, self._error)
-            for work in batch:
-                if type(work) is Barrier:
-                    work.reached.set()
+                self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
+                return
             if count:
                 self._loop.call_soon_threadsafe(self._report, count, flushes)
 
-    def _carry_out(self, batch: list[Work]) -> int:
+    def _carry_out(self, batch: deque[Work]) -> int:
         """Do the requested work; return the number of items to report."""
         count = 0
         for work in batch:
             if isinstance(work, UnreportedJob):
                 work.job()
-            elif isinstance(work, Barrier | Stop):
                 continue
-            elif isinstance(work, tuple):
-                count += 1
+            count += 1
+            if isinstance(work, tuple):
                 self._log.append(*work)
             else:
-                count += 1
                 self._log.commit()
                 work()
         self._log.commit()
@@ -142,3 +138,8 @@ class SyncThread:
     def _report(self, count: int, flushes: int) -> None:
         if flushes == self._flushes and self._error is None:
             self._done(count)
+
+    def _give_up(self, error: OSError) -> None:
+        with self._changing:
+            self._error, self._busy = error, False
+        self._loop.call_soon_threadsafe(self._failed, error)
