@@ -18,7 +18,6 @@ from msgspec.structs import replace as with_fields
 
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
-from refimpl.clients.tls import TlsError
 from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
@@ -29,6 +28,8 @@ from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
 from refimpl.settings import Settings, settings_of
+from refimpl.tls.peers import PeerStreams
+from refimpl.tls.settings import TlsError
 from refimpl.wire.txn import encode_txn
 from spec.config import parse_zoo_cfg
 from spec.config.dynamic_files import next_file
@@ -149,9 +150,13 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
             notification = with_fields(notification, config=None)  # `setLastSeenQuorumVerifier` does nothing then
         node.submit(lambda: node.run(Deliver(source, notification)))
 
-    election = ElectionSockets(own, membership, deliver)
+    try:
+        streams = PeerStreams(settings.security)
+    except TlsError as error:
+        raise StartError(str(error)) from None
+    election = ElectionSockets(own, membership, deliver, streams)
     node.election_port = election
-    node.quorum_port = QuorumSockets(node, own, membership)
+    node.quorum_port = QuorumSockets(node, own, membership, streams)
     try:
         election.listen()
     except (OSError, ValueError) as error:

@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 from refimpl.clients.settings import ClientSettings
+from refimpl.tls.peers import PLAIN, PeerSecurity
+from refimpl.tls.settings import TlsError
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
 from spec.config.problems import java_integer
@@ -26,8 +28,6 @@ from spec.tree.options import Options
 
 LOOPBACK = "127.0.0.1"
 _SAFER = {
-    "sslQuorum": "TLS between servers",
-    "portUnification": "TLS between servers",
     "quorum.auth.enableSasl": "SASL between servers",
     "authProvider.": "another authentication provider",
     "requireClientAuthScheme": "SASL",
@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True):
     container_check: int
     jute_maxbuffer: int
     options: Options
+    security: PeerSecurity = PLAIN
     last_seen: View | None = None
 
     def peer(self, sid: Sid) -> ServerLine | None:
@@ -88,6 +89,7 @@ def settings_of(config: Config) -> Settings:
         return value
 
     problems += _unsupported(config)
+    security = _security(config, problems)
     clients = _client_settings(config, problems)
     sid = config.myid if config.distributed and config.myid is not None else 0
     settings = Settings(
@@ -113,6 +115,7 @@ def settings_of(config: Config) -> Settings:
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
         ),
+        security=security,
     )
     if config.client is None and "secureClientPort" not in properties:
         problems.append(Problem(config.file, 0, "clientPort is missing", "add clientPort=2181"))
@@ -142,6 +145,16 @@ def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
         what, _, right = str(error).partition("; ")
         problems.append(Problem(config.file, 0, what, right or "correct that key"))
         return ClientSettings()
+
+
+def _security(config: Config, problems: list[Problem]) -> PeerSecurity:
+    """How the server connects with others. An invalid value is added to `problems`, and plain connections result."""
+    try:
+        return PeerSecurity.of(dict(config.properties))
+    except TlsError as error:
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right or "correct that key"))
+        return PLAIN
 
 
 def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:
