@@ -9,6 +9,7 @@ from harness import commands as c
 
 UNIMPLEMENTED = -6
 DISCONNECTED = "disconnected"
+NO_ANSWER = "no answer"
 
 
 class Opcode(NamedTuple):
@@ -61,8 +62,8 @@ def opcode_of(command: c.Command) -> int | None:
             return 14
         case c.MultiRead():
             return 22
-        case c.SetWatches():
-            return 105
+        case c.SetWatches(by=opcode):
+            return opcode
         case c.AddAuth():
             return 100
         case c.WhoAmI():

@@ -6,15 +6,16 @@ from base64 import b64encode
 import pytest
 
 from harness import commands as c
-from harness.conform.case import ANNA, SECRET
+from harness.conform.cases.case import ANNA, SECRET
 from harness.conform.comparison import differences
-from harness.conform.known_causes import CAUSES, CauseKind, Mismatch, cause_of
+from harness.conform.known_causes import CAUSES, CauseKind, cause_of
 from harness.conform.minimise import minimised
+from harness.conform.mismatch import Mismatch
 from harness.conform.opcodes import PROBES, Support, row, support
-from harness.conform.protocol import OPCODES
+from harness.conform.protocol import NO_ANSWER, OPCODES
 from harness.conform.random_scripts import ScriptGenerator
 from harness.conform.run import AREAS, CASES, Bench, Status, measure
-from harness.conform.servers import NO_ANSWER, Side
+from harness.conform.servers import Side
 from harness.interpreter import Seen
 from harness.layouts import Stat
 from harness.session import Answer, Event

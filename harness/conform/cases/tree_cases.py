@@ -4,7 +4,7 @@ Source: `PrepRequestProcessor.pRequest2Txn`, `PathUtils.validatePath`, `DataTree
 """
 
 from harness import commands as c
-from harness.conform.case import CLEANER, CREATE, DELETE, LONG, READ, SECRET, WRITE, Case, area, node
+from harness.conform.cases.case import CLEANER, CREATE, DELETE, LONG, READ, SECRET, WRITE, Case, area, node
 
 
 def _container(path: str, flags: int = c.CONTAINER, by: int = c.CREATE_CONTAINER) -> c.Create:
@@ -22,6 +22,7 @@ def _acl(path: str, *entries: c.AclEntry, who: int = 0) -> c.SetAcl:
 LIST_AND_STAT = c.Children2(0, "")
 CREATES = area(
     "create",
+    ("create2_answers_with_the_stat",),
     create=(c.Create(0, "/a", b"x"), c.Get(0, "/a")),
     create2_answers_with_the_stat=(node("/a", data=b"x"), c.Get(0, "/a")),
     null_data=(c.Create(0, "/a", None), c.Get(0, "/a")),
