@@ -18,6 +18,7 @@ from harness.conform.cases import session_cases, tree_cases
 from harness.conform.cases.case import Case
 from harness.conform.comparison import Difference, differences
 from harness.conform.dialect import translated
+from harness.conform.kills.run import KillsResult
 from harness.conform.minimise import minimised
 from harness.conform.mismatch import not_supported
 from harness.conform.random_scripts import ScriptGenerator
@@ -74,6 +75,7 @@ class ConformResult(NamedTuple):
     random_count: int
     seed: int
     random: tuple[RandomFinding, ...]
+    kills: KillsResult | None = None
 
     @property
     def findings(self) -> tuple[CaseResult, ...]:
@@ -83,8 +85,13 @@ class ConformResult(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether no case, no random script and no opcode has a difference that is not explained."""
-        return not self.findings and not any(row.is_finding for row in self.opcodes)
+        """Whether no case, no random script and no opcode has an unexplained difference, and the kills lost nothing."""
+        no_kill_found = self.kills is None or self.kills.passed
+        return no_kill_found and not self.findings and not any(row.is_finding for row in self.opcodes)
+
+    def supports(self, opcode: int) -> bool:
+        """Whether the tested server has an opcode of the table."""
+        return any(row.opcode == opcode and row.tested is opcodes.Support.SUPPORTED for row in self.opcodes)
 
 
 class Bench(NamedTuple):

@@ -13,7 +13,7 @@ Source: ZooKeeper Programmer's Guide, connect strings; `ServerCnxnFactory`, `Ver
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,16 @@ class TolerantInterpreter(Interpreter):
 
 
 class Side:
-    """One side: servers of one ensemble, and the root below which everything happens. Raises OSError, ServerError."""
+    """One side: servers of one ensemble, and the root below which everything happens. Raises OSError, ServerError.
 
-    def __init__(self, places: Sequence[Place], root: str, seconds: float) -> None:
+    `revive` starts servers that have stopped, if there is a way to; the run then goes on with the next script.
+    """
+
+    def __init__(
+        self, places: Sequence[Place], root: str, seconds: float, revive: Callable[[], None] | None = None
+    ) -> None:
         self.places = tuple(places)
+        self._revive = revive
         self.root = root
         self._seconds = seconds
         self._silent = frozenset(place for place in self.places if "Zxid" not in srvr(place))
@@ -120,10 +126,7 @@ class Side:
         self._scripts += 1
         parent = f"{self.root}/{self._scripts}"
         try:
-            session = self._session()
-            session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
-            session.close()
-            interpreter = TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds, self._silent)
+            interpreter = self._begun(parent)
         except (OSError, ServerError) as error:
             self._failures += 1
             if self._failures == MOST_FAILURES:
@@ -134,6 +137,19 @@ class Side:
             return interpreter.run(script)
         finally:
             interpreter.close()
+
+    def _begun(self, parent: str) -> TolerantInterpreter:
+        """Begin a script below a new znode; servers that have stopped are started first, if there is a way to."""
+        try:
+            session = self._session()
+        except (OSError, ServerError):
+            if self._revive is None:
+                raise
+            self._revive()
+            session = self._session()
+        session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
+        session.close()
+        return TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds, self._silent)
 
     @property
     def name(self) -> str:

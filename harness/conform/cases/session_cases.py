@@ -243,6 +243,13 @@ OTHERS = area(
     reconfig_is_refused=(c.Raw(0, RECONFIG, b"\xff\xff\xff\xff" * 3 + struct.pack("!q", -1)), c.Get(0, "")),
     an_opcode_that_does_not_exist=(c.Raw(0, 55), c.Get(0, "")),
     a_negative_opcode=(c.Raw(0, -7), c.Get(0, "")),
+)
+MALFORMED = area(
+    "malformed requests",
+    a_relative_path=(c.Raw(0, 3, b"\0\0\0\1a\0"), c.Get(0, "")),
+    a_null_path=(c.Raw(0, 3, b"\xff\xff\xff\xff\0"), c.Get(0, "")),
+    an_empty_path=(c.Raw(0, 3, b"\0\0\0\0\0"), c.Connect(0), c.Get(0, "")),
+    a_null_ACL=(node("/a", acl=None), c.Children(0, "")),
     a_length_beyond_the_request=(c.Raw(0, 3, b"\x7f\xff\xff\xff\0"), c.Get(0, "")),
     a_request_that_ends_early=(c.Raw(0, 3, b"\0\0\0\5/a"), c.Get(0, "")),
     a_multi_without_an_end=(c.Raw(0, 14), c.Get(0, "")),
@@ -252,5 +259,5 @@ OTHERS = area(
     ),
 )
 CASES: tuple[Case, ...] = (
-    *MULTIS, *MULTI_READS, *WATCHES, *SET_WATCHES, *EPHEMERALS, *SESSIONS, *OTHERS,
+    *MULTIS, *MULTI_READS, *WATCHES, *SET_WATCHES, *EPHEMERALS, *SESSIONS, *OTHERS, *MALFORMED,
 )  # fmt: skip
