@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as with_fields
 
@@ -38,6 +39,9 @@ from spec.quorum import Sid
 from spec.server import Server
 from spec.tree.requests import Request
 from spec.tree.txns import Change
+
+if TYPE_CHECKING:
+    from refimpl.admin.ports import AdminPorts
 
 logger = logging.getLogger("quorate.server")
 
@@ -102,20 +106,39 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     clients = ClientPort(settings.clients, settings.options, first_reserved(limit))
     journal = _journal(journal_path) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed, membership)
+    admin = None
     try:
         await _start(clients)
         if membership is not None:
             _open_peers(node, settings, membership)
+        admin = _open_admin(node, clients, settings, membership)
         node.start()
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
         await stopping.wait()
         if purging is not None:
             purging.cancel()
     finally:
+        if admin is not None:
+            admin.close()
         await clients.close()
         _close(node, journal)
     if failure:
         raise FailedError(failure[0])
+
+
+def _open_admin(
+    node: Node, clients: ClientPort, settings: Settings, membership: Membership | None
+) -> AdminPorts | None:
+    """Opens the ports for operators that the settings name."""
+    if settings.admin.admin is None and settings.admin.metrics is None:
+        return None
+    from refimpl.admin.ports import AdminPorts  # noqa: PLC0415 - h11 takes 25 ms, and most tests need neither port
+    from refimpl.admin.view import AdminView  # noqa: PLC0415
+
+    try:
+        return AdminPorts(settings.admin, AdminView(node, clients, settings, membership))
+    except ListenError as error:
+        raise StartError(str(error)) from None
 
 
 def _journal(path: Path) -> Journal:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from refimpl.admin.settings import AdminError, AdminSettings
 from refimpl.clients.settings import ClientSettings
 from refimpl.tls.peers import PLAIN, PeerSecurity
 from refimpl.tls.settings import TlsError
@@ -61,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True):
     jute_maxbuffer: int
     options: Options
     security: PeerSecurity = PLAIN
+    admin: AdminSettings = AdminSettings()
     last_seen: View | None = None
 
     def peer(self, sid: Sid) -> ServerLine | None:
@@ -116,6 +118,7 @@ def settings_of(config: Config) -> Settings:
             max_multi_read=clients.max_buffer,
         ),
         security=security,
+        admin=_admin(config, problems),
     )
     if config.client is None and "secureClientPort" not in properties:
         problems.append(Problem(config.file, 0, "clientPort is missing", "add clientPort=2181"))
@@ -155,6 +158,16 @@ def _security(config: Config, problems: list[Problem]) -> PeerSecurity:
         what, _, right = str(error).partition("; ")
         problems.append(Problem(config.file, 0, what, right or "correct that key"))
         return PLAIN
+
+
+def _admin(config: Config, problems: list[Problem]) -> AdminSettings:
+    """The ports for operators. An invalid value is added to `problems`, and no port results."""
+    try:
+        return AdminSettings.of(dict(config.properties))
+    except AdminError as error:
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right))
+        return AdminSettings()
 
 
 def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:

@@ -142,6 +142,7 @@ def _measured(options: argparse.Namespace, servers: str, control: ServerControl 
             areas = [area for area in options.area or AREAS if area not in options.without]
             result = measure(bench, areas, options.random, options.seed)
             if options.kills and control is not None:
+                revived(control, places)
                 run = KillsRun(places, root, control, options.kills, options.seed, result.supports(CREATE2))
                 result = result._replace(kills=run.run(options.history or folder / "history.jsonl", _progress()))
         finally:

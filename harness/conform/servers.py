@@ -139,14 +139,8 @@ class Side:
             interpreter.close()
 
     def _begun(self, parent: str) -> TolerantInterpreter:
-        """Begin a script below a new znode; servers that have stopped are started first, if there is a way to."""
-        try:
-            session = self._session()
-        except (OSError, ServerError):
-            if self._revive is None:
-                raise
-            self._revive()
-            session = self._session()
+        """Begin a script below a new znode."""
+        session = self._session()
         session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
         session.close()
         return TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds, self._silent)
@@ -166,8 +160,15 @@ class Side:
             raise ServerError(f"{self.root} was not deleted: the server answers with error {left}; delete it by hand")
 
     def _session(self) -> Session:
+        """A new session; servers that have stopped are started first, if there is a way to."""
         session = Session(TIMEOUT, self._seconds)
-        session.connect(self.places[0])
+        try:
+            session.connect(self.places[0])
+        except (OSError, ServerError):
+            if self._revive is None:
+                raise
+            self._revive()
+            session.connect(self.places[0])
         return session
 
 
