@@ -17,6 +17,7 @@ from pathlib import Path
 from harness import real
 from harness.commands import CREATE2
 from harness.conform import report
+from harness.conform.cases.waiting_cases import waiting_cases
 from harness.conform.kills.control import OwnServers, ServerControl, ShellCommands
 from harness.conform.kills.run import KillsRun, revived
 from harness.conform.run import AREAS, Bench, ConformResult, measure
@@ -28,6 +29,8 @@ from harness.processes import ServerError
 ROOT_PATH = re.compile(r"(/[\w.-]+)+")
 SECONDS = 10.0
 MOST_SERVERS = 7
+OFTEN = "500"
+"""Milliseconds between two looks for containers, at servers that the command starts."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +53,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="a key of zoo.cfg for the oracle, such as extendedTypesEnabled=false",
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help="only the deletion of containers and TTL znodes by the server; SECONDS bounds each wait for one",
     )
     add_kills(parser)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="the bound of an answer (default: 10)")
@@ -115,7 +124,11 @@ def _servers(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, S
         yield options.servers, ShellCommands(places, options.kill, options.restart) if options.restart else None
         return
     kinds = ["real"] * options.size
-    with Ensemble(kinds, folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK) as tested:
+    # ZooKeeper reads the interval from a property of Java, and not from zoo.cfg.
+    java = (f"-Dznode.container.checkIntervalMs={OFTEN}",) if options.wait else ()
+    with Ensemble(
+        kinds, folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK, java_options=java
+    ) as tested:
         tested.start_all()
         yield tested.connect_string, OwnServers(tested)
 
@@ -134,13 +147,16 @@ def _measured(options: argparse.Namespace, servers: str, control: ServerControl 
         print(
             f"release {release or 'not known'}; oracle: our node, which executes spec/tree and spec/service", flush=True
         )
-        oracle = start_oracle(folder / "oracle", dict(pair.split("=", 1) for pair in options.oracle))
+        keys = dict(pair.split("=", 1) for pair in options.oracle)
+        often = {"znode.container.checkIntervalMs": OFTEN} if options.wait else {}
+        oracle = start_oracle(folder / "oracle", often | keys)
         try:
             expected = Side([oracle.client_port(1)], root, options.seconds)
             expected.create_root(parents=True)
             bench = Bench(expected, tested, release, _progress())
             areas = [area for area in options.area or AREAS if area not in options.without]
-            result = measure(bench, areas, options.random, options.seed)
+            waiting = waiting_cases(options.wait) if options.wait else ()
+            result = measure(bench, [] if waiting else areas, options.random, options.seed, waiting)
             if options.kills and control is not None:
                 revived(control, places)
                 run = KillsRun(places, root, control, options.kills, options.seed, result.supports(CREATE2))
@@ -191,6 +207,8 @@ def _mistake(options: argparse.Namespace) -> str | None:
             return f"--oracle {pair}: write KEY=VALUE"
     if reason := kills_mistake(options):
         return reason
+    if options.wait is not None and (options.wait <= 0 or options.area or options.random):
+        return "--wait takes seconds above 0, and is used without --area and --random"
     if options.random < 0 or options.seconds <= 0:
         return "--random must be at least 0, and --seconds above 0"
     if options.release is not None and not re.fullmatch(r"\d+\.\d+\.\d+", options.release):

@@ -111,9 +111,12 @@ class Bench(NamedTuple):
         return tuple(differences(self.tested.run(script), expected, exact, self.release))
 
 
-def measure(bench: Bench, areas: Sequence[str], count: int, seed: int) -> ConformResult:
-    """Run the cases of these areas, the table of opcodes and `count` random scripts. Raises ServerError, OSError."""
-    chosen = [case for case in CASES if case.area in areas]
+def measure(bench: Bench, areas: Sequence[str], count: int, seed: int, waiting: Sequence[Case] = ()) -> ConformResult:
+    """Run the cases of these areas, the table of opcodes and `count` random scripts. Raises ServerError, OSError.
+
+    `waiting` are cases that take long, in addition.
+    """
+    chosen = [*(case for case in CASES if case.area in areas), *waiting]
     table = tuple(_opcode_rows(bench))
     bench = bench._replace(missing=frozenset(row.opcode for row in table if row.is_missing))
     results: list[CaseResult] = []

@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -84,11 +83,11 @@ def _closes(connection: socket.socket) -> bool:
 @pytest.mark.parametrize(
     ("kinds", "leader"),
     [
-        pytest.param(["real", "real", "node"], "node", id="it leads real followers"),
+        pytest.param(["real", "node", "node"], "node", id="it leads a real follower"),
         pytest.param(["node", "node", "real"], "real", id="it follows a real leader", marks=pytest.mark.slow),
     ],
 )
-def test_servers_with_sslQuorum_serve_together(
+def test_servers_that_require_tls_serve_together(
     launch: Callable[..., Ensemble], stores: Keys, kinds: list[str], leader: str
 ) -> None:
     """Both ports of our node refuse plain connections and connections without a certificate, as real ones do."""
@@ -104,7 +103,7 @@ def test_servers_with_sslQuorum_serve_together(
             with _connected(port) as opened:
                 stranger = ssl.create_default_context(cafile=stores["ssl.quorum.trustStore.location"])
                 stranger.maximum_version = ssl.TLSVersion.TLSv1_2  # 1.3 reports the refusal after the handshake
-                with pytest.raises(OSError, match="alert|EOF|reset|closed"):
+                with pytest.raises(OSError, match=r"alert|EOF|reset|closed"):
                     stranger.wrap_socket(opened, server_hostname=LOOPBACK)
             with _connected(port) as opened, _trusting(stores).wrap_socket(opened, server_hostname=LOOPBACK) as known:
                 assert known.version() in {"TLSv1.2", "TLSv1.3"}
@@ -132,7 +131,7 @@ def test_the_documented_upgrade_keeps_the_ensemble_serving(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [["real", "node", "node"], ["node", "real", "real"]])
-def test_a_plain_server_does_not_join_servers_with_sslQuorum(
+def test_a_plain_server_does_not_join_servers_that_require_tls(
     launch: Callable[..., Ensemble], stores: Keys, kinds: list[str]
 ) -> None:
     """The first server has a plain file. The others serve without it, and it never serves."""
