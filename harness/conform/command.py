@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import real
 from harness.commands import CREATE2
-from harness.conform import report
+from harness.conform import report, table
 from harness.conform.cases.waiting_cases import waiting_cases
 from harness.conform.kills.control import OwnServers, ServerControl, ShellCommands
 from harness.conform.kills.run import KillsRun, revived
@@ -64,6 +64,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="the bound of an answer (default: 10)")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the report as Markdown")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what the run found as a record for --table")
+    parser.add_argument("--table", type=Path, metavar="PAGE", help="write the tables of --records into a page")
+    parser.add_argument("--records", type=Path, nargs="+", default=[], metavar="FILE", help="records, by column")
+    parser.add_argument("--check", action="store_true", help="with --table: compare the page, and change nothing")
     add_keep(parser)
 
 
@@ -97,6 +101,8 @@ def kills_mistake(options: argparse.Namespace) -> str | None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
+    if options.table is not None:
+        return _table(options)
     if reason := _mistake(options):
         return _failed(reason)
     try:
@@ -107,6 +113,8 @@ def run(options: argparse.Namespace) -> int:
             options.markdown.write_text(report.markdown(result, servers), encoding="utf-8")
         if options.junit is not None:
             options.junit.write_text(report.junit(result, servers), encoding="utf-8")
+        if options.json is not None:
+            table.save(table.record_of(result, options.json.stem), options.json)
     except OSError as error:
         return _failed(str(error) if error.filename else f"{options.servers or options.start}: {error}")
     except (ServerError, ValueError) as error:
@@ -114,6 +122,24 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _failed("interrupted; the root was deleted")
     return 0 if result.is_equal else 1
+
+
+def _table(options: argparse.Namespace) -> int:
+    """Write the tables into a page, or compare them; return the exit code."""
+    if not options.records or options.servers or options.start:
+        return _failed("--table PAGE takes --records FILE ... alone; --json writes such a file")
+    try:
+        page = options.table.read_text(encoding="utf-8")
+        right = table.with_tables(page, [table.load(file) for file in options.records])
+        if options.check:
+            print(
+                "the tables are right" if page == right else f"{options.table}: the tables differ; run without --check"
+            )
+            return 0 if page == right else 1
+        options.table.write_text(right, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        return _failed(str(error))
+    return 0
 
 
 @contextmanager
