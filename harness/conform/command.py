@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import real
 from harness.commands import CREATE2
-from harness.conform import report, table
+from harness.conform import report, table, zetcd
 from harness.conform.cases.waiting_cases import waiting_cases
 from harness.conform.kills.control import OwnServers, ServerControl, ShellCommands
 from harness.conform.kills.run import KillsRun, revived
@@ -237,8 +237,10 @@ def _mistake(options: argparse.Namespace) -> str | None:
         return "--wait takes seconds above 0, and is used without --area and --random"
     if options.random < 0 or options.seconds <= 0:
         return "--random must be at least 0, and --seconds above 0"
-    if options.release is not None and not re.fullmatch(r"\d+\.\d+\.\d+", options.release):
-        return f"--release {options.release}: write three numbers, such as 3.9.5"
+    if options.release is not None and not (
+        re.fullmatch(r"\d+\.\d+\.\d+", options.release) or options.release == zetcd.NAME
+    ):
+        return f"--release {options.release}: write three numbers, such as 3.9.5, or {zetcd.NAME}"
     return keep_mistake(options.keep)
 
 

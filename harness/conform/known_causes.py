@@ -10,11 +10,8 @@ Rules of this module:
 Source: the classes and issues named in each entry; docs/explanation-node.md, "Where it differs from ZooKeeper 3.8".
 """
 
-from collections.abc import Callable
-from enum import Enum
-from typing import NamedTuple
-
 from harness import commands as c
+from harness.conform import zetcd
 from harness.conform.mismatch import (
     INVALID_ACL,
     MARSHALLING,
@@ -22,6 +19,8 @@ from harness.conform.mismatch import (
     NO_NODE,
     NO_WATCHER,
     OK,
+    CauseKind,
+    KnownCause,
     Mismatch,
     bad_mode_in_multi,
     control_character,
@@ -37,34 +36,6 @@ from harness.conform.mismatch import (
     unchecked_permission,
 )
 from harness.conform.protocol import NO_ANSWER, OPCODES, error_of, opcode_of
-
-
-class CauseKind(Enum):
-    """Why a server answers otherwise than the oracle."""
-
-    RELEASE = "release"
-    SETTING = "setting"
-    MEANT = "meant difference of the oracle"
-
-
-class KnownCause(NamedTuple):
-    """A cause. One of releases fits those from `since` that are before the release in `fixed` of their line.
-
-    A line (3.8) that `fixed` does not name is affected if it is older than all lines there.
-    """
-
-    name: str
-    kind: CauseKind
-    source: str
-    fits: Callable[[Mismatch], bool]
-    harmless: bool = False
-    since: str | None = None
-    fixed: tuple[str, ...] = ()
-
-    @property
-    def explains(self) -> bool:
-        """Whether a difference with this cause is no longer a finding."""
-        return self.kind is not CauseKind.SETTING
 
 
 def number_of(release: str) -> tuple[int, ...]:
@@ -210,6 +181,8 @@ CAUSES: tuple[KnownCause, ...] = (
 
 def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
     """The known cause that fits a difference, or None."""
+    if release == zetcd.NAME:
+        return next((cause for cause in zetcd.CAUSES if cause.fits(mismatch)), None)
     if release is not None and (cause := _newer_opcode(mismatch, release)) is not None:
         return cause
     for cause in CAUSES:

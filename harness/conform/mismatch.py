@@ -6,6 +6,7 @@ Source: `ZooDefs.OpCode`, `KeeperException.Code`.
 """
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple
 
 from harness import commands as c
@@ -26,6 +27,35 @@ class Mismatch(NamedTuple):
     tested_events: tuple[Any, ...]
     expected_events: tuple[Any, ...]
     before: tuple[c.Command, ...] = ()
+
+
+class CauseKind(Enum):
+    """Why a server answers otherwise than the oracle."""
+
+    RELEASE = "release"
+    SETTING = "setting"
+    MEANT = "meant difference of the oracle"
+    SERVER = "server that is not ZooKeeper"
+
+
+class KnownCause(NamedTuple):
+    """A cause. One of releases fits those from `since` that are before the release in `fixed` of their line.
+
+    A line (3.8) that `fixed` does not name is affected if it is older than all lines there.
+    """
+
+    name: str
+    kind: CauseKind
+    source: str
+    fits: Callable[[Mismatch], bool]
+    harmless: bool = False
+    since: str | None = None
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def explains(self) -> bool:
+        """Whether a difference with this cause is no longer a finding."""
+        return self.kind is not CauseKind.SETTING
 
 
 def not_supported(mismatch: Mismatch) -> bool:
@@ -112,21 +142,21 @@ def modes_together(mismatch: Mismatch) -> bool:
     return together and mismatch.tested == mismatch.expected and mismatch.tested_events != mismatch.expected_events
 
 
-def _parts(command: c.Command) -> tuple[c.Command, ...]:
+def parts_of(command: c.Command) -> tuple[c.Command, ...]:
     """The single operations of a command."""
     return command.parts if isinstance(command, c.Multi | c.MultiRead) else (command,)
 
 
 def masked_address(mismatch: Mismatch) -> bool:
     """Fits an InvalidACL for an entry of the scheme ip with a number of bits."""
-    acls = [part.acl or () for part in _parts(mismatch.command) if isinstance(part, c.Create | c.SetAcl)]
+    acls = [part.acl or () for part in parts_of(mismatch.command) if isinstance(part, c.Create | c.SetAcl)]
     masked = any(scheme == "ip" and "/" in name for acl in acls for _, scheme, name in acl)
     return masked and INVALID_ACL in {error_of(mismatch.tested), *part_errors(mismatch.tested)}
 
 
 def control_character(mismatch: Mismatch) -> bool:
     """Fits BadArguments of the oracle alone for a path with U+001F."""
-    asked = any(isinstance(part, c.Request) and "\x1f" in part.path for part in _parts(mismatch.command))
+    asked = any(isinstance(part, c.Request) and "\x1f" in part.path for part in parts_of(mismatch.command))
     refused = (BAD_ARGUMENTS in {error_of(each), *part_errors(each)} for each in (mismatch.expected, mismatch.tested))
     return asked and tuple(refused) == (True, False)
 

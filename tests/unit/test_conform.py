@@ -8,9 +8,9 @@ import pytest
 from harness import commands as c
 from harness.conform.cases.case import ANNA, SECRET
 from harness.conform.comparison import differences
-from harness.conform.known_causes import CAUSES, CauseKind, cause_of
+from harness.conform.known_causes import CAUSES, cause_of
 from harness.conform.minimise import minimised
-from harness.conform.mismatch import Mismatch
+from harness.conform.mismatch import CauseKind, Mismatch
 from harness.conform.opcodes import PROBES, Support, row, support
 from harness.conform.protocol import NO_ANSWER, OPCODES
 from harness.conform.random_scripts import ScriptGenerator
