@@ -30,6 +30,11 @@ OPCODES = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 100, 101, -11})
 API_ERROR, NO_CHILDREN_FOR_EPHEMERALS, CHECK = -100, -108, 13
 
 
+def _ended(mismatch: Mismatch) -> bool:
+    """Whether the server ended the connection, or itself."""
+    return bool(mismatch.tested == DISCONNECTED or mismatch.tested == NO_ANSWER)  # noqa: PLR1714 - answers have no hash
+
+
 def _opcode(mismatch: Mismatch) -> bool:
     numbers = {opcode_of(each) for each in (mismatch.command, *parts_of(mismatch.command))}
     return mismatch.tested == DISCONNECTED and not numbers <= OPCODES | {CHECK, None}
@@ -37,12 +42,12 @@ def _opcode(mismatch: Mismatch) -> bool:
 
 def _flags(mismatch: Mismatch) -> bool:
     modes = [each.flags for each in parts_of(mismatch.command) if isinstance(each, c.Create)]
-    return mismatch.tested in {DISCONNECTED, NO_ANSWER} and any(mode > c.EPHEMERAL_SEQUENTIAL for mode in modes)
+    return _ended(mismatch) and any(mode > c.EPHEMERAL_SEQUENTIAL for mode in modes)
 
 
 def _length(mismatch: Mismatch) -> bool:
     null = isinstance(mismatch.command, c.Create | c.SetAcl) and mismatch.command.acl is None
-    return mismatch.tested in {DISCONNECTED, NO_ANSWER} and (null or isinstance(mismatch.command, c.Raw))
+    return _ended(mismatch) and (null or isinstance(mismatch.command, c.Raw))
 
 
 def _null_data(mismatch: Mismatch) -> bool:
