@@ -6,8 +6,8 @@
 Rules of this module:
 
 - A record is what one run found, without the answers. The tables are computed from records alone.
-- A behaviour is a known cause, or an opcode. A cell is *no* where the run met the cause, empty where every case that
-  can meet it needs an opcode that the server lacks, and *yes* otherwise.
+- A difference is a known cause. Its cell is *yes* where the run met it, empty where every case that can meet it needs
+  an opcode that the server lacks, and *no* otherwise. Causes of servers that are not ZooKeeper are a list.
 - The tables are between two marks on the page; the rest of the page is left as it is.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.conform.mismatch import CauseKind
 from harness.conform.opcodes import Support
 from harness.conform.run import ConformResult, Status
 
@@ -23,10 +24,10 @@ BEGIN, END = "<!-- begin of the tables by release -->", "<!-- end of the tables 
 
 
 class CaseRecord(msgspec.Struct, frozen=True):
-    """A case of a run: its status, and for each difference the name and the source of the known cause."""
+    """A case of a run: its status, and for each difference the name, the source and the kind of the known cause."""
 
     status: str
-    causes: tuple[tuple[str, str], ...] = ()
+    causes: tuple[tuple[str, str, str], ...] = ()
 
 
 class ConformRecord(msgspec.Struct, frozen=True):
@@ -47,7 +48,11 @@ def record_of(result: ConformResult, name: str) -> ConformRecord:
     cases = {
         f"{each.case.area}, {each.case.name}": CaseRecord(
             each.status.value,
-            tuple((found.cause.name, found.cause.source) for found in each.differences if found.cause is not None),
+            tuple(
+                (found.cause.name, found.cause.source, found.cause.kind.value)
+                for found in each.differences
+                if found.cause is not None
+            ),
         )
         for each in result.cases
     }
@@ -74,39 +79,66 @@ def load(file: Path) -> ConformRecord:
 
 
 def tables(records: Sequence[ConformRecord]) -> str:
-    """Both tables as Markdown: behaviours, and counts."""
-    head = ["behaviour", *(record.name for record in records), "source"]
-    lines = [_row(head), _row(["---"] * len(head))]
-    lines += [_row([name, *cells, source]) for name, cells, source in _behaviours(records)]
-    head = ["server", *(status.value for status in Status), "unexplained", "random scripts that differ", "opcodes"]
-    lines += ["", _row(head), _row(["---"] * len(head))]
-    lines += [_row(_counts(record)) for record in records]
+    """The tables as Markdown: opcodes, differences by release, differences of other servers, counts."""
+    names = [record.name for record in records]
+    lines = [*_head("opcode", *names, "source"), *map(_row, _opcodes(records)), ""]
+    lines += [*_head("difference from the specification", *names, "source"), *map(_row, _differences(records)), ""]
+    if others := list(_of_other_servers(records)):
+        lines += [*_head("server", "difference from the specification", "source"), *map(_row, others), ""]
+    counted = ("unexplained", "random scripts that differ", "opcodes")
+    lines += [*_head("server", *(status.value for status in Status), *counted), *map(_row, map(_counts, records))]
     return "\n".join(lines) + "\n"
 
 
-def _behaviours(records: Sequence[ConformRecord]) -> Iterator[tuple[str, list[str], str]]:
-    """The rows of the first table: opcodes that a server lacks, and known causes."""
+def _head(*cells: str) -> list[str]:
+    return [_row(cells), _row(["---"] * len(cells))]
+
+
+def _opcodes(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
+    """The opcodes that some server has and another one lacks."""
     for opcode in records[0].opcodes:
         supports = [record.opcodes.get(opcode, ("", ""))[0] for record in records]
         if {Support.SUPPORTED.value} < set(supports):
             source = next((record.opcodes[opcode][1] for record in records if record.opcodes[opcode][1]), "")
-            yield f"opcode {opcode}", ["yes" if each == Support.SUPPORTED.value else "no" for each in supports], source
-    causes = dict(cause for record in records for case in record.cases.values() for cause in case.causes)
+            yield [opcode, *("yes" if each == Support.SUPPORTED.value else "no" for each in supports), source]
+
+
+def _differences(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
+    """The known causes of releases, settings, and meant differences, but for opcodes that came later."""
+    causes = {
+        name: source
+        for record in records
+        for case in record.cases.values()
+        for name, source, kind in case.causes
+        if kind != CauseKind.SERVER.value and " came with " not in name
+    }
     for name, source in sorted(causes.items()):
-        if " came with " not in name:
-            cells = [_cell(record, records, name) for record in records]
-            yield f"not: {name}", cells, source
+        yield [name, *(_cell(record, records, name) for record in records), source]
+
+
+def _of_other_servers(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
+    """The known causes of servers that are not ZooKeeper."""
+    for record in records:
+        found = {
+            name: source
+            for case in record.cases.values()
+            for name, source, kind in case.causes
+            if kind == CauseKind.SERVER.value
+        }
+        yield from ([record.name, name, source] for name, source in sorted(found.items()))
 
 
 def _cell(record: ConformRecord, records: Sequence[ConformRecord], cause: str) -> str:
-    """Whether a release behaves as the specification where another one, or it, has this cause."""
-    if any(cause == found for case in record.cases.values() for found, _ in case.causes):
-        return "no"
-    meeting = {
-        name for each in records for name, case in each.cases.items() if cause in {found for found, _ in case.causes}
-    }
+    """Whether a server has a difference that it, or another one, has."""
+
+    def has(case: CaseRecord) -> bool:
+        return cause in {name for name, _, _ in case.causes}
+
+    if any(map(has, record.cases.values())):
+        return "yes"
+    meeting = {name for each in records for name, case in each.cases.items() if has(case)}
     statuses = {record.cases[name].status for name in meeting if name in record.cases}
-    return "" if statuses <= {Status.NOT_SUPPORTED.value} else "yes"
+    return "" if statuses <= {Status.NOT_SUPPORTED.value} else "no"
 
 
 def _counts(record: ConformRecord) -> list[str]:
