@@ -216,4 +216,4 @@ def _newer_opcode(mismatch: Mismatch, release: str) -> KnownCause | None:
     known = next((each for each in newer if number_of(each.since) > number_of(release)), None)
     if known is None:
         return None
-    return KnownCause(f"{known.name} came with {known.since}", CauseKind.RELEASE, known.issue, not_supported)
+    return KnownCause(known.came, CauseKind.RELEASE, known.issue, not_supported)

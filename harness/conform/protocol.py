@@ -19,6 +19,11 @@ class Opcode(NamedTuple):
     since: str = "3.4.0"
     issue: str = ""
 
+    @property
+    def came(self) -> str:
+        """The name of the cause why an older release lacks it."""
+        return f"{self.name} came with {self.since}"
+
 
 OPCODES = {
     1: Opcode("create"),

@@ -18,6 +18,7 @@ import msgspec
 
 from harness.conform.mismatch import CauseKind
 from harness.conform.opcodes import Support
+from harness.conform.protocol import OPCODES
 from harness.conform.run import ConformResult, Status
 
 BEGIN, END = "<!-- begin of the tables by release -->", "<!-- end of the tables by release -->"
@@ -82,7 +83,9 @@ def tables(records: Sequence[ConformRecord]) -> str:
     """The tables as Markdown: opcodes, differences by release, differences of other servers, counts."""
     names = [record.name for record in records]
     lines = [*_head("opcode", *names, "source"), *map(_row, _opcodes(records)), ""]
-    lines += [*_head("difference from the specification", *names, "source"), *map(_row, _differences(records)), ""]
+    releases = [record for record in records if not list(_of_other_servers([record]))]
+    names = [record.name for record in releases]
+    lines += [*_head("difference from the specification", *names, "source"), *map(_row, _differences(releases)), ""]
     if others := list(_of_other_servers(records)):
         lines += [*_head("server", "difference from the specification", "source"), *map(_row, others), ""]
     counted = ("unexplained", "random scripts that differ", "opcodes")
@@ -105,12 +108,13 @@ def _opcodes(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
 
 def _differences(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
     """The known causes of releases, settings, and meant differences, but for opcodes that came later."""
+    later = {opcode.came for opcode in OPCODES.values()}
     causes = {
         name: source
         for record in records
         for case in record.cases.values()
-        for name, source, kind in case.causes
-        if kind != CauseKind.SERVER.value and " came with " not in name
+        for name, source, _ in case.causes
+        if name not in later
     }
     for name, source in sorted(causes.items()):
         yield [name, *(_cell(record, records, name) for record in records), source]

@@ -2,8 +2,8 @@
 
 Rules this module keeps:
 
-- Every answer has `command`, the first name of the command, and `error`, null if there is none. An unknown command, and
-  a server that does not serve, are an error with status 200, as in ZooKeeper.
+- Every answer has `command`, the first name of the command, and `error`, which is null after success. An unknown
+  command, and a server that does not serve, are an error with status 200, as in ZooKeeper.
 - A field that this server has no figure for is left out (docs/reference-node.md lists them).
 - Values of keys that name a password or a digest are not shown.
 
@@ -30,7 +30,7 @@ Query: TypeAlias = Mapping[str, str]
 
 
 class AdminCommand(NamedTuple):
-    """A command: its names, the first of which is shown, and what it does; `serves` requires a serving server."""
+    """A command: its names, with the shown one first, and its function; `serves` requires a serving server."""
 
     names: tuple[str, ...]
     run: Callable[[AdminView, Query], Body]

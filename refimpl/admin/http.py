@@ -109,7 +109,7 @@ class HttpConnection(asyncio.Protocol):
         """Reads requests, and answers each complete one."""
         self._wait()
         try:
-            for start in range(0, len(data), _PIECE):  # h11 bounds only what is left of an incomplete request
+            for start in range(0, len(data), _PIECE):  # h11 bounds the rest of an incomplete request alone
                 self._parser.receive_data(data[start : start + _PIECE])
                 self._read()
         except h11.RemoteProtocolError as error:

@@ -1,4 +1,4 @@
-"""The commands about the ensemble: who leads, who votes, and how far this server is.
+"""The commands about the ensemble: its leader, its voters, and the phase of this server.
 
 Source: `LeaderCommand`, `VotingViewCommand`, `ZabStateCommand`, `SyncedObserverConsCommand`,
 `InitialConfigurationCommand`; `QuorumPeer.getLeaderAddress`.
@@ -86,7 +86,7 @@ def zab_state(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _addresses(found: list[tuple[str, int]]) -> dict[str, Any]:
-    """Several addresses as `MultipleAddresses` shows them, without what it finds out by trying to reach them."""
+    """The fields of `MultipleAddresses`, without those for which it tries to reach an address."""
     texts = [f"{host}:{port}" for host, port in found]
     return {
         "empty": not found,
