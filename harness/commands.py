@@ -212,6 +212,22 @@ class SetWatches(Command, frozen=True):
     by: int = 105
 
 
+class Limit(Command, frozen=True):
+    """Set a quota, as `setquota` of zkCli.sh does: the limits are text, the use is an empty count.
+
+    The outcome has the errors of the two creates; the znodes above them are made first, whether they exist or not.
+    """
+
+    path: str
+    limits: bytes
+
+
+class Use(Command, frozen=True):
+    """Ask for the use of a quota: the error, and the text that the server keeps."""
+
+    path: str
+
+
 class Close(Command, frozen=True):
     """End the session."""
 

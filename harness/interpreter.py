@@ -41,6 +41,7 @@ EXPIRY_TIMEOUTS = 2.5
 GONE_POLL = 0.1
 """Seconds between two looks at a znode that is to be deleted by the server."""
 NO_NODE = -101
+QUOTA = "/zookeeper/quota"
 AUTH, SET_WATCHES2, WHO_AM_I, SYNC, EXISTS = 100, 105, 107, 9, 3
 
 
@@ -139,12 +140,25 @@ class Interpreter:
             case c.Raw(opcode=opcode, body=body):
                 session.send_raw(opcode, body)
                 return session.receive_raw()
+            case c.Limit(path=path, limits=limits):
+                return self._limit(session, path, limits)
+            case c.Use(path=path):
+                answer = session.ask(c.Get.opcode, f"{QUOTA}{self._root}{path}/zookeeper_stats", False)
+                return answer.err, answer.values[:1]
             case c.WrongPassword():
                 session.password = bytes(byte ^ 0xFF for byte in session.password)
                 return "changed"
             case _:
                 opcode, values = self._request(command)
                 return self._normalised(session.ask(opcode, *values))
+
+    def _limit(self, session: Session, path: str, limits: bytes) -> tuple[int, ...]:
+        place = QUOTA
+        for name in (self._root + path).split("/")[1:]:
+            place += f"/{name}"
+            session.ask(c.CREATE, place, b"", c.OPEN, c.PERSISTENT)
+        texts = (("zookeeper_limits", limits), ("zookeeper_stats", b"count=0,bytes=0"))
+        return tuple(session.ask(c.CREATE, f"{place}/{name}", text, c.OPEN, c.PERSISTENT).err for name, text in texts)
 
     def _request(self, command: c.Command) -> tuple[int, tuple[Any, ...]]:
         """The opcode and the values of a command that is one request."""

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from msgspec.structs import replace as with_fields
 
 from refimpl.clients.backend import Frontend
+from refimpl.clients.read_only import ReadOnlyService
 from refimpl.disk.files import DataError
 from refimpl.disk.storage import Storage
 from refimpl.disk.txn_buffer import TxnBuffer
@@ -72,6 +73,11 @@ class Node:
         self._zab_rules = with_fields(ZAB, first_version=settings.reconfigurable)
         self._work: deque[Callable[[], object]] = deque()
         self._working = self._stopped = False
+        self._read_only = (
+            ReadOnlyService(replica, clients, settings.tick_time, local_sessions=settings.local_sessions)
+            if settings.read_only
+            else None
+        )
         self._executor = EffectExecutor(self, replica, storage, membership, self._flush_journal)
         storage.start(self._synced, self._disk_failed)
 
@@ -113,12 +119,16 @@ class Node:
             self.submit(lambda: self.run(StartAlone()))
         else:
             logger.info("server %d is LOOKING", self.server.sid)
+            if self._read_only is not None:
+                self._read_only.looking()
             self.submit(lambda: self.run(Start(self.server.view)))
 
     def stop(self) -> None:
         """Stops in order: no further work begins, and the disk completes its work."""
         self._stopped = True
         self._executor.stop()
+        if self._read_only is not None:
+            self._read_only.end()
         if self.role is not None:
             self.role.end()
             self.role = None
@@ -171,6 +181,8 @@ class Node:
             self._storage.flush()
 
     def _role_changed(self, before: Server, after: Server) -> None:
+        if self._read_only is not None:
+            self._read_only.end()
         if isinstance(before.zab, Learner) and before.zab.tree is not None:
             self._executor.reload()  # its synchronisation was incomplete, and the tree is ahead of the disk
         if self.role is not None:
@@ -181,6 +193,8 @@ class Node:
         state = after.election.state if after.election is not None else ServerState.LEADING
         if state is ServerState.LOOKING:
             self._executor.begin_election()
+            if self._read_only is not None:
+                self._read_only.looking()
         logger.info("server %d is %s%s", after.sid, state.name, _whom(after))
         if self.quorum_port is not None:
             self.quorum_port.role_changed(after.zab)

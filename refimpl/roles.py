@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -30,7 +29,7 @@ from refimpl.replica import Replica
 from refimpl.settings import Settings
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
-from refimpl.wire.txn import encode_txn
+from refimpl.wire.txn import DIGEST, encode_txn
 from spec.election.vote import is_observer
 from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
@@ -92,11 +91,20 @@ class _Role:
         """The zxid of the last transaction applied."""
         return self._replica.zxid
 
+    def read_only(self, _session: int) -> None:
+        """There is a quorum, so there are no rules of a read-only server."""
+
     def status(self) -> ServerStatus:
         """The figures of this server for the four-letter words."""
         data, log = self._storage.sizes()
-        membership = self._replica.membership_text
-        return ServerStatus(mode=self.mode, data_dir_size=data, log_dir_size=log, membership=membership)
+        return ServerStatus(
+            mode=self.mode,
+            data_dir_size=data,
+            log_dir_size=log,
+            membership=self._replica.membership_text,
+            digests=tuple(self._replica.digest_log),
+            monitored=(("digest_mismatches_count", self._replica.digest_mismatches),),
+        )
 
     def _answer_synced(self, session: int, cxid: int) -> None:
         self._later(lambda: self._clients.synced(session, cxid))
@@ -128,7 +136,7 @@ class LeaderRole(_Role):
 
     def status(self) -> ServerStatus:
         """The figures of a leader for the four-letter words, including its proposals and all sessions."""
-        now, since_1970 = monotonic_ms(), time.time()
+        now, since_1970 = monotonic_ms(), wall_ms() / 1000
         return replace(
             super().status(),
             proposals=self._storage.record_sizes,
@@ -199,10 +207,12 @@ class LeaderRole(_Role):
         if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
             return self._reconfiguration(request, owner)
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
-        return self._fitted(change) if may_exceed_request(change) else change
+        if may_exceed_request(change):
+            change = self._fitted(change)
+        return self._replica.digested(self._last_proposed() + 1, change)
 
     def _fitted(self, change: Change) -> Change:
-        return fitted(change, len(encode_txn(0, change)), largest_data(self._settings.jute_maxbuffer))
+        return fitted(change, len(encode_txn(0, change)) + DIGEST.size, largest_data(self._settings.jute_maxbuffer))
 
     def _reconfiguration(self, request: Request, owner: Sid) -> Change | Reconfiguration:
         """A change of the members, prepared for the next zxid; a standalone server has none."""
@@ -249,7 +259,7 @@ class LeaderRole(_Role):
             self.write(Request(session, 0, CloseSession()))
         if loop.time() - self._containers_checked >= self._settings.container_check / 1000:
             self._containers_checked = loop.time()
-            for path in to_delete(self.tree, wall_ms()):
+            for path in sorted(to_delete(self.tree, wall_ms())):
                 self.write(Request(0, 0, DeleteContainer(path)))
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 import msgspec
 
 from refimpl.admin.settings import AdminError, AdminSettings
+from refimpl.clients.auth.settings import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
+from refimpl.system import system
 from refimpl.tls.peers import PLAIN, PeerSecurity
 from refimpl.tls.settings import TlsError
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
@@ -30,18 +32,20 @@ from spec.tree.options import Options
 LOOPBACK = "127.0.0.1"
 _SAFER = {
     "quorum.auth.enableSasl": "SASL between servers",
-    "authProvider.": "another authentication provider",
-    "requireClientAuthScheme": "SASL",
-    "sessionRequireClientSASLAuth": "SASL",
-    "enforce.auth.": "enforced authentication",
+    "requireClientAuthScheme": "a scheme for all clients (ZooKeeper itself passes this key over)",
 }
 """The feature that keys with these prefixes request, unless their value is false."""
+
+_INSTEAD = {"requireClientAuthScheme": "write sessionRequireClientSASLAuth=true, or enforce.auth.enabled and .schemes"}
 
 
 class Settings(msgspec.Struct, frozen=True):
     """The settings of a node; times are in milliseconds, sizes in bytes.
 
     - `distributed`: whether there is an ensemble; without one `sid` is 0, as in ZooKeeper.
+    - `digests`: whether digests of the tree are written and compared (`digest.enabled`).
+    - `read_only`: whether the server answers reads while it has no leader (`readonlymode.enabled`);
+      `local_sessions`: whether it may then open sessions that only it knows (`localSessionsEnabled`).
     - `last_seen`: the configuration in `zoo.cfg.dynamic.next`, if it is later than that of `view`.
     """
 
@@ -56,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True):
     log_dir: Path
     clients: ClientSettings
     snap_count: int
+    preallocation: int
     purge_interval: int
     snapshots_kept: int
     container_check: int
@@ -63,6 +68,9 @@ class Settings(msgspec.Struct, frozen=True):
     options: Options
     security: PeerSecurity = PLAIN
     admin: AdminSettings = AdminSettings()
+    digests: bool = True
+    read_only: bool = False
+    local_sessions: bool = False
     last_seen: View | None = None
 
     def peer(self, sid: Sid) -> ServerLine | None:
@@ -102,20 +110,28 @@ def settings_of(config: Config) -> Settings:
         tick_time=config.tick_time,
         init_time=config.init_time,
         sync_time=config.sync_time,
-        data_dir=Path(config.data_dir or "."),
-        log_dir=Path(config.data_log_dir or config.data_dir or "."),
+        data_dir=system().path(config.data_dir or "."),
+        log_dir=system().path(config.data_log_dir or config.data_dir or "."),
         clients=clients,
         snap_count=number("snapCount", 100_000, 2),
+        preallocation=number("preAllocSize", 65_536, 0) << 10,
         purge_interval=number("autopurge.purgeInterval", 0, 0) * 3_600_000,
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
+        digests=_is_true(properties, "digest.enabled", otherwise="true"),
+        read_only=config.distributed and _is_true(properties, "readonlymode.enabled"),
+        local_sessions=_is_true(properties, "localSessionsEnabled"),
         options=Options(
             extended_types=_is_true(properties, "extendedTypesEnabled"),
             skip_acl=properties.get("skipACL", "no") == "yes",
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
+            enforce_quota=_is_true(properties, "enforceQuota"),
+            sasl=has_sasl_provider(properties),
+            super_users=super_users(properties),
+            any_sasl_user=properties.get("letAnySaslUserDoX", ""),
         ),
         security=security,
         admin=_admin(config, problems),
@@ -133,7 +149,8 @@ def _unsupported(config: Config) -> list[Problem]:
     for key, value in config.properties:
         what = next((what for start, what in _SAFER.items() if key.startswith(start)), None)
         if what is not None and value.lower() != "false":
-            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", "remove the line"))
+            remedy = _INSTEAD.get(key, "remove the line")
+            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", remedy))
     return found
 
 

@@ -19,6 +19,8 @@ from harness.conform.mismatch import (
     NO_NODE,
     NO_WATCHER,
     OK,
+    QUOTA_EXCEEDED,
+    SASL,
     CauseKind,
     KnownCause,
     Mismatch,
@@ -169,6 +171,21 @@ CAUSES: tuple[KnownCause, ...] = (
         CauseKind.SETTING,
         "ZOOKEEPER-2590, `FinalRequestProcessor` (exists)",
         errors(OK, NO_AUTH, c.Exists),
+    ),
+    KnownCause(
+        "users of SASL are configured",
+        CauseKind.SETTING,
+        "`ZooKeeperServer.processSasl`, `ServerCnxnFactory.configureSaslLogin`",
+        raw(SASL, OK, OK),
+    ),
+    KnownCause(
+        "hard limits of quotas are enforced on one side only: enforceQuota",
+        CauseKind.SETTING,
+        "`ZooKeeperServer.checkQuota`",
+        lambda mismatch: (
+            QUOTA_EXCEEDED in {error_of(mismatch.tested), error_of(mismatch.expected)}
+            and any(isinstance(each, c.Limit) for each in mismatch.before)
+        ),
     ),
     KnownCause(
         "permissions are not checked: skipACL=yes",

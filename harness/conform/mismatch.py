@@ -15,6 +15,7 @@ from harness.layouts import ERROR_RESULT
 from harness.session import Answer
 
 MARSHALLING, BAD_ARGUMENTS = -5, -8
+SASL, QUOTA_EXCEEDED = 102, -125
 OK, NO_NODE, NO_AUTH, INVALID_ACL, NO_WATCHER = 0, -101, -102, -114, -121
 
 

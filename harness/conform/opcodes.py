@@ -52,8 +52,6 @@ class OpcodeRow(NamedTuple):
         return self.tested is not self.expected and self.cause is None
 
 
-SASL = 102
-
 PROBES: dict[int, c.Command] = {
     1: c.Create(0, "/b"),
     2: c.Delete(0, "/a"),
@@ -111,11 +109,10 @@ def row(opcode: int, name: str, tested: Support, expected: Support, release: str
     """A row of the table, with the known cause of a difference."""
     cause = None
     known = OPCODES.get(opcode)
-    if tested is not expected:
-        if release == zetcd.NAME:
-            cause = "`readReqOp` of zetcd knows no such opcode"
-        elif opcode == SASL:
-            cause = "the oracle has no SASL"
-        elif known is not None and release is not None and number_of(known.since) > number_of(release):
-            cause = f"came with {known.since} ({known.issue})"
+    numbered = release is not None and release != zetcd.NAME
+    is_newer = known is not None and release is not None and numbered and number_of(known.since) > number_of(release)
+    if tested is not expected and release == zetcd.NAME:
+        cause = "`readReqOp` of zetcd knows no such opcode"
+    elif tested is not expected and known is not None and is_newer:
+        cause = f"came with {known.since} ({known.issue})"
     return OpcodeRow(opcode, name, tested, expected, cause)

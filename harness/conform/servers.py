@@ -3,7 +3,7 @@
 Rules of this module:
 
 - Each script runs below a fresh znode `ROOT/N/s`, with the same path at both sides. `remove` deletes the root with all
-  of them. Nothing else of the tested server is changed.
+  of them, and their quotas. Nothing else of the tested server is changed.
 - A failure of a server while a script runs is an outcome: it ends the connection, it does not answer in
   time, or its answer does not fit the layout.
 - The oracle executes `spec/tree` and `spec/service`: it is a node of `refimpl` alone in its ensemble.
@@ -22,7 +22,7 @@ from harness import commands as c
 from harness.conform.cases.case import SECRET
 from harness.conform.protocol import NO_ANSWER
 from harness.ensemble import Ensemble
-from harness.interpreter import AUTH, TIMEOUT, Interpreter, Seen
+from harness.interpreter import AUTH, QUOTA, TIMEOUT, Interpreter, Seen
 from harness.processes import Place, ServerError, address_of, srvr
 from harness.session import DisconnectedError, Session
 
@@ -154,6 +154,7 @@ class Side:
         """Delete the root and everything below it. Raises ServerError if something is left."""
         session = self._session()
         session.ask(AUTH, 0, "digest", SECRET)
+        _removed(session, QUOTA + self.root)
         left = _removed(session, self.root)
         session.close()
         if left:

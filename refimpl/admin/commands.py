@@ -25,6 +25,8 @@ from refimpl.admin.view import HIDDEN, SECRET, AdminView
 from refimpl.clients.backend import Backend
 from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
 
+DIGEST_VERSION = 2
+"""The version of the digests (`DigestCalculator`)."""
 Body: TypeAlias = dict[str, Any]
 Query: TypeAlias = Mapping[str, str]
 
@@ -65,6 +67,18 @@ def _directories(_view: AdminView, backend: Backend) -> Body:
     return {"datadir_size": status.data_dir_size, "logdir_size": status.log_dir_size}
 
 
+def _is_read_only(_view: AdminView, backend: Backend) -> Body:
+    return {"read_only": backend.read_only(0) is not None}
+
+
+def _digests(_view: AdminView, backend: Backend) -> Body:
+    """The digests of the tree after some transactions."""
+    found = [
+        {"zxid": zxid, "digest_version": DIGEST_VERSION, "digest": digest} for zxid, digest in backend.status().digests
+    ]
+    return {"digests": found}
+
+
 def _dump(_view: AdminView, backend: Backend) -> Body:
     """Sessions by the time at which they expire, in milliseconds since 1970, and their ephemeral znodes."""
     tree = backend.tree
@@ -82,7 +96,7 @@ def _server_stats(view: AdminView, backend: Backend) -> Body:
     statistics, status, figures = view.clients.statistics, backend.status(), dict(view.figures(backend))
     body: Body = {
         "version": version_text(),
-        "read_only": False,
+        "read_only": backend.read_only(0) is not None,
         "server_stats": {
             "packets_sent": statistics.sent,
             "packets_received": statistics.received,
@@ -150,13 +164,13 @@ COMMANDS = (
     AdminCommand(("connection_stat_reset", "crst"), connections.reset),
     AdminCommand(("configuration", "conf", "config"), _configuration),
     AdminCommand(("connections", "cons"), lambda view, _: connections.connections(view, full=True)),
-    AdminCommand(("hash",), lambda _view, _query: {"digests": []}),
+    AdminCommand(("hash",), _serving(_digests)),
     AdminCommand(("dirs",), _serving(_directories)),
     AdminCommand(("dump",), _serving(_dump)),
     AdminCommand(("environment", "env", "envi"), lambda _view, _query: environment(), serves=False),
     AdminCommand(("get_trace_mask", "gtmk"), lambda _view, _query: {"tracemask": TRACE_MASK}, serves=False),
     AdminCommand(("initial_configuration", "icfg"), quorum.initial_configuration),
-    AdminCommand(("is_read_only", "isro"), lambda _view, _query: {"read_only": False}),
+    AdminCommand(("is_read_only", "isro"), _serving(_is_read_only)),
     AdminCommand(("last_snapshot", "lsnp"), _last_snapshot),
     AdminCommand(("leader", "lead"), quorum.leader),
     AdminCommand(("monitor", "mntr"), _serving(_monitor)),

@@ -17,7 +17,7 @@ from refimpl.admin.http import TEXT, HttpAnswer, HttpRequest
 from refimpl.admin.view import AdminView, process_figures
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-COUNTERS = frozenset({"connection_rejected"})
+COUNTERS = frozenset({"connection_rejected", "digest_mismatches_count"})
 """The figures that only grow, as ZooKeeper types them: what `srst` sets to zero is a gauge."""
 
 

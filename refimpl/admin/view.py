@@ -90,7 +90,7 @@ class AdminView:
             )
         if self.settings.distributed:
             names["quorum_size"] = len(self.server.view.voters)
-            names["peer_state"] = f"{_VERBS[status.mode]} - {self.zab_state}"
+            names["peer_state"] = f"{_VERBS.get(status.mode, 'looking')} - {self.zab_state}"
         zab = self.server.zab
         if isinstance(zab, Leader) and self.settings.distributed:
             ready = [handler for handler in zab.handlers if handler.stage is Stage.SERVING]

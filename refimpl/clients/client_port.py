@@ -31,9 +31,11 @@ from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.listening import ListenError
 from spec.service.connection import PendingRequest, Route
 from spec.service.expiry import ExpiryQueue
+from spec.service.handshake import ReadOnlyRules
 from spec.service.sessions import first_session_id, next_session_id
 from spec.tree.apply import TxnResult
 from spec.tree.options import DEFAULTS, Options
+from spec.tree.replies import Code
 from spec.tree.requests import CreateSession, Request, SessionId
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn
 
@@ -58,7 +60,7 @@ class ClientPort:
         self.settings = settings
         self.backend: Backend | None = None
         self.statistics = ServerStatistics()
-        self.processor = FinalProcessor(self.statistics, options)
+        self.processor = FinalProcessor(self.statistics, options, settings.auth)
         self.turns = Turns(self._call_soon)
         self.in_process = 0
         self.now = 0
@@ -130,12 +132,12 @@ class ClientPort:
         if closes:
             connection.session_closed()
 
-    def synced(self, session: SessionId, cxid: int) -> None:
-        """A sync is complete."""
+    def synced(self, session: SessionId, cxid: int, code: Code = Code.OK) -> None:
+        """A sync is complete, or refused with this code."""
         connection = self._sessions.get(session)
         if connection is not None:
             self._turn()
-            connection.settled(cxid, Route.SYNC)
+            connection.settled(cxid, Route.SYNC, code)
 
     def revalidated(self, session: SessionId, valid: bool) -> None:
         """The leader has answered whether a session is alive; if so, this server owns it now."""
@@ -201,6 +203,10 @@ class ClientPort:
             self._silent.update(connection.number, connection.timeout, self.now)
             if self.backend is not None:
                 self.backend.touch(connection.session, connection.timeout)
+
+    def read_only(self, session: SessionId) -> ReadOnlyRules | None:
+        """The rules for a client that presents this session, if the server has no quorum."""
+        return self.backend.read_only(session) if self.backend is not None else None
 
     def open_session(self, connection: Connection) -> None:
         """Creates a session for this connection."""

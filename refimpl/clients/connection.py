@@ -32,8 +32,20 @@ from refimpl.wire.client import (
     encode_reply,
 )
 from refimpl.wire.frames import Frames
-from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
-from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
+from spec.service.connection import (
+    ROUTES,
+    Ending,
+    PendingRequest,
+    Route,
+    Waiting,
+    arrive,
+    demanded,
+    ending,
+    settle,
+    throttled,
+)
+from spec.service.digest_md5 import Exchange, Untried
+from spec.service.handshake import ConnectClaims, Invalid, NewSession, ReadOnlyRules, Rejection, Renew, present
 from spec.service.sessions import password
 from spec.tree.data import Id, Record
 from spec.tree.replies import Code
@@ -74,6 +86,9 @@ class ConnectionOwner(ChannelOwner, Protocol):
     def answer_word(self, connection: Connection, opening: bytes) -> bool:
         """Answer a four-letter word; return False if the first bytes are not one."""
 
+    def read_only(self, session: SessionId) -> ReadOnlyRules | None:
+        """The rules for a client that presents this session, if the server has no quorum."""
+
     def open_session(self, connection: Connection) -> None:
         """Create a session for this connection."""
 
@@ -98,6 +113,8 @@ class Connection(Channel):
         self._owner: ConnectionOwner = owner
         self.timeout = owner.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)
+        self.sasl: Exchange = Untried()
+        self._required = owner.settings.auth.required
         self.established = wall_ms()
         self.waiting: Waiting = ()
         self._arrivals: deque[int] = deque()
@@ -105,7 +122,7 @@ class Connection(Channel):
         self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
         self._due: deque[tuple[PendingRequest, int, Reply | None]] = deque()
-        self._old_client = self._working = self._session_over = False
+        self._old_client = self._read_only = self._working = self._session_over = False
 
     # The callbacks of asyncio that `Channel` leaves to this class.
 
@@ -161,8 +178,12 @@ class Connection(Channel):
         self._begin(request, self._owner.last_zxid)
 
     def _begin(self, request: ConnectRequest, last_zxid: int) -> None:
-        presented = ConnectClaims(request.last_zxid_seen, request.time_out, request.session_id, request.passwd)
-        verdict = present(presented, self._owner.settings.session_limits, last_zxid)
+        session, rules = request.session_id, self._owner.read_only(request.session_id)
+        presented = ConnectClaims(
+            request.last_zxid_seen, request.time_out, session, request.passwd, bool(request.read_only)
+        )
+        verdict = present(presented, self._owner.settings.session_limits, last_zxid, rules)
+        self._read_only = rules is not None
         match verdict:
             case Rejection(reason):
                 self.refuse(reason)
@@ -177,7 +198,7 @@ class Connection(Channel):
 
     def established_as(self, valid: bool) -> None:
         """Sends the ConnectResponse; ends the connection if the session is invalid."""
-        read_only = None if self._old_client else False
+        read_only = None if self._old_client else self._read_only
         if not valid:
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
             self.finish("its session is not valid")
@@ -248,13 +269,15 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(PendingRequest(error.xid, None, route))
+            self._arrived(PendingRequest(error.xid, None, route, self.auth))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
             self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
 
     def _arrived(self, pending: PendingRequest) -> None:
+        if self._required:
+            pending = demanded(pending, self._required)
         self.waiting, at_once = arrive(self.waiting, pending)
         if at_once:
             self._reply(pending, self._owner.now, None)
@@ -266,13 +289,16 @@ class Connection(Channel):
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
     ) -> None:
-        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it."""
+        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it.
+
+        A sync with another code than OK is refused with it.
+        """
         before = self.waiting
         self.waiting, answered = settle(before, xid, route, closes=closes)
         if not answered:
             return
         self._owner.in_process -= len(answered)
-        outcome = (code, reply) if route is Route.WRITE else None
+        outcome = (code, reply) if route is Route.WRITE or code is not Code.OK else None
         for pending in answered:
             self._due.append((pending, self._arrivals.popleft(), outcome))
             outcome = None
@@ -306,4 +332,4 @@ class Connection(Channel):
             self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
 
 
-_ZXID_OF_REPLY = {Route.AUTH: 0, Route.REFUSED: -1}
+_ZXID_OF_REPLY = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}

@@ -30,6 +30,7 @@ from refimpl.clients.connection import Connection
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ServerStatistics
+from refimpl.clock import wall_ms
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -69,7 +70,9 @@ class FourLetterWords:
         self._always: dict[str, Callable[[], str]] = {
             "ruok": lambda: "imok",
             "envi": lambda: "Environment:\n" + "".join(f"{name}={value}\n" for name, value in environment().items()),
-            "isro": lambda: "null" if clients.backend is None else "rw",
+            "isro": lambda: (
+                "null" if clients.backend is None else "rw" if clients.backend.read_only(0) is None else "ro"
+            ),
             "gtmk": lambda: str(TRACE_MASK),
             "telnet close": lambda: "",
         }
@@ -86,8 +89,7 @@ class FourLetterWords:
             "wchs": self._wchs,
             "wchc": self._wchc,
             "wchp": self._wchp,
-            # The digests of the last transactions: this server does not compute them.
-            "hash": lambda _: "",
+            "hash": lambda serving: "".join(f"{zxid:x}: {digest}\n" for zxid, digest in serving.status().digests),
         }
 
     def answer(self, connection: Connection, opening: bytes) -> bool:
@@ -195,7 +197,7 @@ class FourLetterWords:
         return f"datadir_size: {status.data_dir_size}\nlogdir_size: {status.log_dir_size}\n"
 
     def _dump(self, backend: Backend) -> str:
-        expiring, tree, now = backend.status().expiring, backend.tree, time.time()
+        expiring, tree, now = backend.status().expiring, backend.tree, wall_ms() / 1000
         lines = ["SessionTracker dump:"]
         lines.append(f"Session Sets ({len(expiring)})/({sum(len(sessions) for _, sessions in expiring)}):")
         for when, sessions in expiring:

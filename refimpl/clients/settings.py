@@ -11,6 +11,7 @@ Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `F
 
 import msgspec
 
+from refimpl.clients.auth.settings import AuthSettings
 from refimpl.tls.settings import TlsSettings
 from spec.config.problems import java_integer
 from spec.config.server_line import Address, LearnerType
@@ -31,6 +32,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     address: Address | None = None
     secure_address: Address | None = None
     tls: TlsSettings | None = None
+    auth: AuthSettings = AuthSettings()
     server_id: int = 0
     tick_time: int = 3000
     session_limits: Limits = Limits(6000, 60000)
@@ -52,6 +54,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
             address=address,
             secure_address=secure_address,
             tls=TlsSettings.of(properties) if secure_address else None,
+            auth=AuthSettings.of(properties),
             server_id=config.myid or 0,
             tick_time=config.tick_time,
             session_limits=Limits(config.min_session_timeout, config.max_session_timeout),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import os
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from refimpl.disk.txn_buffer import LIMIT, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.settings import Settings
+from refimpl.system import system
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn, txn_of
 from spec.durable import Durable
@@ -56,7 +56,7 @@ class Storage:
         self._snapshots, logs = make_directories(settings.data_dir, settings.log_dir)
         self._locks = [_locked(directory) for directory in dict.fromkeys((self._snapshots, logs))]
         snapshot.remove_unfinished(self._snapshots)
-        self._log = TxnLog(logs)
+        self._log = TxnLog(logs, settings.preallocation)
         for note in self._log.notes:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
@@ -112,7 +112,7 @@ class Storage:
             self._thread.stop()
         self._log.close()
         for lock in self._locks:
-            os.close(lock)
+            system().close(lock)
 
     def append(self, txn: Txn) -> None:
         """Queues a transaction for the log."""
@@ -218,11 +218,11 @@ class Storage:
 
 def _locked(directory: Path) -> int:
     """Locks a folder for this process, until it ends; returns the descriptor. Raises DataError."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = system().open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system().lock(descriptor)
     except BlockingIOError:
-        os.close(descriptor)
+        system().close(descriptor)
         raise DataError(f"{directory}: another server runs on it; stop that one, or name another dataDir") from None
     return descriptor
 

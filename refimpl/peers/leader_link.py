@@ -61,7 +61,7 @@ class LeaderLink(QuorumEndpoint):
             self._connecting.cancel()
         leader, self.leader = self.leader, None
         if leader is not None:
-            self.waiting.discard(leader)
+            self.waiting.pop(leader, None)
             leader.close()
         self.lost = False
 
@@ -112,7 +112,7 @@ class LeaderLink(QuorumEndpoint):
 
     def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of the connection."""
-        self.waiting.discard(socket)
+        self.waiting.pop(socket, None)
         if socket is self.leader:
             self._lose()
 

@@ -43,7 +43,7 @@ class Learners(QuorumEndpoint):
         self._streams = streams or PeerStreams()
         self._own, self._membership = own, membership
         self._listening: list[Listener] = []
-        self._strangers: set[QuorumSocket] = set()
+        self._strangers: dict[QuorumSocket, None] = {}
         self._learners: dict[Sid, QuorumSocket] = {}
         self._phase: LeaderPhase | None = None
         self._phase_began = 0.0
@@ -81,7 +81,7 @@ class Learners(QuorumEndpoint):
         """Close the connection of a learner."""
         learner = self._learners.pop(sid, None)
         if learner is not None:
-            self.waiting.discard(learner)
+            self.waiting.pop(learner, None)
             learner.close()
 
     # The callbacks of the sockets.
@@ -93,12 +93,12 @@ class Learners(QuorumEndpoint):
         elif len(self._strangers) >= MAX_STRANGERS:
             self.drop(socket, f"{MAX_STRANGERS} others have not said who they are either")
         else:
-            self._strangers.add(socket)
+            self._strangers[socket] = None
 
     def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of a connection."""
-        self._strangers.discard(socket)
-        self.waiting.discard(socket)
+        self._strangers.pop(socket, None)
+        self.waiting.pop(socket, None)
         if self._is_learner(socket):
             self._core.submit(lambda: self._learner_gone(socket))
 
@@ -156,7 +156,7 @@ class Learners(QuorumEndpoint):
         if older is not None:
             self._learner_gone(older)
             older.close()
-        self._strangers.discard(socket)
+        self._strangers.pop(socket, None)
         socket.peer = message.sid
         self._learners[message.sid] = socket
         return self._core.run(Receive(message.sid, message.packet))

@@ -39,7 +39,7 @@ class QuorumEndpoint(ABC):
         self._core = core
         self.loop = asyncio.get_running_loop()
         self.limits = TimeLimits(core.settings.init_time / 1000, core.settings.sync_time / 1000)
-        self.waiting: set[QuorumSocket] = set()
+        self.waiting: dict[QuorumSocket, None] = {}
         self._look_again: asyncio.TimerHandle | None = None
 
     # The part that differs between the ends.
@@ -76,10 +76,10 @@ class QuorumEndpoint(ABC):
 
     def read(self, socket: QuorumSocket) -> None:
         """Handle the packets that have arrived, as far as possible now."""
-        self.waiting.discard(socket)
+        self.waiting.pop(socket, None)
         while socket.inbox:
             if not self._take(socket, socket.inbox[0]):
-                self.waiting.add(socket)
+                self.waiting[socket] = None
                 break
             if socket.inbox:  # otherwise the connection was dropped, with its inbox
                 socket.inbox.popleft()

@@ -4,7 +4,7 @@
 
 Rules this module keeps:
 
-- The digest is optional: it is accepted and ignored, and never written. A server that finds none compares nothing.
+- The digest is optional, and stays with the transaction wherever it goes. A server that finds none compares nothing.
 - Old logs are readable: a create without `parent_cversion` gets -1, a closeSession without its list gets `()`.
 - A check occurs only in a multi: `SerializeUtils` cannot read it elsewhere, and a log that has one is unreadable.
 - Any other bytes after the record are an error, so that a wrong type does not go unnoticed.
@@ -21,7 +21,16 @@ from spec.config import ConfigError
 from spec.config.dynamic_files import view_in
 from spec.quorum import Reconfiguration
 from spec.tree.data import Record
-from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn, ReconfigTxn
+from spec.tree.txns import (
+    TXN_TYPE_OF,
+    TXN_TYPES,
+    Change,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateTxn,
+    ReconfigTxn,
+    TxnDigest,
+)
 from spec.txn import Txn
 
 HEADER = struct.Struct(">qiqqi")
@@ -31,13 +40,14 @@ NO_PARENT_CVERSION = b"\xff\xff\xff\xff"
 
 
 def encode_txn(zxid: int, change: Change) -> bytes:
-    """Encode a transaction, without a digest. Raises JuteError."""
+    """Encode a transaction, with its digest if it has one. Raises JuteError."""
     record = change.record
     number = TXN_TYPE_OF.get(record.__class__)
     if number not in TYPES:
         raise JuteError("TxnHeader", "type", -1, f"{type(record).__name__} is not a complete transaction")
     try:
-        return HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
+        plain = HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
+        return plain if change.digest is None else plain + DIGEST.pack(change.digest.version, change.digest.tree)
     except struct.error as error:
         what = f"session {change.session}, cxid {change.cxid}, zxid {zxid}, time {change.time}: {error}"
         raise JuteError("TxnHeader", "", -1, what) from None
@@ -52,7 +62,8 @@ def decode_txn(data: bytes) -> tuple[int, Change]:
     if cls is None:
         what = f"unknown type {number}; known are {sorted(TYPES)}"
         raise JuteError("TxnHeader", "type", HEADER.size - 4, what)
-    return zxid, Change(session, cxid, time, _decode_record(cls, data))
+    record, digest = _decode_record(cls, data)
+    return zxid, Change(session, cxid, time, record, digest)
 
 
 def txn_of(zxid: int, change: Change) -> Txn:
@@ -75,17 +86,19 @@ def txn_of(zxid: int, change: Change) -> Txn:
     return Txn(zxid, Reconfiguration(view, change))
 
 
-def _decode_record(cls: type[Record], data: bytes) -> Record:
+def _decode_record(cls: type[Record], data: bytes) -> tuple[Record, TxnDigest | None]:
     try:
         record, end = decode(cls, data, HEADER.size)
     except JuteError:
         old = _decode_old(cls, data)
         if old is None:
             raise
-        return old
-    if len(data) - end not in (0, DIGEST.size):
+        return old, None
+    if len(data) - end == DIGEST.size:
+        return record, TxnDigest(*DIGEST.unpack_from(data, end))
+    if len(data) != end:
         raise JuteError(cls.__name__, "", end, f"{len(data) - end} bytes are left after it, and a digest takes 12")
-    return record
+    return record, None
 
 
 def _decode_old(cls: type[Record], data: bytes) -> Record | None:

@@ -9,9 +9,11 @@ Rules of this module:
 - The first waiting request is always a write or a sync. A transaction answers it only if session and xid match. Any
   other transaction of the session (its expiry, a write of an earlier connection) answers no request.
 - Authentication is answered when it arrives, ahead of the waiting requests; it applies to the requests that follow.
+- Where clients must authenticate themselves, a request of another kind before that ends the connection.
 - Waiting requests are a value, so the same rules run in the checker and in the node.
 
-Source: `CommitProcessor.run`, `needCommit`; `ZooKeeperServer.processPacket`, `submitRequestNow`, `shouldThrottle`;
+Source: `CommitProcessor.run`, `needCommit`; `AuthenticationHelper.enforceAuthentication`;
+`ZooKeeperServer.processPacket`, `processSasl`, `submitRequestNow`, `shouldThrottle`;
 `FinalRequestProcessor.processRequest`; `UnimplementedRequestProcessor`.
 """
 
@@ -34,6 +36,7 @@ class Route(enum.Enum):
     AUTH = "answer it at once"
     UNIMPLEMENTED = "answer Unimplemented, in its place"
     MALFORMED = "answer MarshallingError, in its place"
+    UNAUTHENTICATED = "answer SessionClosedRequireSaslAuth, at once, and end the connection"
     REFUSED = "answer Unimplemented, at once, and end the connection"
 
 
@@ -78,7 +81,7 @@ ROUTES: dict[type[Record], Route] = (
     | {
         requests.Sync: Route.SYNC,
         requests.SetAuth: Route.AUTH,
-        requests.Sasl: Route.UNIMPLEMENTED,
+        requests.Sasl: Route.AUTH,
     }
 )
 """The route of each request of `OPCODES`; every request is listed here. Any other opcode is refused."""
@@ -100,7 +103,15 @@ Waiting: TypeAlias = tuple[PendingRequest, ...]
 """The waiting requests of a connection, oldest first."""
 
 _IN_FLIGHT = frozenset({Route.WRITE, Route.SYNC})
-_AT_ONCE = frozenset({Route.AUTH, Route.REFUSED})
+_ENDING = frozenset({Route.REFUSED, Route.UNAUTHENTICATED})
+_AT_ONCE = _ENDING | {Route.AUTH}
+
+
+def demanded(asked: PendingRequest, schemes: frozenset[str]) -> PendingRequest:
+    """The request itself, or its refusal if its client must first prove an identity of one of these schemes."""
+    if asked.route is Route.AUTH or any(identity.scheme in schemes for identity in asked.auth):
+        return asked
+    return PendingRequest(asked.xid, None, Route.UNAUTHENTICATED)
 
 
 def arrive(waiting: Waiting, asked: PendingRequest) -> tuple[Waiting, bool]:
@@ -142,12 +153,17 @@ def ending(asked: PendingRequest, code: Code) -> Ending:
     A client that has moved to another server gets no reply: the error would reach it there, as if its new connection
     had failed (ZOOKEEPER-710).
     """
-    if code is Code.SESSION_MOVED:
+    if code is Code.SESSION_MOVED or (asked.route is Route.AUTH and _has_no_token(asked.record)):
         return Ending.DROPPED
     failed_auth = asked.route is Route.AUTH and code is not Code.OK
-    if failed_auth or asked.route is Route.REFUSED or type(asked.record) is requests.CloseSession:
+    if failed_auth or asked.route in _ENDING or type(asked.record) is requests.CloseSession:
         return Ending.ENDS
     return Ending.STAYS
+
+
+def _has_no_token(record: Record | None) -> bool:
+    """Whether this is a sasl with a null token, which ends the connection (`ZooKeeperServer.processSasl`)."""
+    return isinstance(record, requests.Sasl) and record.token is None
 
 
 def throttled(outstanding: int, in_process: int, global_limit: int) -> bool:

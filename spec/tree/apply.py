@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from spec.tree.accounting import quota
 from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
 from spec.tree.paths import below, parent_of
@@ -128,8 +129,9 @@ def _new(
     acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
     znode = new_znode(txn.data, acl, zxid, change.time, owner)
     put = Put(path, znode)
+    operations = (put,) if counted is None else (counted, put)
     return TxnResult(
-        (put,) if counted is None else (counted, put),
+        quota.counted(view, zxid, operations, path, 1, len(txn.data or b"")),
         (Event(_CREATED, path, acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
         Code.OK,
         PathReply(path) if type(txn) is CreateTxn else Create2Reply(path, stat_of(znode, 0)),
@@ -153,7 +155,7 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> TxnResul
         # Only in a replay: the snapshot contains the path's next znode, with children that later transactions create.
         operations += tuple(_remove_below(view, path))
     return TxnResult(
-        (*operations, Remove(path)),
+        quota.counted(view, zxid, (*operations, Remove(path)), path, -1, -len(znode.data or b"")),
         (Event(_DELETED, path, znode.acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
     )
 
@@ -200,7 +202,9 @@ def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> TxnRes
         was.pzxid,
     )
     reply = StatReply(stat_of(znode, len(view.children(path))))
-    return TxnResult((Put(path, znode),), (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
+    more = len(txn.data or b"") - len(was.data or b"")
+    operations = quota.counted(view, zxid, (Put(path, znode),), path, 0, more)
+    return TxnResult(operations, (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
 
 
 def _reconfig(view: Store, zxid: int, change: Change, txn: ReconfigTxn) -> TxnResult:

@@ -33,7 +33,9 @@ def test_a_truncation_gives_up_the_snapshot_in_the_background(
         seal(file, last)
 
     async def scene() -> set[str]:
-        settings: Any = SimpleNamespace(data_dir=tmp_path, log_dir=tmp_path, snap_count=2, snapshots_kept=3)
+        settings: Any = SimpleNamespace(
+            data_dir=tmp_path, log_dir=tmp_path, snap_count=2, preallocation=0, snapshots_kept=3
+        )
         storage = Storage(settings)
         tree = storage.load().tree
         monkeypatch.setattr(SnapshotFile, "seal", slow)

@@ -237,6 +237,13 @@ SESSIONS = area(
     ),
     expiry=(node("/a", c.EPHEMERAL), c.Exists(1, "/a", True), c.Expire(0), c.Connect(0), c.Get(0, "/a")),
 )
+SASL_WITHOUT_USERS = area(
+    "SASL",
+    a_token_is_answered_with_none=(c.Raw(0, 102, b"\0\0\0\0"), c.Raw(0, 102, b"\0\0\0\1x"), c.WhoAmI(0)),
+    a_null_token=(c.Raw(0, 102, b"\xff\xff\xff\xff"), c.Get(0, "")),
+    an_identity_that_no_proof_can_give=(c.AddAuth(0, "sasl", b"anna"), c.Get(0, "")),
+    an_ACL_of_the_scheme=(node("/a", acl=((31, "sasl", "anna"),)), c.Exists(0, "/a")),
+)
 OTHERS = area(
     "sync and others",
     sync=(c.Sync(0, ""), c.Sync(0, "/no")),
@@ -259,5 +266,5 @@ MALFORMED = area(
     ),
 )
 CASES: tuple[Case, ...] = (
-    *MULTIS, *MULTI_READS, *WATCHES, *SET_WATCHES, *EPHEMERALS, *SESSIONS, *OTHERS, *MALFORMED,
+    *MULTIS, *MULTI_READS, *WATCHES, *SET_WATCHES, *EPHEMERALS, *SESSIONS, *SASL_WITHOUT_USERS, *OTHERS, *MALFORMED,
 )  # fmt: skip

@@ -20,6 +20,66 @@ def _acl(path: str, *entries: c.AclEntry, who: int = 0) -> c.SetAcl:
 
 
 LIST_AND_STAT = c.Children2(0, "")
+SOFT, HARD = b"count=1,bytes=1", b"count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=3"
+QUOTAS = area(
+    "quotas",
+    a_new_quota_counts_what_is_there=(
+        node("/a", data=b"123"),
+        node("/a/b", data=b"45"),
+        c.Limit(0, "/a", SOFT),
+        c.Use(0, "/a"),
+    ),
+    a_quota_twice=(node("/a"), c.Limit(0, "/a", SOFT), c.Limit(0, "/a", SOFT), c.Use(0, "/a")),
+    each_change_is_counted=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        node("/a/b", data=b"12"),
+        node("/a/c", c.EPHEMERAL, who=1, data=b"3"),
+        c.Use(0, "/a"),
+        c.Set(0, "/a/b", b"1"),
+        c.Use(0, "/a"),
+        c.Delete(0, "/a/b"),
+        c.Close(1),
+        c.Use(0, "/a"),
+    ),
+    a_multi_is_counted=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        c.Multi(0, (c.Create(0, "/a/b", b"1"), c.Create(0, "/a/b/c", b"2"), c.Set(0, "/a", b"3"))),
+        c.Use(0, "/a"),
+        c.Multi(0, (c.Create(0, "/a/d", b"1"), c.Delete(0, "/no"))),
+        c.Use(0, "/a"),
+    ),
+    the_nearest_quota_counts=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        node("/a/b"),
+        c.Limit(0, "/a/b", SOFT),
+        node("/a/b/c", data=b"1"),
+        c.Use(0, "/a"),
+        c.Use(0, "/a/b"),
+    ),
+    a_path_that_begins_alike_is_not_counted=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        node("/ab", data=b"1"),
+        c.Use(0, "/a"),
+    ),
+    a_hard_limit_of_znodes=(
+        node("/a"),
+        c.Limit(0, "/a", HARD),
+        *(node(f"/a/{name}") for name in "bcd"),
+        c.Use(0, "/a"),
+    ),
+    a_hard_limit_of_bytes=(
+        node("/a"),
+        c.Limit(0, "/a", HARD),
+        node("/a/b", data=b"123"),
+        c.Set(0, "/a", b"12"),
+        c.Set(0, "/a/b", b"12345"),
+        c.Use(0, "/a"),
+    ),
+)
 CREATES = area(
     "create",
     ("create2_answers_with_the_stat",),
@@ -171,5 +231,5 @@ ZXIDS = tuple(
     )
 )
 CASES: tuple[Case, ...] = (
-    *CREATES, *SEQUENCES, *DELETES, *SETS, *READS, *ACLS, *CONTAINERS, *PATHS, *ZXIDS,
+    *CREATES, *SEQUENCES, *DELETES, *SETS, *READS, *ACLS, *CONTAINERS, *PATHS, *ZXIDS, *QUOTAS,
 )  # fmt: skip
