@@ -196,7 +196,11 @@ class KillsRun:
                 return FinalZnodes(number, found)
 
     def _znodes(self, session: Session) -> dict[str, Leaf]:
-        names = session.ask(c.Children.opcode, self._root, False).values[0]
+        """The znodes of the run; none at all if a server has lost them."""
+        listed = session.ask(c.Children.opcode, self._root, False)
+        if listed.err:
+            return {}
+        names = listed.values[0]
         found: dict[str, Leaf] = {}
         for path in (self._root, *(f"{self._root}/{name}" for name in names)):
             data, stat = session.ask(c.Get.opcode, path, False).values
