@@ -37,7 +37,7 @@ from harness.conform.mismatch import (
     told_without_read,
     unchecked_permission,
 )
-from harness.conform.protocol import NO_ANSWER, OPCODES, error_of, opcode_of
+from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, error_of, opcode_of
 
 
 def number_of(release: str) -> tuple[int, ...]:
@@ -121,6 +121,13 @@ CAUSES: tuple[KnownCause, ...] = (
         CauseKind.RELEASE,
         "`SessionTrackerImpl.touchSession`; `ExpiryQueue` since 3.5.0",
         lambda mismatch: isinstance(mismatch.command, c.Expire) and mismatch.tested == NO_ANSWER,
+        fixed=("3.5.0",),
+    ),
+    KnownCause(
+        "a request that fails in an unexpected way has no answer, and its connection stays",
+        CauseKind.RELEASE,
+        "`NIOServerCnxnFactory.run` (the exception is ignored); `SelectorThread` since 3.5.0",
+        raw(SASL, NO_ANSWER, DISCONNECTED),
         fixed=("3.5.0",),
     ),
     KnownCause(

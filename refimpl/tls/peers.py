@@ -37,6 +37,8 @@ from refimpl.tls.settings import SERVERS, TlsError, TlsSettings
 logger = logging.getLogger("quorate.tls")
 logger.addFilter(RateLimit())
 
+SHUTDOWN = 5.0
+"""Seconds for the peer to answer the end of TLS, before the socket is closed."""
 _HANDSHAKE = b"\x16"
 """The first byte of TLS: the content type of a handshake (RFC 8446, 5.1)."""
 _Protocol = TypeVar("_Protocol", bound=asyncio.Protocol)
@@ -92,7 +94,14 @@ class PeerStreams:
         """Connects, by TLS if `sslQuorum` says so. Raises OSError, and ValueError for a name that is not a host's."""
         contexts = self._current() if self._security.connects_by_tls else None
         loop = asyncio.get_running_loop()
-        _, made = await loop.create_connection(protocol, host, port, ssl=contexts[1] if contexts else None)
+        if contexts is None:
+            _, made = await loop.create_connection(protocol, host, port)
+            return made
+        try:
+            _, made = await loop.create_connection(protocol, host, port, ssl=contexts[1], ssl_shutdown_timeout=SHUTDOWN)
+        except ssl.SSLError as error:
+            logger.warning("no TLS with the server at %s:%d: %s", host, port, error)
+            raise
         return made
 
     def serve(self, bound: Iterable[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> Listener:
@@ -121,7 +130,11 @@ class PeerStreams:
                 contexts = self._current()
                 make = (lambda: _AddressGate(protocol(), peer[0])) if security.verifies_clients else protocol
                 await loop.connect_accepted_socket(
-                    make, opened, ssl=contexts and contexts[0], ssl_handshake_timeout=security.detection
+                    make,
+                    opened,
+                    ssl=contexts and contexts[0],
+                    ssl_handshake_timeout=security.detection,
+                    ssl_shutdown_timeout=SHUTDOWN,
                 )
                 return
             if security.accepts_plain:
