@@ -1,6 +1,6 @@
 """`python -m harness`: `fetch` downloads released servers, `releases` lists them, `reproduce` runs counterexamples,
 `record` records an ensemble, `follow` follows the plan for a roll-out, `reconfig` measures reconfigurations, `conform`
-compares a server with the specification."""
+compares a server with the specification, `kazoo` runs the test-suite of kazoo."""
 
 import argparse
 import sys
@@ -12,6 +12,7 @@ REPRODUCE = "execute a counterexample of the checker on real servers"
 RECORD = "record the packets and the disks of real servers under load, for checker validate"
 FOLLOW = "follow the plan for a roll-out on real servers, under writes and kills"
 RECONFIG = "measure reconfigurations of real servers, and write or check the page of facts"
+KAZOO = "run kazoo's test-suite against real servers and against our nodes, and compare the outcomes"
 CONFORM = "compare a server of ZooKeeper's client protocol with the specification"
 
 
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     follow = commands.add_parser("follow", help=FOLLOW, description=FOLLOW)
     reconfig = commands.add_parser("reconfig", help=RECONFIG, description=RECONFIG)
     conform = commands.add_parser("conform", help=CONFORM, description=CONFORM)
+    kazoo = commands.add_parser("kazoo", help=KAZOO, description=KAZOO)
     given = sys.argv[1:] if arguments is None else arguments
     # Imported here: they need the dependencies of the project, and the gate fetches before they are installed.
     if given[:1] == ["reproduce"]:
@@ -54,6 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
 
         conform_command.add_options(conform)
         return conform_command.run(parser.parse_args(given))
+    if given[:1] == ["kazoo"]:
+        from harness.kazoo_suite import command as kazoo_command  # noqa: PLC0415
+
+        kazoo_command.add_options(kazoo)
+        return kazoo_command.run(parser.parse_args(given))
     chosen = parser.parse_args(given)
     if chosen.command == "releases":
         for release in releases.OLDER + releases.RELEASES:

@@ -154,6 +154,28 @@ class Ensemble:
                 self.start(sid)
         self.wait_serving()
 
+    def start_led_by(self, leader: int, members: Sequence[int] = ()) -> None:
+        """Start empty servers so that this one leads, and wait until all serve; `members` are all by default.
+
+        A quorum of the leader and the voters with the lowest ids starts first: an election needs a quorum, and servers
+        with equal logs vote for the highest id. If all started together, or while the leader is LOOKING, the others
+        would wait for it for at most 0.2 s (`finalizeWait`), and a busy machine may delay it for longer.
+
+        Raises ServerError if too few voters have lower ids than the leader.
+        """
+        started = members or self.sids
+        voters = sorted(sid for sid in started if not self._members[sid].observer)
+        followers = [sid for sid in voters if sid < leader][: len(voters) // 2]
+        if leader not in voters or len(followers) < len(voters) // 2:
+            raise ServerError(f"server {leader} cannot be made the leader: too few voters of {voters} have lower ids")
+        for sid in (leader, *followers):
+            self.start(sid)
+        self.wait_serving()
+        for sid in started:
+            if not self._processes[sid].alive:
+                self.start(sid)
+        self.wait_serving()
+
     def stop(self, sid: int) -> None:
         """Send SIGTERM, and wait for the end of the process."""
         self._processes[sid].stop()
@@ -182,6 +204,10 @@ class Ensemble:
         """Write a `zoo.cfg` that lists only these members; the server reads it at its next start."""
         listed = tuple(self._members[other] for other in known)
         self._write(sid, replaced(self._views[sid], members=listed, standalone=False))
+
+    def set_keys(self, sid: int, extra: Mapping[str, str]) -> None:
+        """Write a `zoo.cfg` with these further keys instead of the old ones; the server reads it at its next start."""
+        self._write(sid, replaced(self._views[sid], extra=extra))
 
     def tell_alone(self, sid: int) -> None:
         """Write a `zoo.cfg` that lists no member: from its next start on the server runs standalone."""

@@ -18,6 +18,7 @@ Source: `FinalRequestProcessor` (order of events and replies), `SessionTrackerIm
 `ZooKeeperServer.processConnectRequest` (the refusal).
 """
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,6 +38,10 @@ EXPIRY_ATTEMPTS = 8
 EXPIRY_SECONDS = 3.0
 EXPIRY_TIMEOUTS = 2.5
 """A session is expired at the tick after its timeout, which is at least two ticks."""
+GONE_POLL = 0.1
+"""Seconds between two looks at a znode that is to be deleted by the server."""
+NO_NODE = -101
+QUOTA = "/zookeeper/quota"
 AUTH, SET_WATCHES2, WHO_AM_I, SYNC, EXISTS = 100, 105, 107, 9, 3
 
 
@@ -51,17 +56,27 @@ class Seen(NamedTuple):
 class Interpreter:
     """One run: `sessions` sessions on the servers at these places, below the new znode `root`.
 
-    `seconds` bounds each wait for an answer. Raises ServerError if the root cannot be created, and OSError.
+    `seconds` bounds each wait for an answer; `silent` are the servers that do not answer `srvr`, if that is known.
+    Raises ServerError if the root cannot be created, and OSError.
     """
 
-    def __init__(self, places: Sequence[Place], root: str, sessions: int, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        places: Sequence[Place],
+        root: str,
+        sessions: int,
+        seconds: float = SECONDS,
+        silent: frozenset[Place] | None = None,
+    ) -> None:
         self._places = tuple(places)
         self._root = root
         self._opened: dict[int, int] = {}
         self._left: dict[int, int] = {}
         self._at: dict[int, Place] = {}
         self._markers = 0
-        self._silent = frozenset(place for place in self._places if "Zxid" not in srvr(place))
+        self._silent = (
+            frozenset(place for place in self._places if "Zxid" not in srvr(place)) if silent is None else silent
+        )
         self._control = Session(TIMEOUT, seconds)
         self._control.connect(self._places[0])
         created = self._control.ask(c.CREATE, root, b"", c.OPEN, c.PERSISTENT)
@@ -120,15 +135,30 @@ class Interpreter:
             case c.Close():
                 session.close()
                 return "closed"
+            case c.Gone(path=path, seconds=seconds):
+                return self._gone(session, path, seconds)
             case c.Raw(opcode=opcode, body=body):
                 session.send_raw(opcode, body)
                 return session.receive_raw()
+            case c.Limit(path=path, limits=limits):
+                return self._limit(session, path, limits)
+            case c.Use(path=path):
+                answer = session.ask(c.Get.opcode, f"{QUOTA}{self._root}{path}/zookeeper_stats", False)
+                return answer.err, answer.values[:1]
             case c.WrongPassword():
                 session.password = bytes(byte ^ 0xFF for byte in session.password)
                 return "changed"
             case _:
                 opcode, values = self._request(command)
                 return self._normalised(session.ask(opcode, *values))
+
+    def _limit(self, session: Session, path: str, limits: bytes) -> tuple[int, ...]:
+        place = QUOTA
+        for name in (self._root + path).split("/")[1:]:
+            place += f"/{name}"
+            session.ask(c.CREATE, place, b"", c.OPEN, c.PERSISTENT)
+        texts = (("zookeeper_limits", limits), ("zookeeper_stats", b"count=0,bytes=0"))
+        return tuple(session.ask(c.CREATE, f"{place}/{name}", text, c.OPEN, c.PERSISTENT).err for name, text in texts)
 
     def _request(self, command: c.Command) -> tuple[int, tuple[Any, ...]]:
         """The opcode and the values of a command that is one request."""
@@ -144,8 +174,9 @@ class Interpreter:
             case c.AddAuth(scheme=scheme, auth=auth):
                 return AUTH, (0, scheme, auth)
             case c.SetWatches():
-                _, *lists = msgspec.structs.astuple(command)
-                return SET_WATCHES2, (self._left.get(command.who, self._base), *map(self._below, lists))
+                _, *lists, opcode = msgspec.structs.astuple(command)
+                sent = lists if opcode == SET_WATCHES2 else lists[:3]
+                return opcode, (self._left.get(command.who, self._base), *map(self._below, sent))
             case c.WhoAmI():
                 return WHO_AM_I, ()
             case _:
@@ -207,6 +238,15 @@ class Interpreter:
             if cut_off:
                 raise ServerError(f"the server ended a connection whose session lives: {marker} is still there")
         raise ServerError(f"{marker} is still there: its session did not expire")
+
+    def _gone(self, session: Session, path: str, seconds: float) -> str:
+        """Ask for a znode again and again, until it does not exist or the time is over."""
+        deadline = time.monotonic() + seconds
+        while session.ask(EXISTS, self._root + path, False).err != NO_NODE:
+            if time.monotonic() > deadline:
+                return "still there"
+            time.sleep(GONE_POLL)
+        return "gone"
 
     def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self._root + path for path in paths)

@@ -43,13 +43,13 @@ MULTI_END = MULTI_HEADER.pack(-1, True, -1)
 REQUESTS = {
     1: "sb[a]i", 2: "si", 3: "st", 4: "st", 5: "sbi", 6: "s", 7: "s[a]i", 8: "st", 9: "s", 11: "", 12: "st", 13: "si",
     15: "sb[a]i", 16: "sssl", 17: "si", 18: "si", 19: "sb[a]i", 21: "sb[a]il", 100: "isb", 101: "l[s][s][s]",
-    103: "s", 104: "s", 105: "l[s][s][s][s][s]", 106: "si", 107: "", -11: "",
+    102: "b", 103: "s", 104: "s", 105: "l[s][s][s][s][s]", 106: "si", 107: "", -11: "",
 }  # fmt: skip
 """The body of each request by its opcode; multi (14) and multiRead (22) have separate forms."""
 
 ANSWERS = {
     1: "s", 2: "", 3: "S", 4: "bS", 5: "S", 6: "[a]S", 7: "S", 8: "[s]", 9: "s", 11: "", 12: "[s]S", 13: "", 15: "sS",
-    16: "bS", 17: "", 18: "", 19: "sS", 21: "sS", 100: "", 101: "", 103: "[s]", 104: "i", 105: "", 106: "i",
+    16: "bS", 17: "", 18: "", 19: "sS", 21: "sS", 100: "", 101: "", 102: "b", 103: "[s]", 104: "i", 105: "", 106: "i",
     107: "[c]", -11: "",
 }  # fmt: skip
 """The body of each reply without an error, by the opcode of its request."""

@@ -45,13 +45,13 @@ def free_ports(count: int) -> tuple[int, ...]:
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         if len(found) == count:
             return tuple(found)
-        if port not in _given and _is_free(port):
+        if port not in _given and is_free(port):
             _given.add(port)
             found.append(port)
     raise ServerError(f"{count} free ports were asked for and {LOOPBACK} has only {len(found)} in {PORTS}")
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
     """Whether a listener can be opened there now."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -28,8 +28,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m refimpl",
         description="Run one ZooKeeper-compatible server from its zoo.cfg, until it is interrupted; or, with the word "
-        "demo in place of a file, a local ensemble on free ports.",
-        epilog="python -m refimpl demo --help tells about the local ensemble",
+        "demo in place of a file, a local ensemble on free ports; or, with the word simulate, simulations.",
+        epilog="python -m refimpl demo --help tells about the local ensemble, simulate --help about the simulation",
     )
     parser.add_argument("config", metavar="ZOO_CFG", type=Path, help="the configuration file; dataDir holds myid")
     parser.add_argument("--journal", metavar="FILE", type=Path, help="write an event log for `checker validate`")
@@ -42,6 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["demo"]:
         return demo.main(words[1:])
+    if words[:1] == ["simulate"]:
+        from refimpl.simulation import command  # noqa: PLC0415 - a server needs neither it nor the checker
+
+        return command.main(words[1:])
     options = arguments(words)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,

@@ -3,14 +3,14 @@
 Source: `org.apache.zookeeper.common.Time`.
 """
 
-import time
+from refimpl.system import system
 
 
 def monotonic_ms() -> int:
     """Returns a time that never goes back, for timeouts (`Time.currentElapsedTime`)."""
-    return time.monotonic_ns() // 1_000_000
+    return system().monotonic_ms()
 
 
 def wall_ms() -> int:
     """Returns the time since 1970, which transactions carry (`Time.currentWallTime`)."""
-    return time.time_ns() // 1_000_000
+    return system().wall_ms()

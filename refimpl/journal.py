@@ -14,15 +14,17 @@ module keeps:
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
+from io import FileIO
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
+from refimpl.clock import wall_ms
+from refimpl.system import system
 from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
 from spec.election.state import ElectionRules
@@ -56,10 +58,13 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path | str, encode: Callable[[Any], bytes] = repr_bytes, now: Callable[[], float] = time.time
+        self,
+        path: Path | str,
+        encode: Callable[[Any], bytes] = repr_bytes,
+        now: Callable[[], float] = lambda: wall_ms() / 1000,
     ) -> None:
-        self.path = Path(path)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self.path = system().path(path) if isinstance(path, str) else path
+        self._file = self.path.open("a+b", buffering=0)
         self._now = now
         self._buffer = bytearray(b"\n" if _is_torn(self._file) else b"")
         self._number = 0
@@ -119,7 +124,7 @@ class Journal:
     def flush(self) -> None:
         """Passes all records so far to the operating system. Raises OSError, and keeps the unwritten ones."""
         while self._buffer:
-            written = os.write(self._file, self._buffer)
+            written = self._file.write(self._buffer)
             del self._buffer[:written]
         self._fresh = True
 
@@ -128,7 +133,7 @@ class Journal:
         try:
             self.flush()
         finally:
-            os.close(self._file)
+            self._file.close()
 
     def _write(self, record: dict[str, Any]) -> None:
         self._buffer += _encode(record)
@@ -243,7 +248,10 @@ def _rules(rules: ElectionRules | ZabRules) -> dict[str, Any]:
     return {**msgspec.structs.asdict(rules), "variants": sorted(each.value for each in rules.variants)}
 
 
-def _is_torn(file: int) -> bool:
+def _is_torn(file: FileIO) -> bool:
     """Whether the last line is incomplete: the process that wrote it was killed."""
-    size = os.fstat(file).st_size
-    return size > 0 and os.pread(file, 1, size - 1) != b"\n"
+    size = file.seek(0, os.SEEK_END)
+    if not size:
+        return False
+    file.seek(size - 1)
+    return file.read(1) != b"\n"

@@ -21,6 +21,8 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias, cast
 
+from refimpl.system import system
+
 logger = logging.getLogger("quorate.listening")
 
 ACCEPTS = 8
@@ -56,6 +58,9 @@ class StreamTransport(Protocol):
 
     def resume_reading(self) -> None:
         """Read from the peer again."""
+
+    def get_extra_info(self, name: str, /) -> object:
+        """Information about the connection; None if there is none of this name."""
 
     def is_closing(self) -> bool:
         """Whether the connection is closed or being closed."""
@@ -152,13 +157,13 @@ def bind(host: str, port: int) -> list[socket.socket]:
     Raises OSError, and ValueError for a name that is not a host's.
     """
     # The protocol is explicit in each socket: asyncio sets TCP_NODELAY only there.
-    found = socket.getaddrinfo(host or None, port, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
+    found = system().getaddrinfo(host or None, port, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
     missing = OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
     made: list[socket.socket] = []
     with contextlib.ExitStack() as unfinished:
         for family, kind, protocol, _, address in dict.fromkeys(found):
             try:
-                bound = unfinished.enter_context(socket.socket(family, kind, protocol))
+                bound = unfinished.enter_context(system().socket(family, kind, protocol))
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from refimpl.disk.files import DataError, replace_file, sync_directory
+from refimpl.system import system
 from spec.config import Ensemble, ServerLine, render_ensemble
 from spec.config.dynamic_files import (
     active_file,
@@ -70,13 +71,13 @@ class Membership:
         """
         ensemble = ensemble_in(view)
         self._warn_of_client_address(ensemble)
-        file = Path(active_file(str(self._zoo_cfg), view.version))
+        file = system().path(active_file(str(self._zoo_cfg), view.version))
         replace_file(file, [f"{view.text}\n".encode()])
         self._refer_to(file, ensemble)
         self._active, self.text = ensemble, versioned_text(view)
         if self._last_seen is None or self._last_seen.version <= view.version:
             self._last_seen, self._seen = None, ()
-            following = Path(next_file(str(self._zoo_cfg)))
+            following = system().path(next_file(str(self._zoo_cfg)))
             if following.exists():
                 following.unlink()
                 sync_directory(following.parent)
@@ -84,7 +85,7 @@ class Membership:
 
     def see(self, view: View) -> None:
         """Writes the configuration that was seen last. Raises OSError."""
-        replace_file(Path(next_file(str(self._zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
+        replace_file(system().path(next_file(str(self._zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
         self._last_seen, self._seen = view, ensemble_in(view).servers
 
     def _refer_to(self, file: Path, ensemble: Ensemble) -> None:
@@ -95,7 +96,7 @@ class Membership:
             raise DataError(f"{self._zoo_cfg}: cannot be read: {error}; write it in UTF-8") from None
         mode = self._zoo_cfg.stat().st_mode & 0o777  # it may hold a digest that others must not read
         if not refers_to_dynamic_file(static):
-            replace_file(Path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()], mode)
+            replace_file(system().path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()], mode)
         client = ensemble.client_of(self._own)
         replace_file(self._zoo_cfg, [static_text(static, str(file), client).encode()], mode)
 

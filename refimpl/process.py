@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as with_fields
 
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
-from refimpl.clients.tls import TlsError
 from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
@@ -29,6 +30,9 @@ from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
 from refimpl.settings import Settings, settings_of
+from refimpl.system import system
+from refimpl.tls.peers import PeerStreams
+from refimpl.tls.settings import TlsError
 from refimpl.wire.txn import encode_txn
 from spec.config import parse_zoo_cfg
 from spec.config.dynamic_files import next_file
@@ -37,6 +41,9 @@ from spec.quorum import Sid
 from spec.server import Server
 from spec.tree.requests import Request
 from spec.tree.txns import Change
+
+if TYPE_CHECKING:
+    from refimpl.admin.ports import AdminPorts
 
 logger = logging.getLogger("quorate.server")
 
@@ -58,19 +65,19 @@ def read_settings(path: Path) -> Settings:
     if text is None:
         raise StartError(f"{path}: the file does not exist; name a zoo.cfg")
     first = parse_zoo_cfg(text, str(path), read=_read_relative, complete=False)
-    myid = _read(Path(first.data_dir) / "myid") if first.data_dir else None
+    myid = _read(system().path(first.data_dir) / "myid") if first.data_dir else None
     config = parse_zoo_cfg(text, str(path), myid, read=_read_relative)
     for warning in config.warnings:
         logger.warning("%s", warning)
     settings = settings_of(config)
-    following = _read(Path(next_file(str(path)))) if config.distributed and config.reconfig_enabled else None
+    following = _read(system().path(next_file(str(path)))) if config.distributed and config.reconfig_enabled else None
     if following is None:
         return settings
     return with_fields(settings, last_seen=read_next(path, following, settings.view))
 
 
 def _read_relative(name: str) -> str | None:
-    return _read(Path(name))
+    return _read(system().path(name))
 
 
 def _read(path: Path) -> str | None:
@@ -82,8 +89,16 @@ def _read(path: Path) -> str | None:
         raise StartError(f"{path}: cannot be read: {error}") from None
 
 
-async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio.Event) -> None:
-    """Runs a server until `stopping` is set. Raises StartError, FailedError, DataError and OSError."""
+async def serve(
+    settings: Settings,
+    journal_path: Path | None,
+    stopping: asyncio.Event,
+    started: Callable[[Node], None] = lambda _: None,
+) -> None:
+    """Runs a server until `stopping` is set; `started` gets its node.
+
+    Raises StartError, FailedError, DataError and OSError.
+    """
     failure: list[str] = []
 
     def failed(reason: str) -> None:
@@ -94,27 +109,47 @@ async def serve(settings: Settings, journal_path: Path | None, stopping: asyncio
     loaded = storage.load()
     server = Server(settings.sid, settings.view, storage.durable(loaded), last_seen=settings.last_seen)
     membership = _membership(settings) if settings.distributed else None
-    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, membership)
+    replica = Replica(loaded.tree, loaded.last_zxid, settings.options, membership, digests=settings.digests)
     limit = raise_limit()
     if limit < 2 * RESERVE:
         logger.warning("only %d files may be open; allow at least %d (ulimit -n)", limit, 2 * RESERVE)
     clients = ClientPort(settings.clients, settings.options, first_reserved(limit))
     journal = _journal(journal_path) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed, membership)
+    admin = None
     try:
         await _start(clients)
         if membership is not None:
             _open_peers(node, settings, membership)
+        admin = _open_admin(node, clients, settings, membership)
         node.start()
+        started(node)
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
         await stopping.wait()
         if purging is not None:
             purging.cancel()
     finally:
+        if admin is not None:
+            admin.close()
         await clients.close()
         _close(node, journal)
     if failure:
         raise FailedError(failure[0])
+
+
+def _open_admin(
+    node: Node, clients: ClientPort, settings: Settings, membership: Membership | None
+) -> AdminPorts | None:
+    """Opens the ports for operators that the settings name."""
+    if settings.admin.admin is None and settings.admin.metrics is None:
+        return None
+    from refimpl.admin.ports import AdminPorts  # noqa: PLC0415 - h11 takes 25 ms, and most tests need neither port
+    from refimpl.admin.view import AdminView  # noqa: PLC0415
+
+    try:
+        return AdminPorts(settings.admin, AdminView(node, clients, settings, membership))
+    except ListenError as error:
+        raise StartError(str(error)) from None
 
 
 def _journal(path: Path) -> Journal:
@@ -136,7 +171,7 @@ async def _start(clients: ClientPort) -> None:
 
 
 def _membership(settings: Settings) -> Membership:
-    return Membership(Path(settings.config.file), settings.sid, settings.config.ensemble, settings.last_seen)
+    return Membership(system().path(settings.config.file), settings.sid, settings.config.ensemble, settings.last_seen)
 
 
 def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
@@ -149,9 +184,13 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
             notification = with_fields(notification, config=None)  # `setLastSeenQuorumVerifier` does nothing then
         node.submit(lambda: node.run(Deliver(source, notification)))
 
-    election = ElectionSockets(own, membership, deliver)
+    try:
+        streams = PeerStreams(settings.security)
+    except TlsError as error:
+        raise StartError(str(error)) from None
+    election = ElectionSockets(own, membership, deliver, streams)
     node.election_port = election
-    node.quorum_port = QuorumSockets(node, own, membership)
+    node.quorum_port = QuorumSockets(node, own, membership, streams)
     try:
         election.listen()
     except (OSError, ValueError) as error:

@@ -3,15 +3,26 @@
 Rules this module keeps:
 
 - Transactions are applied once each, in the order of their zxids; `zxid` is the zxid of the last one.
+- With digests, the digest of the tree follows each transaction. That in a transaction is compared with it: a difference
+  is logged and counted, and has no other effect. A tree from a fuzzy snapshot may differ until the log has passed its
+  end, so differences are reported once a digest has agreed.
 - A leader prepares a request against the state after all of its proposals. The outcome of a proposal is computed once,
   when it is prepared, and reused when it is committed.
 
-Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges), `FinalRequestProcessor`.
+Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges, setTxnDigest), `FinalRequestProcessor`;
+`DataTree.compareDigest`, `reportDigestMismatch`.
 """
+
+import logging
+from collections import deque
+
+from msgspec.structs import replace as with_fields
 
 from refimpl.clock import wall_ms
 from refimpl.membership import Membership
+from refimpl.rate_limit import RateLimit
 from refimpl.tree import Tree
+from spec.tree.accounting.digest import VERSION, changed, tree_digest
 from spec.tree.apply import TxnResult, apply
 from spec.tree.options import Options
 from spec.tree.overlay import Overlay
@@ -19,22 +30,40 @@ from spec.tree.prepare import prepare
 from spec.tree.replies import Code
 from spec.tree.requests import Request
 from spec.tree.store import configured
-from spec.tree.txns import Change
+from spec.tree.txns import Change, ErrorTxn, TxnDigest
+
+logger = logging.getLogger("quorate.replica")
+logger.addFilter(RateLimit())
+
+_LOGGED_EVERY, _LOGGED_AT_MOST = 128, 1024
+"""The zxids whose digests are remembered, for the word `hash` (`DataTree.logZxidDigest`)."""
+_FUZZY_AT_MOST = 100_000
+"""Transactions after which a replaced tree must agree, even if it never has."""
 
 
 class Replica:
     """A tree, the zxid of the last transaction in it, and the outstanding proposals of a leader.
 
     `membership` has this server's view of the ensemble, which each server writes into its tree without a transaction.
+    With `digests`, digests are written and compared; `digest_mismatches` counts the transactions that differed, and
+    `digest_log` has zxids with the digests of the tree after them.
     """
 
-    def __init__(self, tree: Tree, zxid: int, options: Options, membership: Membership | None) -> None:
-        self.options, self._membership = options, membership
+    def __init__(
+        self, tree: Tree, zxid: int, options: Options, membership: Membership | None, *, digests: bool = False
+    ) -> None:
+        self.options, self._membership, self._digests = options, membership, digests
+        self.digest_mismatches = 0
+        self.digest_log: deque[tuple[int, int]] = deque(maxlen=_LOGGED_AT_MOST)
+        self._next: tuple[int, Change, TxnResult] | None = None
         self.replace(tree, zxid)
 
     def replace(self, tree: Tree, zxid: int) -> None:
         """Replaces the tree with one from the disk or from a leader's snapshot."""
         self.tree, self.zxid = tree, zxid
+        self._digest: int = tree_digest(tree.preorder()) if self._digests else 0
+        self._digest_ahead: int = self._digest
+        self._fuzzy = _FUZZY_AT_MOST
         self.write_configuration()
         self.forget_proposals()
 
@@ -58,24 +87,62 @@ class Replica:
         """The transaction for a client's request, prepared against all outstanding proposals; `now` in milliseconds."""
         return prepare(self._overlay, request, now, checked, self.options)
 
+    def digested(self, zxid: int, change: Change) -> Change:
+        """A prepared transaction with the digest of the tree after it, if it is proposed with this zxid.
+
+        The error of a refused request has none, as in ZooKeeper.
+        """
+        if not self._digests or type(change.record) is ErrorTxn:
+            return change
+        outcome = apply(self._overlay, zxid, change)
+        digest = changed(self._digest_ahead, self._overlay, outcome.operations)
+        change = with_fields(change, digest=TxnDigest(VERSION, digest))
+        self._next = zxid, change, outcome
+        return change
+
     def proposed(self, zxid: int, change: Change) -> None:
         """Records the zxid of a prepared transaction, and its outcome."""
-        outcome = apply(self._overlay, zxid, change)
+        known, self._next = self._next, None
+        if known is not None and known[0] == zxid and known[1] is change and change.digest is not None:
+            outcome, self._digest_ahead = known[2], change.digest.tree
+        else:
+            outcome = apply(self._overlay, zxid, change)
+            if self._digests:
+                self._digest_ahead = changed(self._digest_ahead, self._overlay, outcome.operations)
         self._overlay.carry_out(zxid, outcome.operations)
-        self._ahead[zxid] = outcome
+        self._ahead[zxid] = outcome, self._digest_ahead
 
     def apply(self, zxid: int, change: Change) -> TxnResult:
         """Commits a transaction to the tree and returns its outcome."""
-        outcome = self._ahead.pop(zxid, None)
-        if outcome is None:
+        ahead = self._ahead.pop(zxid, None)
+        if ahead is None:
             outcome = apply(self.tree, zxid, change)
+            if self._digests:
+                self._digest = self._digest_ahead = changed(self._digest, self.tree, outcome.operations)
+                self._compare(zxid, change.digest)
         else:
+            outcome, self._digest = ahead
             self._overlay.settled(zxid)
         self.tree.carry_out(outcome.operations)
         self.zxid = zxid
+        if self._digests and not zxid % _LOGGED_EVERY:
+            self.digest_log.append((zxid, self._digest))
         return outcome
+
+    def _compare(self, zxid: int, digest: TxnDigest | None) -> None:
+        """Compares the digest of the tree after a transaction with that of its leader, if there is one."""
+        self._fuzzy -= self._fuzzy > 0
+        if digest is None or digest.version != VERSION:
+            return
+        if digest.tree == self._digest:
+            self._fuzzy = 0
+        elif not self._fuzzy:
+            self.digest_mismatches += 1
+            logger.error("transaction 0x%x: the digest of this tree is not that of its leader", zxid)
 
     def forget_proposals(self) -> None:
         """Drops the outstanding proposals, because the server has stopped leading."""
-        self._ahead: dict[int, TxnResult] = {}
+        self._ahead: dict[int, tuple[TxnResult, int]] = {}
         self._overlay = Overlay(self.tree)
+        self._digest_ahead = self._digest
+        self._next = None

@@ -16,7 +16,12 @@ from pathlib import Path
 
 import msgspec
 
+from refimpl.admin.settings import AdminError, AdminSettings
+from refimpl.clients.auth.settings import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
+from refimpl.system import system
+from refimpl.tls.peers import PLAIN, PeerSecurity
+from refimpl.tls.settings import TlsError
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
 from spec.config.problems import java_integer
@@ -26,21 +31,21 @@ from spec.tree.options import Options
 
 LOOPBACK = "127.0.0.1"
 _SAFER = {
-    "sslQuorum": "TLS between servers",
-    "portUnification": "TLS between servers",
     "quorum.auth.enableSasl": "SASL between servers",
-    "authProvider.": "another authentication provider",
-    "requireClientAuthScheme": "SASL",
-    "sessionRequireClientSASLAuth": "SASL",
-    "enforce.auth.": "enforced authentication",
+    "requireClientAuthScheme": "a scheme for all clients (ZooKeeper itself passes this key over)",
 }
 """The feature that keys with these prefixes request, unless their value is false."""
+
+_INSTEAD = {"requireClientAuthScheme": "write sessionRequireClientSASLAuth=true, or enforce.auth.enabled and .schemes"}
 
 
 class Settings(msgspec.Struct, frozen=True):
     """The settings of a node; times are in milliseconds, sizes in bytes.
 
     - `distributed`: whether there is an ensemble; without one `sid` is 0, as in ZooKeeper.
+    - `digests`: whether digests of the tree are written and compared (`digest.enabled`).
+    - `read_only`: whether the server answers reads while it has no leader (`readonlymode.enabled`);
+      `local_sessions`: whether it may then open sessions that only it knows (`localSessionsEnabled`).
     - `last_seen`: the configuration in `zoo.cfg.dynamic.next`, if it is later than that of `view`.
     """
 
@@ -55,11 +60,17 @@ class Settings(msgspec.Struct, frozen=True):
     log_dir: Path
     clients: ClientSettings
     snap_count: int
+    preallocation: int
     purge_interval: int
     snapshots_kept: int
     container_check: int
     jute_maxbuffer: int
     options: Options
+    security: PeerSecurity = PLAIN
+    admin: AdminSettings = AdminSettings()
+    digests: bool = True
+    read_only: bool = False
+    local_sessions: bool = False
     last_seen: View | None = None
 
     def peer(self, sid: Sid) -> ServerLine | None:
@@ -88,6 +99,7 @@ def settings_of(config: Config) -> Settings:
         return value
 
     problems += _unsupported(config)
+    security = _security(config, problems)
     clients = _client_settings(config, problems)
     sid = config.myid if config.distributed and config.myid is not None else 0
     settings = Settings(
@@ -98,21 +110,31 @@ def settings_of(config: Config) -> Settings:
         tick_time=config.tick_time,
         init_time=config.init_time,
         sync_time=config.sync_time,
-        data_dir=Path(config.data_dir or "."),
-        log_dir=Path(config.data_log_dir or config.data_dir or "."),
+        data_dir=system().path(config.data_dir or "."),
+        log_dir=system().path(config.data_log_dir or config.data_dir or "."),
         clients=clients,
         snap_count=number("snapCount", 100_000, 2),
+        preallocation=number("preAllocSize", 65_536, 0) << 10,
         purge_interval=number("autopurge.purgeInterval", 0, 0) * 3_600_000,
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
+        digests=_is_true(properties, "digest.enabled", otherwise="true"),
+        read_only=config.distributed and _is_true(properties, "readonlymode.enabled"),
+        local_sessions=_is_true(properties, "localSessionsEnabled"),
         options=Options(
             extended_types=_is_true(properties, "extendedTypesEnabled"),
             skip_acl=properties.get("skipACL", "no") == "yes",
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
             exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
+            enforce_quota=_is_true(properties, "enforceQuota"),
+            sasl=has_sasl_provider(properties),
+            super_users=super_users(properties),
+            any_sasl_user=properties.get("letAnySaslUserDoX", ""),
         ),
+        security=security,
+        admin=_admin(config, problems),
     )
     if config.client is None and "secureClientPort" not in properties:
         problems.append(Problem(config.file, 0, "clientPort is missing", "add clientPort=2181"))
@@ -127,7 +149,8 @@ def _unsupported(config: Config) -> list[Problem]:
     for key, value in config.properties:
         what = next((what for start, what in _SAFER.items() if key.startswith(start)), None)
         if what is not None and value.lower() != "false":
-            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", "remove the line"))
+            remedy = _INSTEAD.get(key, "remove the line")
+            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", remedy))
     return found
 
 
@@ -142,6 +165,26 @@ def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
         what, _, right = str(error).partition("; ")
         problems.append(Problem(config.file, 0, what, right or "correct that key"))
         return ClientSettings()
+
+
+def _security(config: Config, problems: list[Problem]) -> PeerSecurity:
+    """How the server connects with others. An invalid value is added to `problems`, and plain connections result."""
+    try:
+        return PeerSecurity.of(dict(config.properties))
+    except TlsError as error:
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right or "correct that key"))
+        return PLAIN
+
+
+def _admin(config: Config, problems: list[Problem]) -> AdminSettings:
+    """The ports for operators. An invalid value is added to `problems`, and no port results."""
+    try:
+        return AdminSettings.of(dict(config.properties))
+    except AdminError as error:
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right))
+        return AdminSettings()
 
 
 def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:

@@ -22,7 +22,7 @@ from spec.tree.paths import ROOT
 from spec.tree.store import FIRST_ZNODES, EndSession, OpenSession, Operation, Put, Remove
 
 _ACLS_REMEMBERED = 4096
-_NONE: frozenset[str] = frozenset()
+_NONE: dict[str, None] = {}
 
 
 class Tree:
@@ -36,7 +36,7 @@ class Tree:
 
     def __init__(self, first: Iterable[Operation] = FIRST_ZNODES) -> None:
         self._nodes: dict[str, Znode] = {}
-        self._children: dict[str, set[str]] = {}
+        self._children: dict[str, dict[str, None]] = {}
         self._ephemerals: dict[int, set[str]] = {}
         self._acls: dict[tuple[Acl, ...], tuple[Acl, ...]] = {}
         self.sessions: dict[int, int] = {}
@@ -53,8 +53,8 @@ class Tree:
         return self._nodes.get(path)
 
     def children(self, path: str) -> AbstractSet[str]:
-        """The names of the children of a znode: the set itself, which changes with the tree."""
-        return self._children.get(path, _NONE)
+        """The names of the children of a znode, in the order of creation: a view, which changes with the tree."""
+        return self._children.get(path, _NONE).keys()
 
     def timeout(self, session: int) -> int | None:
         """The timeout of a session in milliseconds."""
@@ -62,7 +62,7 @@ class Tree:
 
     def ephemerals(self, session: int) -> AbstractSet[str]:
         """The paths of a session's ephemeral znodes: the set itself, which changes with the tree."""
-        return self._ephemerals.get(session, _NONE)
+        return self._ephemerals.get(session, frozenset())
 
     def owners(self) -> AbstractSet[int]:
         """The sessions that have ephemeral znodes."""
@@ -112,9 +112,9 @@ class Tree:
             parent, _, name = path.rpartition("/")
             names = self._children.get(parent or ROOT)
             if names is None:
-                self._children[parent or ROOT] = {name}
+                self._children[parent or ROOT] = {name: None}
             else:
-                names.add(name)
+                names[name] = None
         if znode.ephemeral_owner:
             self._own(path, znode.ephemeral_owner)
 
@@ -126,7 +126,7 @@ class Tree:
         parent, _, name = path.rpartition("/")
         names = self._children.get(parent or ROOT)
         if names is not None:
-            names.discard(name)
+            names.pop(name, None)
             if not names:
                 del self._children[parent or ROOT]
         if former.ephemeral_owner:

@@ -15,7 +15,9 @@ from typing import Protocol
 import msgspec
 
 from refimpl.tree import Tree
+from spec.service.handshake import ReadOnlyRules
 from spec.tree.apply import TxnResult
+from spec.tree.replies import Code
 from spec.tree.requests import Request, SessionId
 from spec.tree.txns import Change
 
@@ -23,10 +25,11 @@ from spec.tree.txns import Change
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a server in the four-letter words, in addition to those of the client port.
 
-    `mode` is `leader`, `follower`, `observer` or `standalone`; sizes are in bytes. `proposals` are the sizes of a
-    leader's last, smallest and largest proposal, -1 before the first. `monitored` are further lines of `mntr`, their
-    names without `zk_`. `expiring` are the times at which sessions expire, in seconds since 1970, with the sessions;
-    only a leader knows them. `membership` is the active configuration, empty for a standalone server.
+    `mode` is `leader`, `follower`, `observer`, `standalone` or `read-only`; sizes are in bytes. `proposals` are the
+    sizes of a leader's last, smallest and largest proposal, -1 before the first. `monitored` are further lines of
+    `mntr`, their names without `zk_`. `expiring` are the times at which sessions expire, in seconds since 1970, with
+    the sessions; only a leader knows them. `membership` is the active configuration, empty for a standalone server.
+    `digests` are zxids with the digests of the tree after them.
     """
 
     mode: str
@@ -36,10 +39,11 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     monitored: tuple[tuple[str, int | float | str], ...] = ()
     expiring: tuple[tuple[float, tuple[SessionId, ...]], ...] = ()
     membership: str = ""
+    digests: tuple[tuple[int, int], ...] = ()
 
 
 class Backend(Protocol):
-    """A serving server: leader, follower, observer, or standalone."""
+    """A serving server: leader, follower, observer, or standalone; or one without a quorum, which is read-only."""
 
     @property
     def tree(self) -> Tree:
@@ -48,6 +52,9 @@ class Backend(Protocol):
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied."""
+
+    def read_only(self, session: SessionId) -> ReadOnlyRules | None:
+        """Return the rules for a client that presents this session, if the server has no quorum."""
 
     def write(self, request: Request) -> None:
         """Replicate a request, including CreateSession and CloseSession; `Frontend.applied` reports its outcome."""
@@ -77,8 +84,8 @@ class Frontend(Protocol):
     def applied(self, change: Change, applied: TxnResult) -> None:
         """The next transaction is applied to the tree; any server may have proposed it."""
 
-    def synced(self, session: SessionId, cxid: int) -> None:
-        """A sync is complete."""
+    def synced(self, session: SessionId, cxid: int, code: Code = Code.OK) -> None:
+        """A sync is complete, or refused with this code."""
 
     def revalidated(self, session: SessionId, valid: bool) -> None:
         """The leader has answered whether a session is alive; if so, this server owns it now."""

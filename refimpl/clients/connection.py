@@ -32,8 +32,19 @@ from refimpl.wire.client import (
     encode_reply,
 )
 from refimpl.wire.frames import Frames
-from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
-from spec.service.handshake import ConnectClaims, Invalid, NewSession, Rejection, Renew, present
+from spec.service.connection import (
+    ROUTES,
+    Ending,
+    PendingRequest,
+    Route,
+    answered_at_once,
+    demanded,
+    ending,
+    number_settled,
+    throttled,
+)
+from spec.service.digest_md5 import Exchange, Untried
+from spec.service.handshake import ConnectClaims, Invalid, NewSession, ReadOnlyRules, Rejection, Renew, present
 from spec.service.sessions import password
 from spec.tree.data import Id, Record
 from spec.tree.replies import Code
@@ -53,6 +64,7 @@ class ConnectionOwner(ChannelOwner, Protocol):
     turns: Turns
     now: int
     in_process: int
+    bytes_in_process: int
 
     @property
     def is_serving(self) -> bool:
@@ -73,6 +85,9 @@ class ConnectionOwner(ChannelOwner, Protocol):
 
     def answer_word(self, connection: Connection, opening: bytes) -> bool:
         """Answer a four-letter word; return False if the first bytes are not one."""
+
+    def read_only(self, session: SessionId) -> ReadOnlyRules | None:
+        """The rules for a client that presents this session, if the server has no quorum."""
 
     def open_session(self, connection: Connection) -> None:
         """Create a session for this connection."""
@@ -98,14 +113,18 @@ class Connection(Channel):
         self._owner: ConnectionOwner = owner
         self.timeout = owner.settings.connect_timeout
         self.auth: tuple[Id, ...] = (Id("ip", address),)
+        self.sasl: Exchange = Untried()
+        self._required = owner.settings.auth.required
         self.established = wall_ms()
-        self.waiting: Waiting = ()
-        self._arrivals: deque[int] = deque()
+        self.waiting: deque[PendingRequest] = deque()
+        self._arrivals: deque[tuple[int, int]] = deque()
+        """The time at which each waiting request arrived, and its size in bytes."""
+        self._waiting_bytes = 0
         self._opening: bytes | None = b""
         self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
         self._due: deque[tuple[PendingRequest, int, Reply | None]] = deque()
-        self._old_client = self._working = self._session_over = False
+        self._old_client = self._read_only = self._working = self._session_over = False
 
     # The callbacks of asyncio that `Channel` leaves to this class.
 
@@ -161,8 +180,12 @@ class Connection(Channel):
         self._begin(request, self._owner.last_zxid)
 
     def _begin(self, request: ConnectRequest, last_zxid: int) -> None:
-        presented = ConnectClaims(request.last_zxid_seen, request.time_out, request.session_id, request.passwd)
-        verdict = present(presented, self._owner.settings.session_limits, last_zxid)
+        session, rules = request.session_id, self._owner.read_only(request.session_id)
+        presented = ConnectClaims(
+            request.last_zxid_seen, request.time_out, session, request.passwd, bool(request.read_only)
+        )
+        verdict = present(presented, self._owner.settings.session_limits, last_zxid, rules)
+        self._read_only = rules is not None
         match verdict:
             case Rejection(reason):
                 self.refuse(reason)
@@ -177,7 +200,7 @@ class Connection(Channel):
 
     def established_as(self, valid: bool) -> None:
         """Sends the ConnectResponse; ends the connection if the session is invalid."""
-        read_only = None if self._old_client else False
+        read_only = None if self._old_client else self._read_only
         if not valid:
             self.send(encode_connect_response(ConnectResponse(0, 0, _NO_PASSWORD, read_only)))
             self.finish("its session is not valid")
@@ -219,13 +242,17 @@ class Connection(Channel):
             or bool(self._due)
             or self.phase is Phase.PRESENTED
             or waiting >= settings.max_waiting
+            or self._waiting_bytes >= settings.max_waiting_bytes
             or throttled(waiting, self._owner.in_process, settings.global_outstanding_limit)
+            or throttled(waiting, self._owner.bytes_in_process, settings.large_request_max_bytes)
         )
 
     def drop(self) -> None:
         """Discards all pending requests."""
         self._owner.in_process -= len(self.waiting)
-        self.waiting = ()
+        self._owner.bytes_in_process -= self._waiting_bytes
+        self._waiting_bytes = 0
+        self.waiting.clear()
         self._arrivals.clear()
         self._due.clear()
         self._backlog.clear()
@@ -248,35 +275,49 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(PendingRequest(error.xid, None, route))
+            self._arrived(PendingRequest(error.xid, None, route, self.auth), len(frame))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
-            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
+            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth), len(frame))
 
-    def _arrived(self, pending: PendingRequest) -> None:
-        self.waiting, at_once = arrive(self.waiting, pending)
-        if at_once:
+    def _arrived(self, pending: PendingRequest, size: int) -> None:
+        if self._required:
+            pending = demanded(pending, self._required)
+        if answered_at_once(pending, behind_others=bool(self.waiting)):
             self._reply(pending, self._owner.now, None)
             return
-        self._arrivals.append(self._owner.now)
+        self.waiting.append(pending)
+        self._arrivals.append((self._owner.now, size))
+        self._waiting_bytes += size
         self._owner.in_process += 1
+        self._owner.bytes_in_process += size
         self._owner.forward(self, pending)
 
     def settled(
         self, xid: int, route: Route, code: Code = Code.OK, reply: Record | None = None, *, closes: bool = False
     ) -> None:
-        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it."""
-        before = self.waiting
-        self.waiting, answered = settle(before, xid, route, closes=closes)
-        if not answered:
-            return
-        self._owner.in_process -= len(answered)
-        outcome = (code, reply) if route is Route.WRITE else None
-        for pending in answered:
-            self._due.append((pending, self._arrivals.popleft(), outcome))
+        """Answers a request whose transaction is applied or whose sync is complete, and the requests behind it.
+
+        A sync with another code than OK is refused with it.
+        """
+        answered = number_settled(self.waiting, xid, route, closes=closes)
+        self._owner.in_process -= answered
+        outcome = (code, reply) if route is Route.WRITE or code is not Code.OK else None
+        for _ in range(answered):
+            pending = self.waiting.popleft()
+            arrived, size = self._arrivals.popleft()
+            self._waiting_bytes -= size
+            self._owner.bytes_in_process -= size
+            if self._due or self.full():
+                self._due.append((pending, arrived, outcome))
+            else:
+                self._reply(pending, arrived, outcome)
+                if self.phase is Phase.ENDED:
+                    return
             outcome = None
-        self.work()
+        if answered and (self._due or self._backlog or self._paused):
+            self.work()
 
     def session_closed(self) -> None:
         """The session is closed: the connection ends after the pending answers."""
@@ -288,10 +329,9 @@ class Connection(Channel):
         if self.phase is Phase.ENDED:
             return
         code, reply = outcome if outcome is not None else self._owner.answer(self, pending)
-        after = ending(pending, code)
+        after, route = ending(pending, code), pending.route
         if after is not Ending.DROPPED:
-            # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
-            zxid = _ZXID_OF_REPLY.get(pending.route, self._owner.last_zxid)
+            zxid = self._owner.last_zxid if route in _LAST_ZXID else _OTHER_ZXIDS[route]
             self._send_reply(pending, zxid, code, reply)
             self._owner.answered(self, pending, zxid, arrived)
         if after is not Ending.STAYS:
@@ -306,4 +346,6 @@ class Connection(Channel):
             self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
 
 
-_ZXID_OF_REPLY = {Route.AUTH: 0, Route.REFUSED: -1}
+_OTHER_ZXIDS = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}
+"""The constants that answers to authentication and to unknown requests carry in place of the last zxid."""
+_LAST_ZXID = (Route.WRITE, *(route for route in Route if route not in _OTHER_ZXIDS))

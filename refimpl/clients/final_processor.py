@@ -7,28 +7,32 @@ This server answers these requests from its own tree, without the ensemble. Rule
 - An answer is computed only when the turn of its request has come, so it shows the tree of that moment.
 - A watch belongs to a connection and ends with it.
 
-Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` (auth); `NIOServerCnxn.process`.
+Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` (auth), `processSasl`;
+`NIOServerCnxn.process`.
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from refimpl.clients.auth.settings import AuthSettings
 from refimpl.clients.connection import Connection, Reply
 from refimpl.clients.statistics import ServerStatistics
 from refimpl.tree import Tree
 from refimpl.wire.client import encode_event
 from refimpl.wire.packet import MAX_AUTHINFO
 from spec.service.connection import PendingRequest, Route
-from spec.tree.acl import authenticate, permits
+from spec.service.digest_md5 import evaluate
+from spec.tree.acl import authenticate, permits, sasl_identities
 from spec.tree.apply import Event
 from spec.tree.checks import RefusedError
-from spec.tree.data import Perms, Record
+from spec.tree.data import Id, Perms, Record
 from spec.tree.options import Options
 from spec.tree.read import read
-from spec.tree.replies import Code, ErrorReply, PathReply
+from spec.tree.replies import Code, ErrorReply, PathReply, SaslReply
 from spec.tree.requests import (
     AddWatch,
     CheckWatches,
@@ -38,6 +42,7 @@ from spec.tree.requests import (
     GetData,
     Ping,
     RemoveWatches,
+    Sasl,
     SetAuth,
     SetWatches,
     SetWatches2,
@@ -51,6 +56,7 @@ _FAILED: dict[Route, Code] = {
     Route.REFUSED: Code.UNIMPLEMENTED,
     Route.UNIMPLEMENTED: Code.UNIMPLEMENTED,
     Route.MALFORMED: Code.MARSHALLING_ERROR,
+    Route.UNAUTHENTICATED: Code.SESSION_CLOSED_REQUIRE_SASL_AUTH,
 }
 _MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
 
@@ -58,14 +64,18 @@ _MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
 class FinalProcessor:
     """Answers requests and keeps the watches of clients; a watcher is a `Connection`."""
 
-    def __init__(self, statistics: ServerStatistics, options: Options) -> None:
+    def __init__(
+        self, statistics: ServerStatistics, options: Options, auth: AuthSettings, most_watch_bytes: int
+    ) -> None:
         self._statistics = statistics
-        self._options = options
+        self._auth = auth
+        self._options, self._most_bytes = options, most_watch_bytes
         self._watches: Watches[Connection] = Watches()
         self._special: dict[type[Record], Callable[[Connection, Any, Tree | None], Reply]] = {
             Ping: _done,
             Sync: _synced,
             SetAuth: self._authenticate,
+            Sasl: self._continue_sasl,
             AddWatch: self._add_watch,
             CheckWatches: self._check_watches,
             RemoveWatches: self._remove_watches,
@@ -92,10 +102,13 @@ class FinalProcessor:
             kind = watch_of(record, code)
             if kind is not None:
                 self._watches.add(kind, record.path, connection)  # type: ignore[attr-defined]
+                self._bound(connection)
         return code, reply
 
     def fire(self, events: Iterable[Event]) -> None:
         """Sends events to their watchers, except to clients that are not allowed to read the znode of the event."""
+        if self._watches.is_empty:
+            return
         for event in events:
             notified = self._watches.fire(event)
             if not notified:
@@ -119,15 +132,28 @@ class FinalProcessor:
         if gained is None:
             self._statistics.auth_failed += 1
             return Code.AUTH_FAILED, None
-        auth = tuple(dict.fromkeys((*connection.auth, *gained)))
-        if sum(8 + 4 * (len(each.scheme) + len(each.id)) for each in auth) > MAX_AUTHINFO:
-            # A leader would end the connection with this server, which would affect every client here.
-            return Code.AUTH_FAILED, None
-        connection.auth = auth
-        return Code.OK, None
+        return (Code.OK if _add(connection, gained) else Code.AUTH_FAILED), None
+
+    def _continue_sasl(self, connection: Connection, request: Sasl, _tree: Tree | None) -> Reply:
+        """Continues the SASL exchange of a connection; without users an empty answer says that it goes nowhere."""
+        passwords = self._auth.passwords
+        if passwords is None:
+            return Code.OK, SaslReply(None)
+        step = evaluate(connection.sasl, request.token or b"", secrets.token_urlsafe(30), passwords)
+        connection.sasl = step.state
+        if step.token is not None and (
+            step.user is None or _add(connection, sasl_identities(step.user, self._options))
+        ):
+            return Code.OK, SaslReply(step.token)
+        logger.warning("%s: not authenticated by SASL: %s", connection, step.reason)
+        self._statistics.auth_failed += 1
+        if "sasl" in self._auth.required:
+            return Code.SESSION_CLOSED_REQUIRE_SASL_AUTH, SaslReply(None)
+        return (Code.OK if self._auth.keeps_failed else Code.AUTH_FAILED), SaslReply(None)
 
     def _add_watch(self, connection: Connection, request: AddWatch, _tree: Tree | None) -> Reply:
         code = self._watches.add_watch(request, connection)
+        self._bound(connection)
         return code, ErrorReply(Code.OK) if code is Code.OK else None
 
     def _check_watches(self, connection: Connection, request: CheckWatches, _tree: Tree | None) -> Reply:
@@ -144,11 +170,29 @@ class FinalProcessor:
             znode = tree.node(path)
             if znode is None or permits(znode.acl, Perms.READ, connection.auth, self._options):
                 connection.send(encode_event(Event(event, path)))
+        self._bound(connection)
         return Code.OK, None
+
+    def _bound(self, connection: Connection) -> None:
+        """Disconnect a client that watches too much; `quorate.maxWatchBytes` is the bound."""
+        if self._watches.size(connection) > self._most_bytes:
+            connection.refuse(f"its watches take more than {self._most_bytes} bytes (quorate.maxWatchBytes)")
 
     def data_watches(self) -> Iterator[tuple[str, tuple[Connection, ...]]]:
         """Each path with data watches, and its watchers, for the commands `wchs`, `wchc` and `wchp`."""
         return self._watches.data_watches()
+
+
+def _add(connection: Connection, gained: tuple[Id, ...]) -> bool:
+    """Adds identities to a connection; returns False, and adds none, if they are too many.
+
+    A leader would end the connection with this server, which would affect every client here.
+    """
+    auth = tuple(dict.fromkeys((*connection.auth, *gained)))
+    if sum(8 + 4 * (len(each.scheme) + len(each.id)) for each in auth) > MAX_AUTHINFO:
+        return False
+    connection.auth = auth
+    return True
 
 
 def _done(_connection: Connection, _request: Record, _tree: Tree | None) -> Reply:

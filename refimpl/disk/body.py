@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from refimpl.disk.files import DataError
 from refimpl.jute import encode
 from refimpl.tree import Tree
+from spec.tree.accounting.quota import recounted
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Znode
 from spec.tree.paths import ROOT
 from spec.tree.store import Put
@@ -114,7 +115,7 @@ class BodyReader:
     def __init__(self, tree: Tree, zxid: int) -> None:
         self._tree, self._zxid = tree, zxid
         self._acls: dict[int, tuple[Acl, ...]] = {OPEN_ACL_ID: OPEN_ACL_UNSAFE}
-        self._steps = iter((self._read_sessions, self._read_acls, self._read_nodes))
+        self._steps = iter((self._read_sessions, self._read_acls, self._read_nodes, self._count_quotas))
         self._step = next(self._steps, None)
         self._count: int | None = None
         self._pieces: list[bytes] = []
@@ -190,6 +191,10 @@ class BodyReader:
             self._acls[number] = OPEN_ACL_UNSAFE if tuple(acl) == OPEN_ACL_UNSAFE else tuple(acl)
             self._offset = end
         self._count = None
+
+    def _count_quotas(self, _buffer: bytes) -> None:
+        """The tree is complete, but it was written while it changed: the use of each quota is counted again."""
+        self._tree.carry_out(tuple(recounted(self._tree)))
 
     def _text(self, buffer: bytes, offset: int) -> tuple[str, int]:
         if len(buffer) < offset + 4:

@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from refimpl.system import system
+
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
 REMEDY = "restore it from a copy, or remove this server's data and let it synchronise with the others"
@@ -51,11 +53,11 @@ def numbered(directory: Path, prefix: str) -> list[tuple[int, Path]]:
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable: a created, renamed or removed file remains so after a crash."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = system().open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        system().fsync(descriptor)
     finally:
-        os.close(descriptor)
+        system().close(descriptor)
 
 
 def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -> None:
@@ -67,11 +69,11 @@ def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -
     try:
         with temporary.open("wb") as file:
             if mode is not None:
-                os.fchmod(file.fileno(), mode)
+                system().fchmod(file.fileno(), mode)
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
-            os.fsync(file.fileno())
+            system().fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -82,24 +84,34 @@ def replace_file(path: Path, chunks: Iterable[bytes], mode: int | None = None) -
 def make_directories(data_dir: Path, log_dir: Path) -> tuple[Path, Path]:
     """Return the folders of the snapshots and of the logs, and create them if necessary.
 
-    Raises DataError if a path is not a writable directory, or if logs are in the folder of the snapshots or the
-    reverse: the two were exchanged in the configuration (`FileTxnSnapLog.checkLogDir`, `checkSnapDir`).
+    Their names, and the names in them, are durable then. Raises DataError if a path is not a writable directory, or
+    if logs are in the folder of the snapshots or the reverse: the two were exchanged in the configuration
+    (`FileTxnSnapLog.checkLogDir`, `checkSnapDir`).
     """
     snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY
     for directory in (snapshots, logs):
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            _make_directory(directory)
+            sync_directory(directory)  # a killed process may have left names that are not durable
         except OSError as error:
             raise DataError(
                 f"{directory}: cannot be created ({error.strerror}); dataDir and dataLogDir must name "
                 "directories that this server may write"
             ) from error
-        if not os.access(directory, os.W_OK | os.X_OK):
+        if not system().is_writable(directory):
             raise DataError(f"{directory}: not writable; dataDir and dataLogDir must be writable for this server")
     if snapshots != logs:
         _refuse(logs, "snapshot", "dataLogDir", "snapshots belong to dataDir")
         _refuse(snapshots, "log", "dataDir", "logs belong to dataLogDir")
     return snapshots, logs
+
+
+def _make_directory(directory: Path) -> None:
+    """Create a directory with its parents, if necessary; its name is durable when this returns. Raises OSError."""
+    if not directory.parent.is_dir():
+        _make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    sync_directory(directory.parent)  # for an old directory too: the process that made it may have been killed here
 
 
 def _refuse(directory: Path, prefix: str, option: str, rule: str) -> None:

@@ -23,7 +23,6 @@ last file without a whole header stops it. And it decodes the whole payload, whi
 Source: `FileTxnLog`, `FileTxnLog.FileTxnIterator`, `Util.readTxnBytes`, `FileHeader`.
 """
 
-import os
 import re
 import struct
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from typing import BinaryIO, NamedTuple
 from zlib import adler32
 
 from refimpl.disk.files import REMEDY, DataError, epoch_of, follows, numbered
+from refimpl.system import system
 
 PREFIX = "log"
 FILE_HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
@@ -85,7 +85,7 @@ class FileScan:
 
     def __iter__(self) -> Iterator[Record]:
         with self.path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+            size = system().size(file.fileno())
             header = file.read(len(FILE_HEADER))
             if header[:8] != FILE_HEADER[:8]:
                 self.end = self._bad_header(header, size)

@@ -31,6 +31,7 @@ from zlib import adler32
 
 from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
 from refimpl.disk.files import TEMPORARY, numbered, sync_directory
+from refimpl.system import system
 from refimpl.tree import Tree
 
 PREFIX = "snapshot"
@@ -83,7 +84,7 @@ class SnapshotFile:
             self.write(_RECORD.pack(last, _OWN_DIGEST_VERSION, 0))
             self._add_seal()
             self._file.flush()
-            os.fsync(self._file.fileno())
+            system().fsync(self._file.fileno())
             self._file.close()
         except BaseException:
             self.abort()

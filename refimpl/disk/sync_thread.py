@@ -17,7 +17,10 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from typing import NamedTuple, Protocol, TypeAlias
+
+from refimpl.system import system
 
 Job = Callable[[], None]
 """Other work that must be done in order with the transactions, such as writing a snapshot."""
@@ -54,15 +57,16 @@ class SyncThread:
     ) -> None:
         self._log, self._loop, self._done, self._failed = log, loop, done, failed
         self._asked: deque[Work] = deque()
-        self._changed = threading.Condition()
-        self._busy = self._stopping = False
+        self._changing = threading.Lock()
+        self._busy = False
         self._error: OSError | None = None
         self._flushes = 0
-        self._thread = threading.Thread(target=self._run, name="sync", daemon=True)
+        self._thread: Executor | None = None
+        self._working: Future[None] | None = None
 
     def start(self) -> None:
         """Start the thread."""
-        self._thread.start()
+        self._thread = system().thread("sync")
 
     def append(self, *records: tuple[int, bytes]) -> None:
         """Log transactions, given as their zxids and their bytes."""
@@ -78,37 +82,35 @@ class SyncThread:
 
     def flush(self) -> None:
         """Wait until all requested work is done, which is then not reported. Raises OSError if it failed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or not (self._asked or self._busy))
-            if self._error is not None:
-                raise self._error
-            # Not before: work that was requested but not started when this was called has the old number too.
-            self._flushes += 1
+        if self._working is not None:
+            self._working.result()
+        if self._error is not None:
+            raise self._error
+        # Not before: work that was requested but not started when this was called has the old number too.
+        self._flushes += 1
 
     def stop(self) -> None:
         """Finish the requested work, then end the thread."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join()
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
 
     def _ask(self, *work: Work) -> None:
-        with self._changed:
+        assert self._thread is not None  # started with the node
+        with self._changing:
             self._asked.extend(work)
-            if not self._busy:
-                self._changed.notify_all()
+            if self._busy or self._error is not None:
+                return
+            self._busy = True
+        self._working = self._thread.submit(self._work)
 
-    def _run(self) -> None:
+    def _work(self) -> None:
+        """Do all requested work, and the work that is requested meanwhile; runs in the thread."""
         while True:
-            with self._changed:
-                self._busy = False
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._asked or self._stopping)
-                if not self._asked:
-                    return
-                self._busy = True
+            with self._changing:
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
+                self._busy = bool(batch)
+                if not batch:
+                    return
             try:
                 count = self._carry_out(batch)
             except Exception as error:  # a thread that ends silently would leave its callers waiting for ever
@@ -138,7 +140,6 @@ class SyncThread:
             self._done(count)
 
     def _give_up(self, error: OSError) -> None:
-        with self._changed:
+        with self._changing:
             self._error, self._busy = error, False
-            self._changed.notify_all()
         self._loop.call_soon_threadsafe(self._failed, error)

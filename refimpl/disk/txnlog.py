@@ -37,6 +37,7 @@ from refimpl.disk.logreader import (
     DamagedLogError,
     FileScan,
 )
+from refimpl.system import system
 
 PREALLOCATION = 64 << 20
 """Bytes in one step of growth of a log file (`zookeeper.preAllocSize`)."""
@@ -129,30 +130,30 @@ class TxnLog:
     def _create(self, first: int) -> None:
         self._close_file()
         path = self.directory / f"{PREFIX}.{first:x}"
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        self._file = system().open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         self._offset = self._size = 0
         self._put(FILE_HEADER)
-        os.fsync(self._file)
+        system().fsync(self._file)
         sync_directory(self.directory)
 
     def _write(self, data: bytes) -> None:
         assert self._file is not None
         self._preallocate(len(data))
         self._put(data)
-        os.fdatasync(self._file)
+        system().fdatasync(self._file)
 
     def _preallocate(self, coming: int) -> None:
         """Extend the file to a multiple of the preallocation, beyond the coming bytes and a margin."""
         needed = self._offset + coming + PADDING
         if self._preallocation and self._file is not None and needed > self._size:
             self._size = (needed // self._preallocation + 1) * self._preallocation
-            os.ftruncate(self._file, self._size)
+            system().ftruncate(self._file, self._size)
 
     def _put(self, data: bytes) -> None:
         assert self._file is not None
         view = memoryview(data)
         while view:
-            written = os.pwrite(self._file, view, self._offset)
+            written = system().pwrite(self._file, view, self._offset)
             self._offset += written
             view = view[written:]
 
@@ -163,16 +164,19 @@ class TxnLog:
         descriptor, self._file = self._file, None
         try:
             if self._failed is None:
-                os.ftruncate(descriptor, self._offset)
-                os.fsync(descriptor)
+                system().ftruncate(descriptor, self._offset)
+                system().fsync(descriptor)
         finally:
-            os.close(descriptor)
+            system().close(descriptor)
 
 
 def recover(directory: Path, notes: list[str]) -> int:
     """Cut off the bytes that a crash left after the last good record; return the last zxid, 0 for an empty log.
 
-    Only the end of the log is examined. Raises DamagedLogError if a valid record follows the bad one.
+    Only the end of the log is examined. It is synced in any case: the process that wrote it may have been killed before
+    its sync, and its records, which this server will vouch for, would be lost in a failure of the power.
+
+    Raises DamagedLogError if a valid record follows the bad one.
     """
     for first, path in reversed(numbered(directory, PREFIX)):
         scan = FileScan(path, first)
@@ -187,8 +191,7 @@ def recover(directory: Path, notes: list[str]) -> int:
         if end.fault is not None:
             notes.append(f"{path}: cut off at offset {end.offset}: {end.fault}")
         if end.zxid:
-            if path.stat().st_size > end.offset:
-                _cut(path, end.offset)
+            _cut(path, end.offset)
             return end.zxid
         path.unlink()
         sync_directory(directory)
@@ -221,9 +224,9 @@ def _end_of(path: Path, first: int, zxid: int) -> int:
 
 
 def _cut(path: Path, size: int) -> None:
-    descriptor = os.open(path, os.O_RDWR)
+    descriptor = system().open(path, os.O_RDWR)
     try:
-        os.ftruncate(descriptor, size)
-        os.fsync(descriptor)
+        system().ftruncate(descriptor, size)
+        system().fsync(descriptor)
     finally:
-        os.close(descriptor)
+        system().close(descriptor)

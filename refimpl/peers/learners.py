@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind, serve
+from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind
 from refimpl.membership import Membership
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
+from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
 from spec.config import ServerLine
 from spec.quorum import Sid
@@ -35,11 +37,14 @@ from spec.zab.timeouts import is_late, resignation, silent_learners
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
+    def __init__(
+        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
+    ) -> None:
         super().__init__(core)
+        self._streams = streams or PeerStreams()
         self._own, self._membership = own, membership
         self._listening: list[Listener] = []
-        self._strangers: set[QuorumSocket] = set()
+        self._strangers: dict[QuorumSocket, None] = {}
         self._learners: dict[Sid, QuorumSocket] = {}
         self._phase: LeaderPhase | None = None
         self._phase_began = 0.0
@@ -64,7 +69,7 @@ class Learners(QuorumEndpoint):
 
     def _listen(self, host: str, port: int) -> Listener:
         try:
-            return serve(bind(host, port), lambda: self.socket(None))
+            return self._streams.serve(bind(host, port), lambda: self.socket(None))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None
@@ -77,7 +82,7 @@ class Learners(QuorumEndpoint):
         """Close the connection of a learner."""
         learner = self._learners.pop(sid, None)
         if learner is not None:
-            self.waiting.discard(learner)
+            self.waiting.pop(learner, None)
             learner.close()
 
     # The callbacks of the sockets.
@@ -89,12 +94,12 @@ class Learners(QuorumEndpoint):
         elif len(self._strangers) >= MAX_STRANGERS:
             self.drop(socket, f"{MAX_STRANGERS} others have not said who they are either")
         else:
-            self._strangers.add(socket)
+            self._strangers[socket] = None
 
     def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of a connection."""
-        self._strangers.discard(socket)
-        self.waiting.discard(socket)
+        self._strangers.pop(socket, None)
+        self.waiting.pop(socket, None)
         if self._is_learner(socket):
             self._core.submit(lambda: self._learner_gone(socket))
 
@@ -135,6 +140,12 @@ class Learners(QuorumEndpoint):
                 return self._core.run(Receive(sid, message))
         return self.drop(socket, f"{type(message).__name__} from a learner")
 
+    def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
+        """The event of an ACK; learners send none of the others."""
+        if socket.peer is None or packet.type != PacketType.ACK or not self._is_learner(socket):
+            return None
+        return Receive(socket.peer, zab.Ack(packet.zxid))
+
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Answer the client of an unreadable forwarded request with an error."""
         role = self._core.role
@@ -152,7 +163,7 @@ class Learners(QuorumEndpoint):
         if older is not None:
             self._learner_gone(older)
             older.close()
-        self._strangers.discard(socket)
+        self._strangers.pop(socket, None)
         socket.peer = message.sid
         self._learners[message.sid] = socket
         return self._core.run(Receive(message.sid, message.packet))

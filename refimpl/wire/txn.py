@@ -4,7 +4,7 @@
 
 Rules this module keeps:
 
-- The digest is optional: it is accepted and ignored, and never written. A server that finds none compares nothing.
+- The digest is optional, and stays with the transaction wherever it goes. A server that finds none compares nothing.
 - Old logs are readable: a create without `parent_cversion` gets -1, a closeSession without its list gets `()`.
 - A check occurs only in a multi: `SerializeUtils` cannot read it elsewhere, and a log that has one is unreadable.
 - Any other bytes after the record are an error, so that a wrong type does not go unnoticed.
@@ -19,9 +19,18 @@ import struct
 from refimpl.jute import JuteError, decode, encode
 from spec.config import ConfigError
 from spec.config.dynamic_files import view_in
-from spec.quorum import Reconfiguration
+from spec.quorum import Reconfiguration, change_of
 from spec.tree.data import Record
-from spec.tree.txns import TXN_TYPE_OF, TXN_TYPES, Change, CheckVersionTxn, CloseSessionTxn, CreateTxn, ReconfigTxn
+from spec.tree.txns import (
+    TXN_TYPE_OF,
+    TXN_TYPES,
+    Change,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    CreateTxn,
+    ReconfigTxn,
+    TxnDigest,
+)
 from spec.txn import Txn
 
 HEADER = struct.Struct(">qiqqi")
@@ -31,16 +40,51 @@ NO_PARENT_CVERSION = b"\xff\xff\xff\xff"
 
 
 def encode_txn(zxid: int, change: Change) -> bytes:
-    """Encode a transaction, without a digest. Raises JuteError."""
+    """Encode a transaction, with its digest if it has one. Raises JuteError."""
     record = change.record
     number = TXN_TYPE_OF.get(record.__class__)
     if number not in TYPES:
         raise JuteError("TxnHeader", "type", -1, f"{type(record).__name__} is not a complete transaction")
     try:
-        return HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
+        plain = HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
+        return plain if change.digest is None else plain + DIGEST.pack(change.digest.version, change.digest.tree)
     except struct.error as error:
         what = f"session {change.session}, cxid {change.cxid}, zxid {zxid}, time {change.time}: {error}"
         raise JuteError("TxnHeader", "", -1, what) from None
+
+
+class TxnEncoder:
+    """Encodes transactions, each of them once: for the log, and for every learner.
+
+    A transaction is kept from its first use to its place in the log (`taken`), at most `KEPT` bytes of them.
+    """
+
+    KEPT = 16 << 20
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Txn, bytes]] = {}
+        self._bytes = 0
+
+    def encoded(self, txn: Txn) -> bytes:
+        """The bytes of a transaction, which are kept. Raises JuteError."""
+        known = self._known.get(txn.zxid)
+        if known is not None and known[0] is txn:
+            return known[1]
+        payload = encode_txn(txn.zxid, change_of(txn.value))
+        if self._bytes > self.KEPT:
+            self._known.clear()
+            self._bytes = 0
+        self._known[txn.zxid] = txn, payload
+        self._bytes += len(payload)
+        return payload
+
+    def taken(self, txn: Txn) -> bytes:
+        """The bytes of a transaction, which are kept no longer. Raises JuteError."""
+        known = self._known.pop(txn.zxid, None)
+        if known is None:
+            return encode_txn(txn.zxid, change_of(txn.value))
+        self._bytes -= len(known[1])
+        return known[1] if known[0] is txn else encode_txn(txn.zxid, change_of(txn.value))
 
 
 def decode_txn(data: bytes) -> tuple[int, Change]:
@@ -52,7 +96,8 @@ def decode_txn(data: bytes) -> tuple[int, Change]:
     if cls is None:
         what = f"unknown type {number}; known are {sorted(TYPES)}"
         raise JuteError("TxnHeader", "type", HEADER.size - 4, what)
-    return zxid, Change(session, cxid, time, _decode_record(cls, data))
+    record, digest = _decode_record(cls, data)
+    return zxid, Change(session, cxid, time, record, digest)
 
 
 def txn_of(zxid: int, change: Change) -> Txn:
@@ -75,17 +120,19 @@ def txn_of(zxid: int, change: Change) -> Txn:
     return Txn(zxid, Reconfiguration(view, change))
 
 
-def _decode_record(cls: type[Record], data: bytes) -> Record:
+def _decode_record(cls: type[Record], data: bytes) -> tuple[Record, TxnDigest | None]:
     try:
         record, end = decode(cls, data, HEADER.size)
     except JuteError:
         old = _decode_old(cls, data)
         if old is None:
             raise
-        return old
-    if len(data) - end not in (0, DIGEST.size):
+        return old, None
+    if len(data) - end == DIGEST.size:
+        return record, TxnDigest(*DIGEST.unpack_from(data, end))
+    if len(data) != end:
         raise JuteError(cls.__name__, "", end, f"{len(data) - end} bytes are left after it, and a digest takes 12")
-    return record
+    return record, None
 
 
 def _decode_old(cls: type[Record], data: bytes) -> Record | None:

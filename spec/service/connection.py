@@ -9,13 +9,16 @@ Rules of this module:
 - The first waiting request is always a write or a sync. A transaction answers it only if session and xid match. Any
   other transaction of the session (its expiry, a write of an earlier connection) answers no request.
 - Authentication is answered when it arrives, ahead of the waiting requests; it applies to the requests that follow.
+- Where clients must authenticate themselves, a request of another kind before that ends the connection.
 - Waiting requests are a value, so the same rules run in the checker and in the node.
 
-Source: `CommitProcessor.run`, `needCommit`; `ZooKeeperServer.processPacket`, `submitRequestNow`, `shouldThrottle`;
+Source: `CommitProcessor.run`, `needCommit`; `AuthenticationHelper.enforceAuthentication`;
+`ZooKeeperServer.processPacket`, `processSasl`, `submitRequestNow`, `shouldThrottle`;
 `FinalRequestProcessor.processRequest`; `UnimplementedRequestProcessor`.
 """
 
 import enum
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -34,6 +37,7 @@ class Route(enum.Enum):
     AUTH = "answer it at once"
     UNIMPLEMENTED = "answer Unimplemented, in its place"
     MALFORMED = "answer MarshallingError, in its place"
+    UNAUTHENTICATED = "answer SessionClosedRequireSaslAuth, at once, and end the connection"
     REFUSED = "answer Unimplemented, at once, and end the connection"
 
 
@@ -78,7 +82,7 @@ ROUTES: dict[type[Record], Route] = (
     | {
         requests.Sync: Route.SYNC,
         requests.SetAuth: Route.AUTH,
-        requests.Sasl: Route.UNIMPLEMENTED,
+        requests.Sasl: Route.AUTH,
     }
 )
 """The route of each request of `OPCODES`; every request is listed here. Any other opcode is refused."""
@@ -99,16 +103,29 @@ class PendingRequest(msgspec.Struct, frozen=True, gc=False):
 Waiting: TypeAlias = tuple[PendingRequest, ...]
 """The waiting requests of a connection, oldest first."""
 
-_IN_FLIGHT = frozenset({Route.WRITE, Route.SYNC})
-_AT_ONCE = frozenset({Route.AUTH, Route.REFUSED})
+_ENDING = (Route.REFUSED, Route.UNAUTHENTICATED)
+
+
+def demanded(asked: PendingRequest, schemes: frozenset[str]) -> PendingRequest:
+    """The request itself, or its refusal if its client must first prove an identity of one of these schemes."""
+    if asked.route is Route.AUTH or any(identity.scheme in schemes for identity in asked.auth):
+        return asked
+    return PendingRequest(asked.xid, None, Route.UNAUTHENTICATED)
 
 
 def arrive(waiting: Waiting, asked: PendingRequest) -> tuple[Waiting, bool]:
     """Handle a new request: return the requests that wait now, and whether this one is answered immediately."""
-    route = asked.route
-    if route in _AT_ONCE or (not waiting and route not in _IN_FLIGHT):
+    if answered_at_once(asked, behind_others=bool(waiting)):
         return waiting, True
     return (*waiting, asked), False
+
+
+def answered_at_once(asked: PendingRequest, *, behind_others: bool) -> bool:
+    """Whether a new request is answered immediately; otherwise it waits, `behind_others` or for its transaction."""
+    route = asked.route
+    if route is Route.WRITE or route is Route.SYNC:
+        return False
+    return not behind_others or route is Route.AUTH or route in _ENDING
 
 
 def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
@@ -118,14 +135,20 @@ def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) ->
     answered if the transaction is not that of this connection's next request. One that `closes` the session may be the
     request of another connection of the session, with the same xid; then it answers nothing here.
     """
-    if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
-        return waiting, ()
-    if closes and type(waiting[0].record) is not requests.CloseSession:
-        return waiting, ()
-    end = 1
-    while end < len(waiting) and waiting[end].route not in _IN_FLIGHT:
-        end += 1
+    end = number_settled(waiting, xid, route, closes=closes)
     return waiting[end:], waiting[:end]
+
+
+def number_settled(waiting: Sequence[PendingRequest], xid: int, route: Route, *, closes: bool = False) -> int:
+    """The number of the oldest waiting requests that a transaction, or the end of a sync, answers (see `settle`)."""
+    if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
+        return 0
+    if closes and type(waiting[0].record) is not requests.CloseSession:
+        return 0
+    end = 1
+    while end < len(waiting) and waiting[end].route not in (Route.WRITE, Route.SYNC):
+        end += 1
+    return end
 
 
 class Ending(enum.Enum):
@@ -142,12 +165,17 @@ def ending(asked: PendingRequest, code: Code) -> Ending:
     A client that has moved to another server gets no reply: the error would reach it there, as if its new connection
     had failed (ZOOKEEPER-710).
     """
-    if code is Code.SESSION_MOVED:
+    if code is Code.SESSION_MOVED or (asked.route is Route.AUTH and _has_no_token(asked.record)):
         return Ending.DROPPED
     failed_auth = asked.route is Route.AUTH and code is not Code.OK
-    if failed_auth or asked.route is Route.REFUSED or type(asked.record) is requests.CloseSession:
+    if failed_auth or asked.route in _ENDING or type(asked.record) is requests.CloseSession:
         return Ending.ENDS
     return Ending.STAYS
+
+
+def _has_no_token(record: Record | None) -> bool:
+    """Whether this is a sasl with a null token, which ends the connection (`ZooKeeperServer.processSasl`)."""
+    return isinstance(record, requests.Sasl) and record.token is None
 
 
 def throttled(outstanding: int, in_process: int, global_limit: int) -> bool:

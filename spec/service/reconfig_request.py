@@ -54,7 +54,7 @@ def prepare(
 
     `checked` is the verdict of the session tracker, and `tree` shows all outstanding transactions.
     """
-    asker = Asker(request.session, request.auth, checked, options)
+    asker = Asker(request.session, request.auth, checked, options, tree)
     assert isinstance(request.record, Reconfig)
     try:
         view = _view(peer, leader, tree, request.record, asker)

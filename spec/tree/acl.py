@@ -3,12 +3,14 @@
 Rules of this module:
 
 - An operation is forbidden unless an entry allows it, but an empty list forbids nothing.
-- The schemes are world, auth, digest and ip. An ACL is kept with `auth` replaced by the identities of its author, so
-  that its meaning does not change later.
-- The identity `super` passes every ACL. A connection gains it with the password of `Options.super_digest`.
+- The schemes are world, auth, digest and ip, and sasl where the operator allows it (`Options.sasl`).
+- An ACL is kept with `auth` replaced by the identities of its author, so that its meaning does not change later.
+- The identity `super` passes every ACL. A connection gains it with the password of `Options.super_digest`, or as one of
+  `Options.super_users`.
 
 Source: `PrepRequestProcessor.fixupACL`; `ZooKeeperServer.checkACL`; `DigestAuthenticationProvider`,
-`IPAuthenticationProvider`; `AuthUtil.getClientInfos`; `FinalRequestProcessor` (getACL) for hidden digests.
+`IPAuthenticationProvider`, `SASLAuthenticationProvider`; `AuthUtil.getClientInfos`; `FinalRequestProcessor` (getACL)
+for hidden digests.
 """
 
 import base64
@@ -19,6 +21,7 @@ from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id
 from spec.tree.options import DEFAULTS, Options
 
 _INTEGER = re.compile(r"[+-]?[0-9]+").fullmatch
+_KERBEROS = re.compile(r"[^/@]*(?:/[^/@]*)?@[^/@]*").fullmatch
 _WORDS_OF_IP = 4
 _BITS_OF_IP = 32
 
@@ -31,14 +34,16 @@ def permits(acl: tuple[Acl, ...], perms: int, auth: tuple[Id, ...], options: Opt
     allowed = [entry.id for entry in acl if entry.perms & asked]
     if ANYONE in allowed or any(identity.scheme == "super" for identity in auth):
         return True
-    return any(_matches(identity, wanted) for wanted in allowed for identity in auth)
+    return any(_matches(identity, wanted, options) for wanted in allowed for identity in auth)
 
 
-def _matches(identity: Id, wanted: Id) -> bool:
+def _matches(identity: Id, wanted: Id, options: Options) -> bool:
     if identity.scheme != wanted.scheme:
         return False
     if wanted.scheme == "digest":
         return identity.id == wanted.id
+    if wanted.scheme == "sasl":
+        return options.sasl and (identity.id in ("super", wanted.id) or options.any_sasl_user == wanted.id != "")
     return wanted.scheme == "ip" and _ip_matches(identity.id, wanted.id)
 
 
@@ -46,21 +51,28 @@ MAX_ENTRIES = 1 << 16
 """The largest ACL that is kept. Every `auth` entry expands to all digest identities, so an ACL can grow."""
 
 
-def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...]) -> tuple[Acl, ...] | None:
+def fix_up(acl: tuple[Acl, ...], auth: tuple[Id, ...], options: Options = DEFAULTS) -> tuple[Acl, ...] | None:
     """The ACL to keep, None if it is not valid (`PrepRequestProcessor.fixupACL`)."""
     if acl == OPEN_ACL_UNSAFE:
         return OPEN_ACL_UNSAFE
+    proved = ("digest", "sasl") if options.sasl else ("digest",)
     fixed: list[Acl] = []
     for entry in dict.fromkeys(acl):
-        if entry.id == ANYONE or (entry.id.scheme in _VALID and _VALID[entry.id.scheme](entry.id.id)):
+        if entry.id == ANYONE or _is_valid(entry.id, options):
             fixed.append(entry)
-        elif entry.id.scheme == "auth" and any(identity.scheme == "digest" for identity in auth):
-            fixed.extend(Acl(entry.perms, identity) for identity in auth if identity.scheme == "digest")
+        elif entry.id.scheme == "auth" and any(identity.scheme in proved for identity in auth):
+            fixed.extend(Acl(entry.perms, identity) for identity in auth if identity.scheme in proved)
         else:
             return None
         if len(fixed) > MAX_ENTRIES:
             return None
     return tuple(fixed) or None
+
+
+def _is_valid(identity: Id, options: Options) -> bool:
+    if identity.scheme == "sasl" and not options.sasl:
+        return False
+    return identity.scheme in _VALID and _VALID[identity.scheme](identity.id)
 
 
 def hide_digests(acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
@@ -82,6 +94,17 @@ def authenticate(scheme: str, auth: bytes | None, address: str, options: Options
     return (Id("super", ""), gained) if digest == options.super_digest else (gained,)
 
 
+def sasl_identities(user: str, options: Options) -> tuple[Id, ...]:
+    """The identities of a user whom SASL has authenticated (`ZooKeeperServer.processSasl`)."""
+    gained = Id("sasl", user)
+    return (gained, Id("super", "")) if user in options.super_users else (gained,)
+
+
+def is_valid_name(user: str) -> bool:
+    """Whether a name may stand in an ACL of the scheme sasl: as names of Kerberos are (`KerberosName`)."""
+    return "@" not in user or _KERBEROS(user) is not None
+
+
 def digest_of(name_and_password: str) -> str:
     """`name:hash` of `name:password` (`DigestAuthenticationProvider.generateDigest`)."""
     name = name_and_password.partition(":")[0]
@@ -98,7 +121,7 @@ def client_info(auth: tuple[Id, ...]) -> tuple[ClientInfo, ...]:
 def _user(identity: Id) -> str:
     if identity.scheme == "digest":
         return identity.id.partition(":")[0]
-    return identity.id if identity.scheme == "ip" else ""
+    return identity.id if identity.scheme in ("ip", "sasl") else ""
 
 
 def _digest_valid(identity: str) -> bool:
@@ -140,4 +163,4 @@ def _integer(text: str) -> int | None:
     return int(text) if _INTEGER(text) and len(text) < 20 else None
 
 
-_VALID = {"digest": _digest_valid, "ip": _ip_valid}
+_VALID = {"digest": _digest_valid, "ip": _ip_valid, "sasl": is_valid_name}

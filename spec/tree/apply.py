@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from spec.tree.accounting import quota
 from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
 from spec.tree.paths import below, parent_of
@@ -128,8 +129,9 @@ def _new(
     acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
     znode = new_znode(txn.data, acl, zxid, change.time, owner)
     put = Put(path, znode)
+    operations = (put,) if counted is None else (counted, put)
     return TxnResult(
-        (put,) if counted is None else (counted, put),
+        quota.counted(view, zxid, operations, path, 1, len(txn.data or b"")),
         (Event(_CREATED, path, acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
         Code.OK,
         PathReply(path) if type(txn) is CreateTxn else Create2Reply(path, stat_of(znode, 0)),
@@ -153,7 +155,7 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> TxnResul
         # Only in a replay: the snapshot contains the path's next znode, with children that later transactions create.
         operations += tuple(_remove_below(view, path))
     return TxnResult(
-        (*operations, Remove(path)),
+        quota.counted(view, zxid, (*operations, Remove(path)), path, -1, -len(znode.data or b"")),
         (Event(_DELETED, path, znode.acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
     )
 
@@ -200,7 +202,9 @@ def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> TxnRes
         was.pzxid,
     )
     reply = StatReply(stat_of(znode, len(view.children(path))))
-    return TxnResult((Put(path, znode),), (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
+    more = len(txn.data or b"") - len(was.data or b"")
+    operations = quota.counted(view, zxid, (Put(path, znode),), path, 0, more)
+    return TxnResult(operations, (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
 
 
 def _reconfig(view: Store, zxid: int, change: Change, txn: ReconfigTxn) -> TxnResult:
@@ -244,10 +248,39 @@ def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn)
     left = sorted(path for path in view.ephemerals(change.session) if path not in listed)
     if not listed and not left:
         return TxnResult((EndSession(change.session),))
-    done = _one_by_one(view, zxid, change, map(DeleteTxn, [*listed, *left]))
-    operations = [operation for each in done for operation in each.operations]
-    events = tuple(event for each in done for event in each.events)
-    return TxnResult((*operations, EndSession(change.session)), events)
+    paths = [*listed, *left]
+    if any(map(view.children, paths)):  # only in a replay
+        done = _one_by_one(view, zxid, change, map(DeleteTxn, paths))
+        operations = [operation for each in done for operation in each.operations]
+        events = [event for each in done for event in each.events]
+    else:
+        operations, events = _deleted(view, zxid, paths)
+    return TxnResult((*operations, EndSession(change.session)), tuple(events))
+
+
+def _deleted(view: Store, zxid: int, paths: Iterable[str]) -> tuple[list[Operation], list[Event]]:
+    """The deletion of znodes without children, one after another: none changes what another one finds.
+
+    Only the pzxid of a parent changes, with the first one. There may be very many znodes.
+    """
+    operations: list[Operation] = []
+    events: list[Event] = []
+    told: dict[str, Event] = {}
+    removed: set[str] = set()
+    for path in paths:
+        above = parent_of(path)
+        parent, znode = view.node(above), view.node(path)
+        if parent is None or above in removed:
+            continue
+        if above not in told:
+            told[above] = Event(_CHILDREN_CHANGED, above, parent.acl)
+            if zxid > parent.pzxid:
+                operations.append(Put(above, _with_children(parent, parent.cversion, zxid)))
+        if znode is not None:
+            removed.add(path)
+            operations.append(Remove(path))
+            events += (Event(_DELETED, path, znode.acl), told[above])
+    return operations, events
 
 
 def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> TxnResult:

@@ -11,6 +11,7 @@ Source: `PrepRequestProcessor.validatePath`, `getParentPathAndValidate`, `getRec
 
 import msgspec
 
+from spec.tree.accounting.quota import exceeds
 from spec.tree.acl import permits
 from spec.tree.data import Id, Perms, Znode
 from spec.tree.options import Options
@@ -30,12 +31,16 @@ class RefusedError(Exception):
 
 
 class Asker(msgspec.Struct, frozen=True, gc=False):
-    """The client of a request: its session and identities, the session tracker's verdict, the operator's options."""
+    """The client of a request: its session and identities, the session tracker's verdict, the operator's options.
+
+    `before` is the tree before the request, also for the later operations of a multi.
+    """
 
     session: int
     auth: tuple[Id, ...]
     checked: Code
     options: Options
+    before: Store
 
 
 def check_session(asker: Asker) -> None:
@@ -75,6 +80,12 @@ def check_version(current: int, expected: int) -> int:
     if expected not in (-1, current):
         raise RefusedError(Code.BAD_VERSION)
     return after(current)
+
+
+def check_quota(asker: Asker, path: str, count: int, size: int) -> None:
+    """Require that a change by a number of znodes and bytes exceeds no hard limit (`ZooKeeperServer.checkQuota`)."""
+    if asker.options.enforce_quota and exceeds(asker.before, path, count, size):
+        raise RefusedError(Code.QUOTA_EXCEEDED)
 
 
 def after(version: int) -> int:

@@ -31,6 +31,7 @@ from spec.tree.checks import (
     check_acl,
     check_deletable,
     check_path,
+    check_quota,
     check_session,
     check_version,
     existing,
@@ -90,7 +91,7 @@ _MODES = frozenset(map(int, CreateMode))
 def prepare(view: Store, request: Request, now: int, checked: Code = Code.OK, options: Options = DEFAULTS) -> Change:
     """The transaction for a request that reaches the leader at `now`, in milliseconds."""
     record = request.record
-    asker = Asker(request.session, request.auth, checked, options)
+    asker = Asker(request.session, request.auth, checked, options, view)
     txn: Record
     try:
         txn = _multi(view, record, asker, now) if isinstance(record, Multi) else _one(view, record, asker)
@@ -187,7 +188,7 @@ def _place(view: Store, create: Create | CreateTtl, ttl: int, asker: Asker) -> t
     check_session(asker)
     if "/" not in path or "\0" in path:
         raise RefusedError(Code.BAD_ARGUMENTS)
-    acl = fix_up(create.acl, asker.auth)
+    acl = fix_up(create.acl, asker.auth, asker.options)
     if acl is None:
         raise RefusedError(Code.INVALID_ACL)
     parent = existing(view, parent_of(path))
@@ -199,6 +200,7 @@ def _place(view: Store, create: Create | CreateTtl, ttl: int, asker: Asker) -> t
         raise RefusedError(Code.NODE_EXISTS)
     if parent.ephemeral_owner and kind_of(parent.ephemeral_owner) is Kind.EPHEMERAL:
         raise RefusedError(Code.NO_CHILDREN_FOR_EPHEMERALS)
+    check_quota(asker, path, 1, len(create.data or b""))
     return path, parent, acl
 
 
@@ -243,6 +245,7 @@ def _set_data(view: Store, change: SetData, asker: Asker) -> SetDataTxn:
     check_path(path)
     znode = existing(view, path)
     check_acl(znode, Perms.WRITE, asker)
+    check_quota(asker, path, 0, len(change.data or b"") - len(znode.data or b""))
     return SetDataTxn(path, change.data, check_version(znode.version, change.version))
 
 
@@ -250,7 +253,7 @@ def _set_acl(view: Store, change: SetAcl, asker: Asker) -> SetAclTxn:
     check_session(asker)
     path = change.path
     check_path(path)
-    acl = fix_up(change.acl, asker.auth)
+    acl = fix_up(change.acl, asker.auth, asker.options)
     if acl is None:
         raise RefusedError(Code.INVALID_ACL)
     znode = existing(view, path)

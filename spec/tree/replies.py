@@ -128,6 +128,12 @@ class OperationResult(Record, frozen=True, gc=False):
     record: Record | None
 
 
+class SaslReply(Record, frozen=True, gc=False):
+    """The reply to sasl (`SetSASLResponse`): the token of the server, None if it has none."""
+
+    token: Buffer
+
+
 class WatcherEvent(Record, frozen=True, gc=False):
     """The notification of a fired watch: the event's type (`Watcher.Event.EventType`), the client's state, the path."""
 

@@ -229,7 +229,7 @@ class Reconfig(Record, frozen=True, gc=False):
 
 
 class Sasl(Record, frozen=True, gc=False):
-    """A SASL token; not implemented here."""
+    """Continue the SASL exchange with this token; the reply is the token of the server."""
 
     token: Buffer
 

@@ -133,13 +133,22 @@ TXN_TYPES: dict[int, type[Record]] = {
 TXN_TYPE_OF: dict[type[Record], int] = {record: number for number, record in TXN_TYPES.items()}
 
 
+class TxnDigest(msgspec.Struct, frozen=True, gc=False):
+    """The digest of the tree after a transaction, and the version of its calculation (`DigestCalculator`)."""
+
+    version: int
+    tree: int
+
+
 class Change(msgspec.Struct, frozen=True):
     """A transaction without its zxid, which Zab assigns: the value of a `spec.txn.Txn`.
 
-    `session` and `cxid` identify its request; `time` is the leader's clock, in milliseconds.
+    `session` and `cxid` identify its request; `time` is the leader's clock, in milliseconds. `digest` is None if its
+    leader computed none.
     """
 
     session: Long
     cxid: Int
     time: Long
     record: Record
+    digest: TxnDigest | None = None

@@ -44,10 +44,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
 def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
     """Yield `launch(kinds, **options)`, which returns an ensemble that serves until this context ends.
 
-    `first` is the id of the server that becomes the leader. It and the server with the lowest id, which must be a
-    voter, are started before the others: an election needs both, and they vote for the higher id. If all started
-    together, or while the first one is LOOKING, the others would wait for it for at most 0.2 s (`finalizeWait`), and a
-    busy machine may delay it for longer.
+    `first` is the id of the server that becomes the leader (`Ensemble.start_led_by`).
     """
     launched: list[Ensemble] = []
 
@@ -59,11 +56,10 @@ def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
         directory: Path = tmp_path_factory.mktemp("ensemble")
         ensemble = Ensemble(kinds, directory, release=release, **options)  # type: ignore[arg-type]
         launched.append(ensemble)
-        if first is not None:
-            for sid in (first, ensemble.sids[0]):
-                ensemble.start(sid)
-            ensemble.wait_serving()
-        ensemble.start_all()
+        if first is None:
+            ensemble.start_all()
+        else:
+            ensemble.start_led_by(first)
         return ensemble
 
     try:

@@ -50,17 +50,6 @@ def reconfigurable(kinds: Sequence[str], directory: Path, members: Sequence[int]
     return ensemble
 
 
-def start_in_order(ensemble: Ensemble, members: Sequence[int], leader: int) -> None:
-    """Start the members so that this one leads: it and another one first."""
-    others = [sid for sid in members if sid != leader]
-    for sid in (leader, others[0]):
-        ensemble.start(sid)
-    ensemble.wait_serving()
-    for sid in others[1:]:
-        ensemble.start(sid)
-    ensemble.wait_serving()
-
-
 def awaited(value: Callable[[], T | None], what: str) -> T:
     """Return the first value that is not None; asks again while there is none, or no connection."""
     deadline = time.monotonic() + WAIT

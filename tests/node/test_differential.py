@@ -92,7 +92,7 @@ WHO = st.integers(0, SESSIONS - 1)
 DATA = st.sampled_from([b"", b"x", b"longer", None])
 VERSIONS = st.sampled_from([-1, -1, -1, 0, 0, 1, 2, -2])
 PERMS = st.sampled_from([31, 31, 31, 1, 2, 3, 4, 8, 9, 16, 17, 28, 0, 32])
-DIGEST_ANNA = "anna:aIS1ZLJS1lhlCKdPG6yKsBGVZCM="
+DIGEST_ANNA = "anna:Wap/fLaD11BLJBT+7fkDcVxaT7c="  # base64(SHA-1("anna:secret")), see DigestAuthenticationProvider
 WORLD = st.tuples(PERMS, st.just("world"), st.just("anyone"))
 ENTRIES = st.one_of(
     WORLD,

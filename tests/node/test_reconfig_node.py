@@ -38,7 +38,6 @@ from tests.node.reconfigured import (
     next_file,
     reconfigurable,
     roles_in,
-    start_in_order,
     version_in,
 )
 
@@ -61,7 +60,7 @@ def journals_fit(ensemble: Ensemble) -> None:
 @pytest.mark.parametrize("kinds", KINDS)
 def test_a_server_joins_as_observer_is_promoted_and_the_leader_leaves(kinds: list[str], tmp_path: Path) -> None:
     with reconfigurable(kinds, tmp_path, (1, 2, 3)) as ensemble:
-        start_in_order(ensemble, (1, 2, 3), leader=3)
+        ensemble.start_led_by(3, (1, 2, 3))
         first = config_at(ensemble, 1)
         assert (roles_in(first), version_in(first)) == (dict.fromkeys((1, 2, 3), PARTICIPANT), 0x100000000)
         ensemble.start(4)
@@ -100,7 +99,7 @@ def _leader_of(ensemble: Ensemble) -> int | None:
 
 def test_the_configuration_survives_a_restart_of_all_servers(tmp_path: Path) -> None:
     with reconfigurable(["node"] * 4, tmp_path, (1, 2, 3)) as ensemble:
-        start_in_order(ensemble, (1, 2, 3), leader=3)
+        ensemble.start_led_by(3, (1, 2, 3))
         ensemble.start(4)
         ensemble.wait_serving()
         with client_at(ensemble, 2) as asking:
@@ -138,7 +137,7 @@ REFUSALS = [
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
     """Three nodes that are reconfigurable; 1 is a follower."""
     with reconfigurable(["node"] * 3, tmp_path_factory.mktemp("nodes"), (1, 2, 3)) as ensemble:
-        start_in_order(ensemble, (1, 2, 3), leader=3)
+        ensemble.start_led_by(3, (1, 2, 3))
         yield ensemble
 
 
@@ -197,7 +196,7 @@ def test_a_configuration_that_no_learner_could_read_is_refused(tmp_path: Path) -
         for sid in ensemble.sids:
             file = tmp_path / f"server-{sid}" / "zoo.cfg"
             file.write_text(f"{file.read_text()}jute.maxbuffer=2048\n")
-        start_in_order(ensemble, (1, 2, 3), leader=3)
+        ensemble.start_led_by(3, (1, 2, 3))
         with client_at(ensemble, 1) as asking:
             for first in (100, 140):
                 asking.reconfig(_observers(first), None, None)
@@ -219,7 +218,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         for sid in ensemble.sids:
             file = directory / f"server-{sid}" / "zoo.cfg"
             file.write_text(file.read_text().replace("skipACL=yes\n", f"{SUPER}\n"))
-        start_in_order(ensemble, (1, 2, 3), leader=3)
+        ensemble.start_led_by(3, (1, 2, 3))
         yield ensemble
 
 
@@ -254,7 +253,7 @@ def test_a_node_without_reconfigenabled_keeps_the_members_of_its_file(tmp_path: 
     with reconfigurable(["real", "node", "real", "real"], tmp_path, (1, 2, 3)) as ensemble:
         file = tmp_path / "server-2" / "zoo.cfg"
         file.write_text(file.read_text().replace("reconfigEnabled=true\n", ""))
-        start_in_order(ensemble, (1, 2, 3), leader=3)
+        ensemble.start_led_by(3, (1, 2, 3))
         ensemble.start(4)
         ensemble.wait_serving()
         with client_at(ensemble, 1) as asking:

@@ -49,6 +49,9 @@ class MemoryServer:
         """Report whether a session is alive."""
         self._ask(lambda: self._clients.revalidated(session, self.sessions.touch(session, timeout, _now())))
 
+    def read_only(self, _session: SessionId) -> None:
+        """The server is never read-only."""
+
     def touch(self, session: SessionId, timeout: int) -> None:
         """Record activity of a session."""
         self.sessions.touch(session, timeout, _now())

@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-- The ensemble starts empty, and its files are written again, so that every link goes through a proxy.
+- The ensemble starts empty, led by the highest id. Its files are written again, so that every link goes through a
+  proxy.
 - After each fault every link and server is healed, and the ensemble must execute a write again within `recovery`
   seconds: a safe ensemble that stays silent fails too.
 - The whole record is saved next to the servers' logs before it is judged.
@@ -48,8 +49,9 @@ VIEW = View(
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """A fault, and the time from it to the next acknowledged write."""
+    """A fault, the leader that it met, and the time from it to the next acknowledged write."""
 
+    leader: int
     fault: Fault
     recovery: float
 
@@ -72,7 +74,7 @@ class Report(msgspec.Struct, frozen=True):
         slowest = max((cycle.recovery for cycle in self.cycles), default=0.0)
         lines = [
             f"seed {self.seed}, {len(self.cycles)} cycles, slowest recovery {slowest:.2f} s; history: {self.history}",
-            *(f"  {cycle.fault}; back after {cycle.recovery:.2f} s" for cycle in self.cycles),
+            *(f"  led by {cycle.leader}: {cycle.fault}; back after {cycle.recovery:.2f} s" for cycle in self.cycles),
             *([f"stuck: {self.stuck}"] if self.stuck else []),
         ]
         return "\n".join([*lines, str(self.findings)])
@@ -100,7 +102,7 @@ class _Run:
 
     async def run(self) -> Report:
         async with Links(self._ensemble, VIEW) as links:
-            await asyncio.to_thread(self._ensemble.start_all)
+            await asyncio.to_thread(self._ensemble.start_led_by, self._ensemble.sids[-1])
             await self._root()
             nemesis = Nemesis(self._ensemble, links, SYNC_LIMIT * TICK / 1000, self._seed, self._only)
             ended = asyncio.Event()
@@ -156,7 +158,7 @@ class _Run:
                 fault = await nemesis.strike(leader)
                 since, written = time.monotonic(), self._acknowledged()
                 await self._wait(partial(self._has_written, written + 1), f"a write after: {fault}")
-                self._cycles.append(Cycle(fault, time.monotonic() - since))
+                self._cycles.append(Cycle(leader, fault, time.monotonic() - since))
             await self._settled()
         except ServerError as error:
             return str(error)

@@ -3,7 +3,7 @@
 The real server is also tested, which shows that the harness requires nothing that ZooKeeper does not guarantee.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from checker.validate import validate
 from checker.validate.report import lines
 from harness import Ensemble
+from harness.releases import DEBIAN
 from tests.node.chaos.reconfigurations import ReconfigReport, reconfigure
 from tests.node.chaos.run import TICK, Report, chaos
 from tests.node.conftest import need
@@ -25,11 +26,18 @@ MIXED_NEWEST = ["real", "node", "real"]
 KILLS = ["kill", "kill a quorum", "kill all"]
 
 
-def run(kinds: list[str], directory: Path, cycles: int, seed: int, only: Collection[str] = ()) -> Report:
+def run(
+    kinds: Sequence[str],
+    directory: Path,
+    cycles: int,
+    seed: int,
+    only: Collection[str] = (),
+    releases: Sequence[str] | None = None,
+) -> Report:
     """Run the nodes with journals; the journals must fit the specification."""
-    for kind in kinds:
-        need(kind)
-    with Ensemble(kinds, directory, journal=True) as ensemble:
+    for kind, release in zip(kinds, releases or [DEBIAN] * len(kinds), strict=True):
+        need(kind, release)
+    with Ensemble(kinds, directory, journal=True, release=releases or DEBIAN) as ensemble:
         report = chaos(ensemble, cycles, seed, only=only)
     journals = [ensemble.journal(sid) for sid in ensemble.sids if ensemble.kind(sid) == "node"]
     if journals:

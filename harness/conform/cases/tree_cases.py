@@ -4,7 +4,7 @@ Source: `PrepRequestProcessor.pRequest2Txn`, `PathUtils.validatePath`, `DataTree
 """
 
 from harness import commands as c
-from harness.conform.case import CLEANER, CREATE, DELETE, LONG, READ, SECRET, WRITE, Case, area, node
+from harness.conform.cases.case import CLEANER, CREATE, DELETE, LONG, READ, SECRET, WRITE, Case, area, node
 
 
 def _container(path: str, flags: int = c.CONTAINER, by: int = c.CREATE_CONTAINER) -> c.Create:
@@ -20,8 +20,69 @@ def _acl(path: str, *entries: c.AclEntry, who: int = 0) -> c.SetAcl:
 
 
 LIST_AND_STAT = c.Children2(0, "")
+SOFT, HARD = b"count=1,bytes=1", b"count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=3"
+QUOTAS = area(
+    "quotas",
+    a_new_quota_counts_what_is_there=(
+        node("/a", data=b"123"),
+        node("/a/b", data=b"45"),
+        c.Limit(0, "/a", SOFT),
+        c.Use(0, "/a"),
+    ),
+    a_quota_twice=(node("/a"), c.Limit(0, "/a", SOFT), c.Limit(0, "/a", SOFT), c.Use(0, "/a")),
+    each_change_is_counted=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        node("/a/b", data=b"12"),
+        node("/a/c", c.EPHEMERAL, who=1, data=b"3"),
+        c.Use(0, "/a"),
+        c.Set(0, "/a/b", b"1"),
+        c.Use(0, "/a"),
+        c.Delete(0, "/a/b"),
+        c.Close(1),
+        c.Use(0, "/a"),
+    ),
+    a_multi_is_counted=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        c.Multi(0, (c.Create(0, "/a/b", b"1"), c.Create(0, "/a/b/c", b"2"), c.Set(0, "/a", b"3"))),
+        c.Use(0, "/a"),
+        c.Multi(0, (c.Create(0, "/a/d", b"1"), c.Delete(0, "/no"))),
+        c.Use(0, "/a"),
+    ),
+    the_nearest_quota_counts=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        node("/a/b"),
+        c.Limit(0, "/a/b", SOFT),
+        node("/a/b/c", data=b"1"),
+        c.Use(0, "/a"),
+        c.Use(0, "/a/b"),
+    ),
+    a_path_that_begins_alike_is_not_counted=(
+        node("/a"),
+        c.Limit(0, "/a", SOFT),
+        node("/ab", data=b"1"),
+        c.Use(0, "/a"),
+    ),
+    a_hard_limit_of_znodes=(
+        node("/a"),
+        c.Limit(0, "/a", HARD),
+        *(node(f"/a/{name}") for name in "bcd"),
+        c.Use(0, "/a"),
+    ),
+    a_hard_limit_of_bytes=(
+        node("/a"),
+        c.Limit(0, "/a", HARD),
+        node("/a/b", data=b"123"),
+        c.Set(0, "/a", b"12"),
+        c.Set(0, "/a/b", b"12345"),
+        c.Use(0, "/a"),
+    ),
+)
 CREATES = area(
     "create",
+    ("create2_answers_with_the_stat",),
     create=(c.Create(0, "/a", b"x"), c.Get(0, "/a")),
     create2_answers_with_the_stat=(node("/a", data=b"x"), c.Get(0, "/a")),
     null_data=(c.Create(0, "/a", None), c.Get(0, "/a")),
@@ -137,7 +198,7 @@ ACLS = area(
         node("/d", acl=((31, "nosuch", "x"),)),
         c.Children(0, ""),
     ),
-    an_empty_ACL=(node("/a", acl=()), node("/b", acl=None), c.Children(0, "")),
+    an_empty_ACL=(node("/a", acl=()), c.Children(0, "")),
     an_entry_twice=(node("/a", acl=((31, "world", "anyone"), (31, "world", "anyone"))), c.GetAcl(0, "/a")),
     addAuth_with_a_scheme_that_does_not_exist=(c.AddAuth(0, "nosuch", b"x"), c.Get(0, "")),
     whoAmI=(c.WhoAmI(0), c.AddAuth(0, "digest", SECRET), c.WhoAmI(0), c.WhoAmI(1)),
@@ -158,9 +219,6 @@ PATHS = area(
     reads=tuple(c.Exists(0, path) for path in ("/a//b", "/./a", "/..", "/a/", "/\0")),
     writes=(c.Set(0, "/a//b"), c.Delete(0, "/a/"), _acl("/../a", CLEANER)),
     in_a_multi=(c.Multi(0, (c.Create(0, "/a"), c.Create(0, "/b/"))), c.Children(0, "")),
-    a_relative_path=(c.Raw(0, 3, b"\0\0\0\1a\0"), c.Get(0, "")),
-    a_null_path=(c.Raw(0, 3, b"\xff\xff\xff\xff\0"), c.Get(0, "")),
-    an_empty_path=(c.Raw(0, 3, b"\0\0\0\0\0"), c.Connect(0), c.Get(0, "")),
 )
 ZXIDS = tuple(
     case._replace(exact=True)
@@ -173,5 +231,5 @@ ZXIDS = tuple(
     )
 )
 CASES: tuple[Case, ...] = (
-    *CREATES, *SEQUENCES, *DELETES, *SETS, *READS, *ACLS, *CONTAINERS, *PATHS, *ZXIDS,
+    *CREATES, *SEQUENCES, *DELETES, *SETS, *READS, *ACLS, *CONTAINERS, *PATHS, *ZXIDS, *QUOTAS,
 )  # fmt: skip

@@ -1,0 +1,122 @@
+"""`python -m harness kazoo`: runs kazoo's whole test-suite against real servers and against our nodes.
+
+Exit codes: 0 every test that passes at the real servers passes at ours; 1 not so; 2 a wrong command line; 3 a run that
+the harness could not make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from harness import real
+from harness.directories import add_keep, directories, keep_mistake
+from harness.kazoo_suite.comparison import SuiteComparison
+from harness.kazoo_suite.run import ServerCommand, SuiteOutcome, SuiteRun, node_servers, real_servers
+from harness.kazoo_suite.source import KAZOO, suite_python
+from harness.processes import ServerError
+from harness.releases import MAVEN
+
+LARGEST = 5
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "--servers", type=int, nargs="+", default=[1, 3], metavar="N", help="sizes of the ensembles (default: 1 3)"
+    )
+    parser.add_argument("--release", default=MAVEN[-1], metavar="R", help=f"of the real servers (default: {MAVEN[-1]})")
+    parser.add_argument("--ours-only", action="store_true", help="no real servers: every test must pass")
+    parser.add_argument("--select", default="", metavar="EXPRESSION", help="the tests to run, as pytest's -k")
+    parser.add_argument(
+        "--again", type=int, default=1, metavar="N", help="run tests that do not pass up to N more times (default: 1)"
+    )
+    parser.add_argument("--all", action="store_true", help="list every test, not only those that do not pass")
+    add_keep(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out the command; return its exit code."""
+    if reason := _mistake(options):
+        print(f"error: {reason}", file=sys.stderr)
+        return 2
+    differences = 0
+    try:
+        python = suite_python()
+        with directories(options.keep) as folder:
+            for size in options.servers:
+                comparison = _compared(options, python, size, folder)
+                print("\n".join(comparison.lines(every=options.all)), flush=True)
+                differences += len(comparison.differences)
+    except (ServerError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    sizes = " and ".join(map(str, options.servers))
+    where = "our nodes" if options.ours_only else f"our nodes and not at ZooKeeper {options.release}"
+    print(f"kazoo {KAZOO}, ensembles of {sizes}: {differences} tests do not pass at {where}")
+    return 1 if differences else 0
+
+
+def _compared(options: argparse.Namespace, python: Path, size: int, folder: Path) -> SuiteComparison:
+    """Both runs against ensembles of one size."""
+    found = None
+    if not options.ours_only:
+        found = _outcomes(options, python, real_servers(options.release), size, folder)
+    return SuiteComparison(size, found, _outcomes(options, python, node_servers(), size, folder))
+
+
+def _outcomes(
+    options: argparse.Namespace, python: Path, servers: ServerCommand, size: int, folder: Path
+) -> Mapping[str, SuiteOutcome]:
+    """The outcome of each test; a test that does not pass is run again, and passes if it passes then."""
+    outcomes: dict[str, SuiteOutcome] = {}
+    selection = options.select
+    for attempt in range(options.again + 1):
+        where = folder / f"{servers.kind}-{size}-{attempt + 1}"
+        with _Progress(f"{servers.kind}, {size} server{'s' if size > 1 else ''}, run {attempt + 1}") as ended:
+            outcomes |= SuiteRun(servers, size, where, selection).outcomes(python, ended)
+        failed = [name for name, outcome in outcomes.items() if outcome is SuiteOutcome.FAILED]
+        if not failed:
+            break
+        # Names of methods: pytest's -k knows no path. A name that occurs twice is run twice.
+        selection = " or ".join(sorted({name.rpartition("::")[2].partition("[")[0] for name in failed}))
+        if options.select:
+            selection = f"({options.select}) and ({selection})"
+    return outcomes
+
+
+class _Progress:
+    """The number of tests that have ended, on a terminal; elsewhere one line for each run."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._count = 0
+
+    def __enter__(self) -> Callable[[str], None]:
+        if not sys.stderr.isatty():
+            print(f"{self._what} ...", file=sys.stderr, flush=True)
+        return self._ended
+
+    def __exit__(self, *_: object) -> None:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _ended(self, line: str) -> None:
+        self._count += 1
+        if sys.stderr.isatty():
+            test = line.split(maxsplit=1)[0].rpartition("/")[2]
+            print(f"\r\x1b[K{self._what}: {self._count} tests, {test}"[:110], end="", file=sys.stderr, flush=True)
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    """The mistake in the command line; None if there is none."""
+    for size in options.servers:
+        if not 1 <= size <= LARGEST:
+            return f"--servers {size}: write numbers from 1 to {LARGEST}"
+    if options.again < 0:
+        return f"--again {options.again}: write a number from 0"
+    if not options.ours_only and (reason := real.available(options.release)):
+        return reason
+    return keep_mistake(options.keep)

@@ -1,0 +1,146 @@
+"""One run of kazoo's test-suite against servers of one kind, and the outcome of each test.
+
+Rules of this module:
+
+- A run has its own block of free ports, so that several runs may be in progress.
+- The outcomes come from pytest's XML report. A test that pytest did not report has no outcome.
+
+Source: kazoo 2.11.0, `kazoo.testing.harness.get_global_cluster` (the environment variables); pytest's `--junitxml`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+
+from harness import node, real
+from harness.kazoo_suite.cluster import CONFIG, PROPERTIES, SERVER
+from harness.kazoo_suite.source import tests_folder
+from harness.processes import PORTS, ServerError, is_free
+from refimpl.clients.four_letter_words import COMPATIBLE
+
+PORTS_OF_A_SERVER = 10
+"""kazoo gives each server ten ports in a row, and uses five."""
+SECONDS_OF_A_TEST = 180
+SECONDS_OF_A_RUN = 3600.0
+
+
+class SuiteOutcome(StrEnum):
+    """What pytest says about one test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class ServerCommand(msgspec.Struct, frozen=True):
+    """The servers of a run: `kind` is `real` or `node`, and `version` is what `srvr` says, as kazoo reads it.
+
+    `command` is the command line of one server, with `@config` in the place of its file, and `@properties` in that of
+    the properties of Java if the server has any; `environment` are further environment variables.
+    """
+
+    kind: str
+    version: str
+    command: list[str]
+    environment: dict[str, str]
+
+
+def node_servers() -> ServerCommand:
+    """Our nodes. Raises ServerError if they cannot be started here."""
+    return ServerCommand("node", COMPATIBLE, node.command(Path(CONFIG)), node.environment())
+
+
+def real_servers(release: str) -> ServerCommand:
+    """Real servers of a release. Raises ServerError if they cannot be started here."""
+    options = ("-Xmx128m", "-Dfile.encoding=UTF-8", PROPERTIES)
+    return ServerCommand("real", release, real.command(Path(CONFIG), options, release), {})
+
+
+class SuiteRun(msgspec.Struct, frozen=True):
+    """One run of the suite: `size` servers of one kind, the tests that pytest's `-k` selects, and the folder for files.
+
+    `ended` is called with the line of each test that has ended.
+    """
+
+    servers: ServerCommand
+    size: int
+    folder: Path
+    selection: str = ""
+
+    def outcomes(self, python: Path, ended: Callable[[str], None] = lambda _line: None) -> dict[str, SuiteOutcome]:
+        """Run the tests with this Python; return the outcome of each test by `module::class::name`.
+
+        Raises ServerError if pytest could not run, or did not end within an hour.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        report = self.folder / "report.xml"
+        command = [str(python), "-m", "pytest", "-v", "--tb=short", "-p", "harness.kazoo_suite.cluster"]
+        command += ["-p", "no:cacheprovider", f"--junitxml={report}", f"--timeout={SECONDS_OF_A_TEST}"]
+        command += ["-k", self.selection] if self.selection else []
+        log = self.folder / "pytest.txt"
+        self._execute([*command, str(tests_folder(python))], log, ended)
+        if not report.is_file():
+            raise ServerError(f"pytest wrote no report; see {log}")
+        return read_report(report)
+
+    def _execute(self, command: list[str], log: Path, ended: Callable[[str], None]) -> None:
+        temporary = self.folder / "servers"
+        temporary.mkdir(exist_ok=True)
+        environment = os.environ | {
+            "PYTHONPATH": str(node.ROOT),
+            "TMPDIR": str(temporary),
+            # `test_build` compares the version with that of the server only where CI is set.
+            "CI": "true",
+            "ZOOKEEPER_VERSION": self.servers.version,
+            "ZOOKEEPER_CLUSTER_SIZE": str(self.size),
+            "ZOOKEEPER_PORT_OFFSET": str(free_block(self.size * PORTS_OF_A_SERVER)),
+            SERVER: json.dumps({"command": self.servers.command, "environment": self.servers.environment}),
+        }
+        with log.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    output.write(line)
+                    if "::" in line and any(word in line for word in (" PASSED", " FAILED", " SKIPPED", " ERROR")):
+                        ended(line)
+                process.wait(SECONDS_OF_A_RUN)
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait()
+
+
+def read_report(report: Path) -> dict[str, SuiteOutcome]:
+    """The outcome of each test in a report of pytest; an error before or after a test is a failure of it."""
+    found: dict[str, SuiteOutcome] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname', '').removeprefix('kazoo.tests.').replace('.', '::')}::{case.get('name', '')}"
+        kinds = {child.tag for child in case}
+        if kinds & {"failure", "error"}:
+            found[name] = SuiteOutcome.FAILED
+        elif "skipped" in kinds:
+            found.setdefault(name, SuiteOutcome.SKIPPED)
+        else:
+            found.setdefault(name, SuiteOutcome.PASSED)
+    return found
+
+
+def free_block(count: int) -> int:
+    """The first of `count` free ports in a row, at a random place. Raises ServerError if all blocks are in use."""
+    firsts = range(PORTS.start, PORTS.stop - count, count)
+    for first in random.SystemRandom().sample(firsts, len(firsts)):
+        if all(is_free(port) for port in range(first, first + count)):
+            return first
+    raise ServerError(f"no {count} free ports in a row in {PORTS}")

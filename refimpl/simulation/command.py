@@ -1,0 +1,182 @@
+"""The command `python -m refimpl simulate`: runs by seed, or the replay of a failing one.
+
+Exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 21 nothing was checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from checker.report.verdict import ExitCode
+from refimpl.simulation.minimise import minimised
+from refimpl.simulation.report import RunSummary, SwarmReport, shortened, swarm_report
+from refimpl.simulation.run import Plan, plan_of
+from refimpl.simulation.swarm import run_all, run_plan
+
+MOST_SERVERS = 9
+LENGTH = 60.0
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """The file of a failing run: its plan, the failures, and the digest of all packets and all operations of disks."""
+
+    plan: Plan
+    failures: tuple[str, ...]
+    digest: str
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m refimpl simulate",
+        description="Run ensembles of nodes on a simulated clock, network and disk, under faults that follow from a "
+        "seed, and check every run.",
+        epilog="exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 21 nothing was checked",
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first seed (default 1)")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="how many seeds (default 1, or as many as --seconds allows)"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no further seed after this real time")
+    parser.add_argument("--servers", type=int, default=3, metavar="N", help="voting servers (default 3)")
+    parser.add_argument("--observers", type=int, default=0, metavar="N", help="observers (default 0)")
+    parser.add_argument(
+        "--length", type=float, default=LENGTH, metavar="S", help=f"simulated seconds with faults (default {LENGTH:g})"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="run the plan in this file, and nothing else")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(), metavar="DIR", help="where the files of failing runs go (default: here)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    options = parser.parse_args(argv)
+    _check(parser, options)
+    return options
+
+
+def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if not 3 <= options.servers <= MOST_SERVERS:
+        parser.error(f"--servers {options.servers}: write a number from 3 to {MOST_SERVERS}")
+    if not 0 <= options.observers <= MOST_SERVERS:
+        parser.error(f"--observers {options.observers}: write a number from 0 to {MOST_SERVERS}")
+    for name in ("seeds", "workers"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name} {value}: write a number from 1 on")
+    if options.seed < 0:
+        parser.error(f"--seed {options.seed}: write a number from 0 on")
+    for name in ("seconds", "length"):
+        value = getattr(options, name)
+        if value is not None and not 0 < value < 1e6:
+            parser.error(f"--{name} {value}: write a number of seconds above 0")
+    if options.length < 10:
+        parser.error(f"--length {options.length:g}: write at least 10 seconds")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command and returns its exit code."""
+    options = arguments(argv)
+    if options.replay is not None:
+        return _replay(options.replay)
+    report = _swarm(options)
+    text = msgspec.json.format(msgspec.json.encode(report)).decode() if options.json else str(report)
+    sys.stdout.write(f"{text}\n")
+    return int(report.exit_code)
+
+
+def _replay(file: Path) -> int:
+    try:
+        replay = msgspec.json.decode(file.read_bytes(), type=Replay)
+    except OSError as error:
+        sys.stderr.write(f"error: {file}: it cannot be read: {error.strerror}; name the file of a failing run\n")
+        return int(ExitCode.COMMAND_LINE)
+    except msgspec.DecodeError as error:
+        sys.stderr.write(f"error: {file}: {error}; name a file that `simulate` wrote\n")
+        return int(ExitCode.COMMAND_LINE)
+    run = run_plan(replay.plan)
+    for fault in replay.plan.faults:
+        sys.stdout.write(f"{fault}\n")
+    for failure in run.failures:
+        sys.stdout.write(f"{shortened(failure, 4000)}\n")
+    same = (
+        "the run is that of the file" if run.digest == replay.digest else "the program has changed since: another run"
+    )
+    sys.stdout.write(f"{'failed' if run.failures else 'passed'}: seed {replay.plan.seed}; {same}\n")
+    return int(ExitCode.SAFETY if run.failures else ExitCode.PASSED)
+
+
+def _plans(options: argparse.Namespace) -> Iterator[Plan]:
+    count = options.seeds or (None if options.seconds else 1)
+    seeds = itertools.count(options.seed) if count is None else range(options.seed, options.seed + count)
+    return (plan_of(seed, options.servers, options.observers, options.length) for seed in seeds)
+
+
+def _swarm(options: argparse.Namespace) -> SwarmReport:
+    began = time.monotonic()
+    runs: list[RunSummary] = []
+    interrupted = False
+
+    def goes_on() -> bool:
+        return options.seconds is None or time.monotonic() - began < options.seconds
+
+    workers = options.workers or len(os.sched_getaffinity(0))
+    if options.seeds or not options.seconds:
+        workers = min(workers, options.seeds or 1)
+    try:
+        for run in run_all(_plans(options), workers, goes_on):
+            runs.append(run)
+            _progress(runs, time.monotonic() - began)
+    except KeyboardInterrupt:
+        interrupted = True
+    _clear()
+    replays: dict[str, str] = {}
+    for run in [each for each in runs if each.failures][:1]:
+        replays[run.seed] = _written(options, run)
+    elapsed = time.monotonic() - began
+    return swarm_report(
+        runs, options.servers, options.observers, options.seed, elapsed, replays, interrupted=interrupted
+    )
+
+
+def _written(options: argparse.Namespace, run: RunSummary) -> str:
+    """Minimises a failing run, and writes its file; returns the name, or an empty text if it cannot be written."""
+    plan = plan_of(int(run.seed), options.servers, options.observers, options.length)
+    _say(f"seed {run.seed} failed; looking for a smaller run that fails")
+    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures))
+    final = run_plan(smaller)
+    file: Path = options.folder / f"simulation-{run.seed}.json"
+    replay = Replay(smaller, tuple(shortened(failure, 2000) for failure in final.failures), final.digest)
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(replay)) + b"\n")
+    except OSError as error:
+        sys.stderr.write(f"error: {file}: it cannot be written: {error.strerror}\n")
+        return ""
+    return str(file)
+
+
+def _progress(runs: list[RunSummary], elapsed: float) -> None:
+    if sys.stderr.isatty():
+        failed = sum(bool(run.failures) for run in runs)
+        simulated = sum(run.simulated for run in runs)
+        text = f"{len(runs)} seeds, {simulated:.0f} s simulated in {elapsed:.0f} s, {failed} failed"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _clear() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text}\n")

@@ -1,0 +1,104 @@
+"""The faults of a run, as a list of values that follows from the seed, or that a file of a replay has.
+
+Rules of this module:
+
+- Each fault is complete in itself: its time, its victims, its length. Any subset of a list is a list, so that a failing
+  run can be made smaller.
+- A victim of 0 is the server that leads at that time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import msgspec
+
+KINDS: Mapping[str, int] = {
+    "kill": 6,
+    "power": 6,
+    "kill at a write": 6,
+    "power at a write": 8,
+    "kill all": 1,
+    "power all": 2,
+    "fail sync": 3,
+    "stall": 3,
+    "full": 2,
+    "pause": 4,
+    "cut": 5,
+    "isolate": 4,
+    "partition": 3,
+    "slow": 3,
+    "reset": 4,
+    "clock": 2,
+    "reconfigure": 4,
+}
+"""The kinds of faults, with their relative frequency."""
+
+
+class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A fault at a time in seconds, for some seconds. `number` has a meaning for each kind.
+
+    - `kill`, `power`: the process ends, or the machine loses its power. `at a write`: at the disk's operation `number`
+      from then on. `all`: every server.
+    - `fail sync`: the sync `number` from then on fails. `stall`: the disk is `number` times slower. `full`: no space.
+    - `pause`: the process does not run. `clock`: the wall clock jumps by `number` milliseconds.
+    - `cut`: packets from the victim to `other` are lost. `isolate`: all from and to it. `partition`: between servers
+      whose bit is set in `number` and the others. `slow`: to and from the victim, `number` times. `reset`: of all
+      connections with `other`.
+    - `reconfigure`: the victim leaves the ensemble or joins it, or changes its role, as `number` says.
+    """
+
+    at: float
+    kind: str
+    victim: int = 0
+    other: int = 0
+    seconds: float = 0.0
+    number: int = 0
+
+    def __str__(self) -> str:
+        victim = "leader" if not self.victim else f"server {self.victim}"
+        other = f" and server {self.other}" if self.other else ""
+        number = f", {self.number}" if self.number else ""
+        return f"{self.at:.3f} s: {self.kind} {victim}{other} for {self.seconds:.2f} s{number}"
+
+
+def faults_of(
+    seed: str, servers: int, begin: float, end: float, tick: float, *, reconfigurable: bool
+) -> tuple[Fault, ...]:
+    """The faults of a run between two times; `tick` in seconds."""
+    chance = random.Random(f"{seed}/faults")
+    kinds = {kind: weight for kind, weight in KINDS.items() if kind != "reconfigure" or reconfigurable}
+    # Each run has some kinds only, so that a frequent one does not hide the others (swarm testing).
+    chosen = {kind: weight for kind, weight in kinds.items() if chance.random() < 0.6} or dict(kinds)
+    pace = chance.choice((1.0, 2.0, 4.0))
+    at = begin
+    found: list[Fault] = []
+    while True:
+        at += tick * (0.3 + pace * 2 * chance.random())
+        if at >= end:
+            return tuple(found)
+        kind = chance.choices(list(chosen), list(chosen.values()))[0]
+        found.append(_drawn(chance, round(at, 6), kind, servers, tick))
+
+
+def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: float) -> Fault:
+    victim = 0 if chance.random() < 0.4 else chance.randrange(1, servers + 1)
+    other = chance.randrange(1, servers + 1)
+    seconds = round(tick * chance.choice((0.3, 1.0, 3.0, 8.0)) * (0.5 + chance.random()), 6)
+    number = 0
+    if kind.endswith("a write"):
+        number = chance.choice((1, 2, 3, 5, 8, 13, 21, 34))
+    elif kind == "fail sync":
+        number = chance.choice((1, 1, 2, 3, 5))
+    elif kind == "stall":
+        number = chance.choice((30, 300, 3000))
+    elif kind == "partition":
+        number = chance.randrange(1, (1 << servers) - 1)
+    elif kind == "slow":
+        number = chance.choice((10, 100, 500))
+    elif kind == "clock":
+        number = chance.choice((-3_600_000, -5000, -50, 50, 5000, 3_600_000))
+    elif kind == "reconfigure":
+        number = chance.randrange(3)
+    return Fault(at, kind, victim, other, seconds, number)

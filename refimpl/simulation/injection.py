@@ -1,0 +1,209 @@
+"""The faults of a plan, carried out on the machines and the network.
+
+Rules of this module:
+
+- A fault that meets a server that is down has no effect, and is not counted.
+- A cut from a server concerns its peers and clients alike if it is isolated, and one peer otherwise.
+- `heal` ends every fault that is in progress, and starts every server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from checker.histories import Pause
+from refimpl.simulation.ensemble import SimulatedEnsemble, address_of
+from refimpl.simulation.faults import Fault
+from refimpl.simulation.operator import Operator
+from refimpl.simulation.world.network import Network
+from spec.quorum import Sid
+
+NO_CRASH = 1 << 60
+
+
+class Injector:
+    """Carries out faults; `counts` are those that had an effect, by kind."""
+
+    def __init__(self, ensemble: SimulatedEnsemble, network: Network, operator: Operator, pauses: list[Pause]) -> None:
+        self.counts: Counter[str] = Counter()
+        self._ensemble, self._network, self._pauses = ensemble, network, pauses
+        self._loop = ensemble.loop
+        self._operator = operator
+        self._undo: dict[int, Callable[[], None]] = {}
+        self._count = 0
+        self._kinds: dict[str, Callable[[Fault, Sid], bool]] = {
+            "kill": partial(self._crash, power=False),
+            "power": partial(self._crash, power=True),
+            "kill at a write": partial(self._crash_at, power=False),
+            "power at a write": partial(self._crash_at, power=True),
+            "kill all": partial(self._crash_all, power=False),
+            "power all": partial(self._crash_all, power=True),
+            "fail sync": self._fail_sync,
+            "stall": self._stall,
+            "full": self._full,
+            "pause": self._pause,
+            "cut": self._cut,
+            "isolate": self._isolate,
+            "partition": self._partition,
+            "slow": self._slow,
+            "reset": self._reset,
+            "clock": self._clock,
+            "reconfigure": self._reconfigure,
+        }
+
+    def strike(self, fault: Fault) -> None:
+        """Carries out a fault, whose end is scheduled."""
+        victim = fault.victim or self._ensemble.leader()
+        if victim is not None and victim in self._ensemble.machines and self._kinds[fault.kind](fault, victim):
+            self.counts[fault.kind] += 1
+
+    def heal(self) -> None:
+        """Ends all faults, and starts every server."""
+        for undo in tuple(self._undo.values()):
+            undo()
+        for sid, machine in self._ensemble.machines.items():
+            machine.die_at, machine.fail_sync = None, 0
+            self._ensemble.start(sid)
+
+    def _until(self, seconds: float, undo: Callable[[], None]) -> None:
+        """Undoes a fault after some seconds, or when everything is healed."""
+        self._count += 1
+        number = self._count
+
+        def once() -> None:
+            if self._undo.pop(number, None) is not None:
+                undo()
+
+        self._undo[number] = once
+        self._loop.outside(seconds, once)
+
+    # Processes and machines.
+
+    def _crash(self, fault: Fault, victim: Sid, *, power: bool) -> bool:
+        if self._ensemble.machines[victim].process is None:
+            return False
+        self._ensemble.take_down(victim, power)
+        self._until(fault.seconds, lambda: self._ensemble.bring_up(victim))
+        return True
+
+    def _crash_at(self, fault: Fault, victim: Sid, *, power: bool) -> bool:
+        machine = self._ensemble.machines[victim]
+        if machine.process is None:
+            return False
+        machine.die_at = (machine.disk.operations + fault.number, power)
+        self._ensemble.hold_down(victim)
+        self._until(fault.seconds, lambda: self._ensemble.bring_up(victim))
+        return True
+
+    def _crash_all(self, fault: Fault, _victim: Sid, *, power: bool) -> bool:
+        running = self._ensemble.running
+        for sid in running:
+            self._crash(fault, sid, power=power)
+        return bool(running)
+
+    def _pause(self, fault: Fault, victim: Sid) -> bool:
+        process = self._ensemble.machines[victim].process
+        if process is None:
+            return False
+        process.block(fault.seconds)
+        self._pauses.append(Pause(victim, self._loop.now, self._loop.now + fault.seconds))
+        return True
+
+    def _clock(self, fault: Fault, victim: Sid) -> bool:
+        self._ensemble.machines[victim].wall_offset += fault.number
+        return True
+
+    # Disks.
+
+    def _fail_sync(self, fault: Fault, victim: Sid) -> bool:
+        machine = self._ensemble.machines[victim]
+        if machine.process is None:
+            return False
+        machine.fail_sync = fault.number
+        self._ensemble.failing[victim] += 1
+        return True
+
+    def _stall(self, fault: Fault, victim: Sid) -> bool:
+        machine = self._ensemble.machines[victim]
+        machine.slowness *= fault.number
+        self._until(fault.seconds, lambda: _divide(machine, fault.number))
+        return True
+
+    def _full(self, fault: Fault, victim: Sid) -> bool:
+        disk = self._ensemble.machines[victim].disk
+        if disk.full:
+            return False
+        disk.full = True
+        self._ensemble.failing[victim] += NO_CRASH
+
+        def undo() -> None:
+            disk.full = False
+            self._loop.outside(60.0, forgive)
+
+        def forgive() -> None:
+            self._ensemble.failing[victim] -= NO_CRASH
+
+        self._until(fault.seconds, undo)
+        return True
+
+    # The network.
+
+    def _cut_links(self, fault: Fault, links: list[tuple[str, str]]) -> bool:
+        for link in links:
+            self._network.cut(*link)
+
+        def undo() -> None:
+            for link in links:
+                self._network.heal(*link)
+
+        self._until(fault.seconds, undo)
+        return bool(links)
+
+    def _cut(self, fault: Fault, victim: Sid) -> bool:
+        if fault.other == victim or fault.other not in self._ensemble.machines:
+            return False
+        return self._cut_links(fault, [(address_of(victim), address_of(fault.other))])
+
+    def _isolate(self, fault: Fault, victim: Sid) -> bool:
+        own = address_of(victim)
+        others = [address_of(sid) for sid in self._ensemble.machines if sid != victim]
+        return self._cut_links(fault, [pair for other in others for pair in ((own, other), (other, own))])
+
+    def _partition(self, fault: Fault, _victim: Sid) -> bool:
+        inside = [sid for sid in self._ensemble.machines if fault.number >> (sid - 1) & 1]
+        outside = [sid for sid in self._ensemble.machines if sid not in inside]
+        pairs = [(address_of(one), address_of(other)) for one in inside for other in outside]
+        return self._cut_links(fault, [*pairs, *((other, one) for one, other in pairs)])
+
+    def _slow(self, fault: Fault, victim: Sid) -> bool:
+        own, delay = address_of(victim), self._network.delay
+        links = [
+            pair
+            for sid in self._ensemble.machines
+            if sid != victim
+            for pair in ((own, address_of(sid)), (address_of(sid), own))
+        ]
+        for link in links:
+            delay[link] = delay.get(link, 1.0) * fault.number
+
+        def undo() -> None:
+            for link in links:
+                delay[link] /= fault.number
+
+        self._until(fault.seconds, undo)
+        return True
+
+    def _reset(self, fault: Fault, victim: Sid) -> bool:
+        return self._network.reset(address_of(victim), address_of(fault.other)) > 0
+
+    # The configuration.
+
+    def _reconfigure(self, fault: Fault, victim: Sid) -> bool:
+        self._ensemble.reconfigured = True
+        return self._operator.change(victim, fault.number)
+
+
+def _divide(machine: object, number: int) -> None:
+    machine.slowness /= number  # type: ignore[attr-defined]

@@ -1,0 +1,82 @@
+"""The operator of a simulated ensemble: reconfigurations, and the file of a server that has left.
+
+Rules of this module:
+
+- A request changes one server, and leaves at least two voters, so that every quorum of the new members meets every
+  quorum of the old ones.
+- A request is sent once. Its answer does not matter: the history of the clients and the journals are judged.
+- `restore` asks until every server has its first role again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from refimpl.simulation.ensemble import CLIENT_PORT, SimulatedEnsemble, address_of, server_line
+from refimpl.simulation.session import ClientSession, NoAnswerError
+from refimpl.simulation.world.loop import SimulatedLoop
+from spec.quorum import Sid, View
+from spec.tree.requests import Reconfig
+
+PATIENCE = 5.0
+
+
+class Operator:
+    """Sends reconfigurations to an ensemble."""
+
+    def __init__(self, loop: SimulatedLoop, ensemble: SimulatedEnsemble) -> None:
+        self._loop, self._ensemble = loop, ensemble
+        self._busy = False
+
+    def change(self, victim: Sid, choice: int) -> bool:
+        """Begins to change one server: 0, it leaves; 1, it joins as a voter; 2, as an observer."""
+        view = self._ensemble.view()
+        if view is None or self._busy:
+            return False
+        request = _request(view, victim, choice)
+        if request is None:
+            return False
+        self._busy = True
+        self._ensemble.controller.spawn(self._send(request))
+        return True
+
+    async def _send(self, request: Reconfig) -> None:
+        leader = self._ensemble.leader() or 1
+        session = ClientSession(self._loop, 10_000, PATIENCE, lambda _kind, _path: None)
+        try:
+            await session.attach(address_of(leader), CLIENT_PORT)
+            await session.ask(request)
+            await session.close()
+        except NoAnswerError:
+            pass
+        finally:
+            session.drop()
+            self._busy = False
+
+    async def restore(self, deadline: float) -> bool:
+        """Gives every server its first role; returns whether that was possible in time."""
+        ensemble = self._ensemble
+        while self._loop.now < deadline:
+            view = ensemble.view()
+            wrong = [] if view is None else [sid for sid in ensemble.machines if not ensemble.has_first_role(sid, view)]
+            if view is not None and not wrong:
+                return True
+            for sid in wrong:
+                request = None if view is None else _request(view, sid, 2 if ensemble.is_observer(sid) else 1)
+                if request is not None:
+                    await self._send(request)
+                    break
+            await asyncio.sleep(0.5)
+        return False
+
+
+def _request(view: View, victim: Sid, choice: int) -> Reconfig | None:
+    """A reconfiguration of one server; None for one that would change nothing, or leave too few voters."""
+    votes, observes = victim in view.voters, victim in view.observers
+    if votes and choice != 1 and len(view.voters) <= 2:
+        return None
+    if choice == 0:
+        return Reconfig("", str(victim), "", -1) if votes or observes else None
+    if (choice == 1 and votes) or (choice == 2 and observes):
+        return None
+    return Reconfig(f"server.{victim}={server_line(victim, observer=choice == 2)}", "", "", -1)

@@ -1,0 +1,276 @@
+"""A disk in memory that distinguishes durable data from written data.
+
+Rules this module keeps:
+
+- A write, and a change of a file's size, is durable after a sync of the file. A name is durable after a sync of its
+  directory.
+- When the power fails, the seed decides about everything else: any of the writes that were not synced may be lost, and
+  a write may be torn at the boundaries of sectors. Of the changes of names in a directory a prefix remains, as a file
+  system with a journal keeps it.
+- When only the process ends, everything remains.
+- Every changing operation is counted, so that a fault can be placed at any of them.
+- A failed sync leaves the state of its file unknown until the power fails.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import zlib
+from collections.abc import Callable
+
+from refimpl.simulation.world.loop import PowerOff
+
+SECTOR = 512
+"""Bytes that a disk writes entirely or not at all."""
+
+
+class Inode:
+    """The contents of a file: as written, as durable, and the operations between the two."""
+
+    __slots__ = ("data", "durable", "pending")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.durable = bytearray()
+        self.pending: list[tuple[int, bytes | None]] = []
+        """Writes (offset, bytes), and changes of the size (size, None)."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Writes bytes."""
+        _put(self.data, offset, data)
+        self.pending.append((offset, data))
+
+    def truncate(self, size: int) -> None:
+        """Changes the size."""
+        _resize(self.data, size)
+        self.pending.append((size, None))
+
+    def sync(self) -> None:
+        """Makes the contents durable."""
+        for offset, data in self.pending:
+            _resize(self.durable, offset) if data is None else _put(self.durable, offset, data)
+        self.pending.clear()
+
+    def lose(self, chance: random.Random) -> None:
+        """Loses changes that are not durable."""
+        for offset, data in self.pending:
+            if chance.random() < 0.5:
+                continue
+            if data is None:
+                _resize(self.durable, offset)
+            elif chance.random() < 0.5:
+                _put(self.durable, offset, data)
+            else:
+                _put_torn(self.durable, offset, data, chance)
+        self.pending.clear()
+        self.data = bytearray(self.durable)
+
+
+def _resize(content: bytearray, size: int) -> None:
+    if size < len(content):
+        del content[size:]
+    else:
+        content += bytes(size - len(content))
+
+
+def _put(content: bytearray, offset: int, data: bytes) -> None:
+    if offset > len(content):
+        content += bytes(offset - len(content))
+    content[offset : offset + len(data)] = data
+
+
+def _put_torn(content: bytearray, offset: int, data: bytes, chance: random.Random) -> None:
+    """Writes some of the sectors."""
+    end = offset + len(data)
+    start = offset
+    while start < end:
+        stop = min(end, (start // SECTOR + 1) * SECTOR)
+        if chance.random() < 0.5:
+            _put(content, start, data[start - offset : stop - offset])
+        start = stop
+
+
+class Directory:
+    """The names in a directory: as they are, as durable, and the changes between the two (None: removed)."""
+
+    __slots__ = ("durable", "names", "pending")
+
+    def __init__(self) -> None:
+        self.names: dict[str, Inode | Directory] = {}
+        self.durable: dict[str, Inode | Directory] = {}
+        self.pending: list[tuple[tuple[str, Inode | Directory | None], ...]] = []
+
+    def change(self, *changes: tuple[str, Inode | Directory | None]) -> None:
+        """Adds or removes names, in one operation."""
+        _change(self.names, changes)
+        self.pending.append(changes)
+
+    def sync(self) -> None:
+        """Makes the names durable."""
+        self.pending.clear()
+        self.durable = dict(self.names)
+
+    def settle(self) -> None:
+        """Makes everything durable, here and below."""
+        self.sync()
+        for entry in self.names.values():
+            entry.settle() if isinstance(entry, Directory) else entry.sync()
+
+    def lose(self, chance: random.Random) -> None:
+        """Loses changes that are not durable, in this directory and below."""
+        for changes in self.pending[: chance.randrange(len(self.pending) + 1)]:
+            _change(self.durable, changes)
+        self.pending.clear()
+        self.names = dict(self.durable)
+        for entry in self.names.values():
+            entry.lose(chance)
+
+
+def _change(names: dict[str, Inode | Directory], changes: tuple[tuple[str, Inode | Directory | None], ...]) -> None:
+    for name, entry in changes:
+        if entry is None:
+            names.pop(name, None)
+        else:
+            names[name] = entry
+
+
+class SimulatedDisk:
+    """The disk of one machine.
+
+    `operations` counts changing operations. `on_operation` is called before each with its name, and may raise OSError
+    or PowerOff. `full`: no operation that needs space succeeds. `digest` changes with every operation.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self.root = Directory()
+        self.operations = 0
+        self.full = False
+        self.digest = 0
+        self.chance = random.Random(f"{seed}/disk")
+        self.on_operation: Callable[[str], None] = lambda _: None
+        self._locks: set[str] = set()
+
+    # Names.
+
+    def find(self, path: str) -> Inode | Directory | None:
+        """The file or directory with this absolute path."""
+        found: Inode | Directory | None = self.root
+        for name in path.split("/")[1:]:
+            if not isinstance(found, Directory):
+                return None
+            found = found.names.get(name) if name else found
+        return found
+
+    def directory(self, path: str) -> Directory:
+        """The directory with this path. Raises FileNotFoundError and NotADirectoryError."""
+        found = self.find(path)
+        if found is None:
+            raise _error(errno.ENOENT, path)
+        if not isinstance(found, Directory):
+            raise _error(errno.ENOTDIR, path)
+        return found
+
+    def file(self, path: str) -> Inode:
+        """The file with this path. Raises FileNotFoundError and IsADirectoryError."""
+        found = self.find(path)
+        if found is None:
+            raise _error(errno.ENOENT, path)
+        if isinstance(found, Directory):
+            raise _error(errno.EISDIR, path)
+        return found
+
+    def make_directory(self, path: str) -> None:
+        """Makes a directory. Raises FileExistsError."""
+        parent, _, name = path.rpartition("/")
+        names = self.directory(parent or "/")
+        if name in names.names:
+            raise _error(errno.EEXIST, path)
+        self._operate("mkdir", path.encode(), needs_space=True)
+        names.change((name, Directory()))
+
+    def make_file(self, path: str) -> Inode:
+        """Makes an empty file in place of any other."""
+        parent, _, name = path.rpartition("/")
+        names = self.directory(parent or "/")
+        self._operate("create", path.encode(), needs_space=True)
+        made = Inode()
+        names.change((name, made))
+        return made
+
+    def unlink(self, path: str) -> None:
+        """Removes a file."""
+        self.file(path)
+        parent, _, name = path.rpartition("/")
+        self._operate("unlink", path.encode())
+        self.directory(parent or "/").change((name, None))
+
+    def rename(self, old: str, new: str) -> None:
+        """Gives a file another name in its directory, in place of any other file."""
+        inode = self.file(old)
+        parent, _, name = old.rpartition("/")
+        other, _, target = new.rpartition("/")
+        if other != parent:
+            raise _error(errno.EXDEV, new)
+        self._operate("rename", new.encode())
+        self.directory(parent).change((name, None), (target, inode))
+
+    # Contents.
+
+    def write(self, inode: Inode, offset: int, data: bytes) -> None:
+        """Writes bytes into a file."""
+        self._operate("write", data, needs_space=True)
+        inode.write(offset, data)
+
+    def truncate(self, inode: Inode, size: int) -> None:
+        """Changes the size of a file."""
+        self._operate("truncate", b"%d" % size, needs_space=size > len(inode.data))
+        inode.truncate(size)
+
+    def sync(self, entry: Inode | Directory) -> None:
+        """Makes a file, or the names in a directory, durable."""
+        self._operate("sync", b"")
+        entry.sync()
+
+    def _operate(self, name: str, detail: bytes, *, needs_space: bool = False) -> None:
+        self.operations += 1
+        self.digest = zlib.crc32(detail, zlib.crc32(name.encode(), self.digest))
+        self.on_operation(name)
+        if needs_space and self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    # Ends.
+
+    def lock(self, path: str) -> None:
+        """Locks a directory. Raises BlockingIOError."""
+        if path in self._locks:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+        self._locks.add(path)
+
+    def unlock(self, path: str) -> None:
+        """Unlocks a directory."""
+        self._locks.discard(path)
+
+    def process_ended(self) -> None:
+        """The process that used the disk has ended: its locks are free."""
+        self._locks.clear()
+
+    def settle(self) -> None:
+        """Makes everything durable."""
+        self.root.settle()
+
+    def power_failed(self, keep: str) -> None:
+        """Loses changes that are not durable, except in the folder `keep` of the root."""
+        self._locks.clear()
+        kept = self.root.names.pop(keep)
+        self.root.durable.pop(keep)
+        self.root.lose(self.chance)
+        self.root.names[keep] = self.root.durable[keep] = kept
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
+
+
+__all__ = ["Directory", "Inode", "PowerOff", "SimulatedDisk"]

@@ -1,0 +1,271 @@
+"""A simulated machine: its clocks, its disks and its address, and the process of a server that runs on it.
+
+Rules this module keeps:
+
+- Each process has a separate system (`refimpl.system.System`). When the process is dead, every call of its system ends
+  with `PowerOff`.
+- A call of the disk takes time. In the event loop it delays the process; in a thread it delays only that thread.
+- The journal of a server is on a second disk, which loses nothing: it is the record that the server is judged by.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import socket
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
+from refimpl.simulation.world.loop import PowerOff, Process, SimulatedLoop
+from refimpl.simulation.world.network import ListeningSocket, Network
+from refimpl.simulation.world.paths import SimulatedPath
+from refimpl.system import SYSTEM, System
+
+EPOCH_MS = 1_700_000_000_000
+"""The wall clock of every machine at the start of a run, in milliseconds since 1970."""
+JOURNALS = "/journal"
+"""The folder whose files survive everything."""
+
+
+class Machine:
+    """A machine of the simulated network.
+
+    `wall_offset` is the error of its wall clock in milliseconds; `slowness` multiplies the time of its disk's calls.
+    """
+
+    def __init__(self, loop: SimulatedLoop, network: Network, address: str, seed: str) -> None:
+        self.loop, self.network, self.address = loop, network, address
+        self.disk = SimulatedDisk(f"{seed}/{address}")
+        self.disk.root.change((JOURNALS[1:], Directory()))
+        self.disk.root.sync()
+        self.chance = random.Random(f"{seed}/{address}/machine")
+        self.wall_offset = 0
+        self.slowness = 1.0
+        self.is_on = True
+        self.process: Process | None = None
+        self.system: SimulatedSystem | None = None
+        self.fail_sync = 0
+        """The number of syncs until one fails; 0: none fails."""
+        self.die_at: tuple[int, bool] | None = None
+        """The number of the disk's operation at which the machine fails, and whether the power fails then."""
+        self.disk.on_operation = self._operation
+
+    def boot(self, name: str) -> Process:
+        """Starts a process with a new system."""
+        self.is_on = True
+        process = Process(self.loop, name)
+        self.process, self.system = process, SimulatedSystem(self, process)
+        process.context.run(SYSTEM.set, self.system)
+        self.network.started(self.address, process)
+        return process
+
+    def crash(self, power: bool) -> None:
+        """Ends the process; with `power` the disk loses what is not durable, and no peer notices."""
+        process = self.process
+        self.die_at, self.fail_sync = None, 0
+        if process is None:
+            return
+        self.process, self.is_on = None, not power
+        process.alive = False
+        self.network.ended(self.address, process, silent=power)
+        process.end()
+        if power:
+            self.disk.power_failed(keep=JOURNALS[1:])
+        else:
+            self.disk.process_ended()
+
+    def _operation(self, name: str) -> None:
+        process = self.process
+        if process is None or not process.alive:
+            raise PowerOff
+        if self.die_at is not None and self.disk.operations >= self.die_at[0]:
+            power = self.die_at[1]
+            process.dying = "power" if power else "kill"
+            process.alive = False
+            raise PowerOff(process.dying)
+        seconds = self.chance.random() * (0.004 if name == "sync" else 0.0002) * self.slowness
+        process.lag += seconds
+        if name == "sync" and self.fail_sync:
+            self.fail_sync -= 1
+            if not self.fail_sync:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+class SimulatedSystem(System):
+    """The operating system of one simulated process."""
+
+    def __init__(self, machine: Machine, process: Process) -> None:
+        self.machine, self.process, self.disk = machine, process, machine.disk
+        self._open: dict[int, tuple[str, Any]] = {}
+        self._next = 3
+
+    # Clocks.
+
+    def monotonic_ms(self) -> int:
+        """The time of the simulation."""
+        return int(self.machine.loop.time() * 1000) + 1_000_000
+
+    def wall_ms(self) -> int:
+        """The wall clock of the machine."""
+        return EPOCH_MS + int(self.machine.loop.time() * 1000) + self.machine.wall_offset
+
+    # Files.
+
+    def path(self, name: str) -> Path:
+        """A path on the simulated disk."""
+        return SimulatedPath(name)
+
+    def descriptor(self, path: str, entry: Any) -> int:
+        """Makes a descriptor of an entry of the disk."""
+        self._check()
+        number = self._next
+        self._next += 1
+        self._open[number] = (path, entry)
+        return number
+
+    def forget(self, descriptor: int) -> None:
+        """Closes a descriptor, if it is open."""
+        path, _ = self._open.pop(descriptor, ("", None))
+        if path.startswith("lock:"):
+            self.disk.unlock(path)
+
+    def written(self, path: str, inode: Inode, offset: int, data: bytes) -> None:
+        """Writes bytes; those of a journal do not count as an operation of the disk."""
+        self._check()
+        if path.startswith(JOURNALS):
+            inode.data[offset:] = data
+        else:
+            self.disk.write(inode, offset, data)
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:  # noqa: ARG002
+        """Opens a file or a directory."""
+        name = str(path)
+        found = self.disk.find(name)
+        if flags & os.O_DIRECTORY:
+            return self.descriptor(name, self.disk.directory(name))
+        if found is None and flags & os.O_CREAT:
+            return self.descriptor(name, self.disk.make_file(name))
+        if found is not None and flags & os.O_EXCL:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        return self.descriptor(name, self.disk.file(name))
+
+    def close(self, descriptor: int) -> None:
+        """Closes a descriptor."""
+        self.forget(descriptor)
+
+    def pwrite(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """Writes at an offset; sometimes only a part, as a system may."""
+        self._check()
+        chance = self.machine.chance
+        if len(data) > 1 and chance.random() < 0.02:
+            data = data[: 1 + int(chance.random() * (len(data) - 1))]
+        self.disk.write(self._open[descriptor][1], offset, bytes(data))
+        return len(data)
+
+    def ftruncate(self, descriptor: int, size: int) -> None:
+        """Changes the size of a file."""
+        self._check()
+        self.disk.truncate(self._open[descriptor][1], size)
+
+    def fsync(self, descriptor: int) -> None:
+        """Makes a file or the names in a directory durable."""
+        self._check()
+        self.disk.sync(self._open[descriptor][1])
+
+    fdatasync = fsync
+
+    def size(self, descriptor: int) -> int:
+        """The size of a file."""
+        return len(self._open[descriptor][1].data)
+
+    def fchmod(self, descriptor: int, mode: int) -> None:
+        """Permissions are not simulated."""
+
+    def is_writable(self, directory: Path) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
+
+    def lock(self, descriptor: int) -> None:
+        """Locks a directory."""
+        path, entry = self._open[descriptor]
+        self.disk.lock(f"lock:{path}")
+        self._open[descriptor] = (f"lock:{path}", entry)
+
+    # Sockets.
+
+    def getaddrinfo(self, host: str | None, port: int, **_: int) -> list[Any]:
+        """The address, unchanged: hosts have no names here."""
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host or self.machine.address, port))]
+
+    def socket(self, family: int, kind: int, protocol: int) -> Any:  # noqa: ARG002
+        """Makes a socket of the simulated network."""
+        self._check()
+        return ListeningSocket(self.machine.network, self.process, self.machine.address)
+
+    # Threads.
+
+    def thread(self, name: str) -> Executor:  # noqa: ARG002
+        """Makes a thread."""
+        return SimulatedThread(self.process, self.machine)
+
+    def _check(self) -> None:
+        if not self.process.alive:
+            raise PowerOff
+
+
+class SimulatedThread(Executor):
+    """A thread: work begins some time after it was submitted, and is done in one piece."""
+
+    def __init__(self, process: Process, machine: Machine) -> None:
+        self._process, self._machine = process, machine
+        self._jobs: list[SimulatedJob] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Accepts work."""
+        job = SimulatedJob(lambda: fn(*args, **kwargs))
+        self._jobs.append(job)
+        delay = self._machine.chance.random() * 0.003 * self._machine.slowness
+        self._process.loop.call_later(delay, self._run, job)
+        job.thread = self
+        return job
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+        """Completes all work."""
+        self.complete()
+
+    def complete(self) -> None:
+        """Does all work now, while the caller waits."""
+        while self._jobs:
+            self._jobs.pop(0).run()
+
+    def _run(self, job: SimulatedJob) -> None:
+        before = self._process.lag
+        while job in self._jobs:
+            self._jobs.pop(0).run()
+        self._process.lag = before  # the thread was busy, not the event loop
+
+
+class SimulatedJob(Future[Any]):
+    """Work of a simulated thread; a request for its result before its time waits for it."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+        self.thread: SimulatedThread | None = None
+
+    def run(self) -> None:
+        """Does the work."""
+        try:
+            self.set_result(self._work())
+        except Exception as error:
+            self.set_exception(error)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The result, after all work of the thread up to it."""
+        if not self.done() and self.thread is not None:
+            self.thread.complete()
+        return super().result(timeout)

@@ -1,0 +1,108 @@
+"""The calls of the operating system that a server makes in addition to those of its event loop.
+
+A server finds its system in the context of the code that runs (`contextvars`), as it finds its event loop. The default
+is the real one. A simulation gives each server another, so that one process holds several servers with separate clocks,
+disks and addresses (`refimpl.simulation`).
+
+Rules this module keeps:
+
+- A method is one call of Python's `os`, `time`, `socket` or `concurrent.futures`, with the same arguments and errors.
+- Paths come from `path`, and file objects from the methods of a path; their descriptors work here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from concurrent.futures import Executor
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from refimpl.system.thread import Thread
+
+
+class System:
+    """The real operating system."""
+
+    # Clocks.
+
+    def monotonic_ms(self) -> int:
+        """A time in milliseconds that never goes back."""
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        """The time since 1970 in milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    # Files.
+
+    def path(self, name: str) -> Path:
+        """The path with this name."""
+        return Path(name)
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        """Opens a file or a directory, and returns its descriptor. Raises OSError, as all methods below do."""
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def close(self, descriptor: int) -> None:
+        """Closes a descriptor."""
+        os.close(descriptor)
+
+    def pwrite(self, descriptor: int, data: bytes | memoryview, offset: int) -> int:
+        """Writes at an offset; returns the number of bytes written, which may be smaller than that of `data`."""
+        return os.pwrite(descriptor, data, offset)
+
+    def ftruncate(self, descriptor: int, size: int) -> None:
+        """Changes the size of a file."""
+        os.ftruncate(descriptor, size)
+
+    def fsync(self, descriptor: int) -> None:
+        """Makes a file durable, or the names in a directory."""
+        os.fsync(descriptor)
+
+    def fdatasync(self, descriptor: int) -> None:
+        """Makes the contents of a file durable."""
+        os.fdatasync(descriptor)
+
+    def size(self, descriptor: int) -> int:
+        """The size of a file in bytes."""
+        return os.fstat(descriptor).st_size
+
+    def fchmod(self, descriptor: int, mode: int) -> None:
+        """Changes the permissions of a file."""
+        os.fchmod(descriptor, mode)
+
+    def is_writable(self, directory: Path) -> bool:
+        """Whether files may be created in a directory."""
+        return os.access(directory, os.W_OK | os.X_OK)
+
+    def lock(self, descriptor: int) -> None:
+        """Locks a directory for this process. Raises BlockingIOError if another one has locked it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    # Sockets.
+
+    def getaddrinfo(self, host: str | None, port: int, **more: int) -> list[Any]:
+        """The addresses of a host, as `socket.getaddrinfo` returns them."""
+        return socket.getaddrinfo(host, port, **more)
+
+    def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
+        """Makes a socket."""
+        return socket.socket(family, kind, protocol)
+
+    # Threads.
+
+    def thread(self, name: str) -> Executor:
+        """Makes a thread that does the work it is given, in order."""
+        return Thread(name)
+
+
+SYSTEM: ContextVar[System] = ContextVar("SYSTEM", default=System())  # noqa: B039 - it has no state
+
+
+def system() -> System:
+    """The system of the server whose code runs."""
+    return SYSTEM.get()

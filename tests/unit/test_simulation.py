@@ -1,0 +1,148 @@
+"""Runs of the simulation: they follow from the seed, a failing one gets smaller, and a report hides no failure."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from checker.report.verdict import ExitCode
+from refimpl.simulation import command
+from refimpl.simulation.faults import KINDS, Fault
+from refimpl.simulation.minimise import minimised
+from refimpl.simulation.report import RunSummary, swarm_report
+from refimpl.simulation.run import Plan, plan_of
+from refimpl.simulation.swarm import run_plan
+from refimpl.simulation.workload import KINDS as WORK
+
+SUMMARY = RunSummary("1", (), 100.0, 0.5, {"kill": 1}, {"set: ok": 3}, {"looking": 2}, 4, 3, "00")
+
+
+def digest(hash_seed: str) -> str:
+    """The digest of all packets and all operations of the disks of one run, in a process of its own."""
+    code = "from refimpl.simulation.run import *; print(simulate(plan_of(5, 3, 1, 20.0)).digest)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    return ran.stdout.strip()
+
+
+def test_a_seed_decides_every_byte() -> None:
+    one, other = digest("1"), digest("2")
+    assert one == other
+    assert len(one) == 8 * 5  # the network and the disks of four servers
+
+
+def test_another_seed_is_another_run() -> None:
+    assert run_plan(plan_of(1, 3, 0, 10.0)).digest != run_plan(plan_of(2, 3, 0, 10.0)).digest
+
+
+def test_the_faults_of_many_seeds_are_of_every_kind() -> None:
+    kinds = {fault.kind for seed in range(40) for fault in plan_of(seed, 5, 1, 60.0).faults}
+    assert kinds == set(KINDS)
+
+
+def fails_with(*needed: str) -> object:
+    """A run that fails if its plan has faults of these kinds."""
+    return lambda plan: set(needed) <= {fault.kind for fault in plan.faults}
+
+
+def test_a_failing_plan_keeps_only_the_faults_that_it_needs() -> None:
+    plan = plan_of(3, 3, 0, 60.0)
+    plan = replace(
+        plan,
+        faults=(
+            *(each for each in plan.faults if each.kind not in ("full", "clock")),
+            Fault(20, "full"),
+            Fault(30, "clock"),
+        ),
+    )
+    smaller = minimised(plan, fails_with("full", "clock"))  # type: ignore[arg-type]
+    assert [fault.kind for fault in smaller.faults] == ["full", "clock"]
+    assert smaller.clients == 1
+    assert smaller.seconds < plan.seconds
+
+
+def test_minimising_ends_after_its_number_of_runs() -> None:
+    runs: list[Plan] = []
+    minimised(plan_of(3, 3, 0, 60.0), lambda plan: bool(runs.append(plan)), most=7)
+    assert len(runs) == 7
+
+
+def test_a_report_with_a_failure_is_no_success() -> None:
+    bad = replace(SUMMARY, seed="2", failures=("a write is lost",))
+    report = swarm_report([SUMMARY, bad], 3, 0, 1, 1.0, {})
+    assert report.exit_code is ExitCode.SAFETY
+    assert "passed" not in str(report)
+    assert "a write is lost" in str(report)
+
+
+def test_a_report_of_nothing_is_no_success() -> None:
+    report = swarm_report([], 3, 0, 1, 1.0, {})
+    assert report.exit_code is ExitCode.VACUOUS
+    assert "passed" not in str(report)
+
+
+def test_the_command_prints_a_report_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--seed", "3", "--length", "10", "--workers", "1", "--json"]) == ExitCode.PASSED
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"] == "passed"
+    assert report["seeds"] == 1
+    assert sum(report["operations"].values()) > 0
+
+
+def test_a_failing_seed_is_written_as_a_file_that_replays_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refimpl.disk import epochs
+
+    monkeypatch.setattr(epochs, "save_accepted", lambda directory, epoch: None)  # a promise that is not written
+    options = ["--seed", "12", "--length", "12", "--workers", "1", "--folder", str(tmp_path)]
+    assert command.main(options) == ExitCode.SAFETY
+    file = tmp_path / "simulation-12.json"
+    assert str(file) in capsys.readouterr().out
+    assert command.main(["--replay", str(file)]) == ExitCode.SAFETY
+    assert "the run is that of the file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--servers", "2"], "--servers 2: write a number from 3 to 9"),
+        (["--length", "1"], "--length 1: write at least 10 seconds"),
+        (["--seeds", "0"], "--seeds 0: write a number from 1 on"),
+        (["--seed", "-1"], "--seed -1: write a number from 0 on"),
+    ],
+)
+def test_a_bad_option_is_named_with_the_right_values(
+    words: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == ExitCode.COMMAND_LINE
+    assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, "{}", "no JSON"])
+def test_a_file_that_is_no_replay_is_one_error(
+    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "replay.json"
+    if content is not None:
+        file.write_text(content)
+    assert command.main(["--replay", str(file)]) == ExitCode.COMMAND_LINE
+    assert str(file) in capsys.readouterr().err
+
+
+def test_the_work_of_clients_has_every_kind_that_is_judged() -> None:
+    operations = {name.partition(":")[0] for seed in (2, 9) for name in run_plan(plan_of(seed, 3, 0, 30.0)).operations}
+    assert {"create", "set", "get", "sync+get", "multi", "ephemeral", "sequential"} <= operations
+    assert {"create", "set", "get", "sync+get", "ephemeral", "sequential"} <= set(WORK)
