@@ -66,6 +66,8 @@ from numba.extending import intrinsic  # noqa: E402
 from checker.engine.process import Interrupts  # noqa: E402
 
 _njit: Any = numba.njit  # its types do not know the private option
+_library: Any = JITCodeLibrary
+_compiler: Any = Compiler
 
 # By default Numba also compiles entry points for calls from C, and for calls of inlined functions from Python. They are
 # unused here, and took a quarter of the time.
@@ -79,7 +81,7 @@ class NoEnvironments:
         """Forget the environment, which only boxed values need."""
 
 
-class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
+class LinkedLibrary(_library):  # type: ignore[misc]
     """The code of a function that only kernels call: it is linked into each of them, and optimised there alone.
 
     Numba would optimise it, translate it to machine code, and do both again for each function between it and a kernel.
@@ -103,7 +105,7 @@ class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         return 0
 
 
-class LinkedCompiler(Compiler):  # type: ignore[misc]
+class LinkedCompiler(_compiler):  # type: ignore[misc]
     """Numba's compiler for a function whose code is a `LinkedLibrary`."""
 
     def define_pipelines(self) -> Any:

@@ -206,10 +206,12 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             for _ in range(lists_of[n] & LOW):
                 move = following
                 following += ONE + (entries[move] & LOW)
-                status, fingerprint, changed, drained[kept] = run_and_reduce(
+                status, fingerprint, changed, delivered = run_and_reduce(
                     move, row, base, channels, asks, uncounted, plan, numbers, g, r, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 restore(row, rows, index, changed)
+                if plan is not None:
+                    drained[kept] = delivered
                 if status == DONE:
                     label = entries[move] >> BITS32
                     fired[label] += ONE
