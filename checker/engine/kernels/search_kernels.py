@@ -195,8 +195,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW
         if kept + most > U64(found.size):
-            counters[1] = kept
-            counters[4] = most > U64(MOST_MOVES)
+            counters[1], counters[4] = kept, most > U64(MOST_MOVES)
             return position
         ordinal, first = ZERO, kept
         if memo.size > LARGE and complete:
@@ -216,8 +215,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     label = entries[move] >> BITS32
                     fired[label] += ONE
                     labels[ordinal] = label
-                    found[kept] = fingerprint
-                    origins[kept] = (move << BITS32) | (ordinal << BITS16) | U64(index)
+                    found[kept], origins[kept] = fingerprint, (move << BITS32) | (ordinal << BITS16) | U64(index)
                     near = fingerprint & recently
                     kept += U64(recent[near] != fingerprint) | always
                     recent[near] = fingerprint
