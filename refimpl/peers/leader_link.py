@@ -20,6 +20,7 @@ from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
 from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
+from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
 from spec.quorum import Sid, change_of
 from spec.txn import Txn
@@ -165,6 +166,13 @@ class LeaderLink(QuorumEndpoint):
             case zab.Inform(txn=txn) | zab.InformAndActivate(txn=txn):
                 return zab.Inform(Txn(txn.zxid, change_of(txn.value)))
         return packet
+
+    def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
+        """The event of a proposal or a commit; a leader sends no ACK."""
+        if socket.peer is None or socket is not self.leader or packet.type == PacketType.ACK:
+            return None
+        message = wire.decode_packet(packet)
+        return Receive(socket.peer, self._understood(message)) if isinstance(message, zab.QuorumPacket) else None
 
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Drop the connection: a leader never sends a REQUEST."""

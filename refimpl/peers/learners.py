@@ -23,6 +23,7 @@ from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
 from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
+from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
 from spec.config import ServerLine
 from spec.quorum import Sid
@@ -138,6 +139,12 @@ class Learners(QuorumEndpoint):
             case zab.QuorumPacket():
                 return self._core.run(Receive(sid, message))
         return self.drop(socket, f"{type(message).__name__} from a learner")
+
+    def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
+        """The event of an ACK; learners send none of the others."""
+        if socket.peer is None or packet.type != PacketType.ACK or not self._is_learner(socket):
+            return None
+        return Receive(socket.peer, zab.Ack(packet.zxid))
 
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Answer the client of an unreadable forwarded request with an error."""

@@ -26,6 +26,9 @@ from spec.quorum import Sid
 from spec.zab import packets as zab
 from spec.zab.state import Leader, Learner
 
+_WRAPPED = (zab.FollowerInfo, zab.NewLeader, zab.QuorumPing, zab.SyncRequest)
+"""The packets to which this module adds fields of the wire."""
+
 
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
@@ -37,6 +40,7 @@ class QuorumSockets:
         self._learners = Learners(core, own, membership, streams)
         self._link = LeaderLink(core, membership, streams)
         self._leads = False
+        self._sent: tuple[zab.Proposal | None, bytes] = (None, b"")
 
     def role_changed(self, part: Leader | Learner | None) -> None:
         """Start or end leading or following. Raises ListenError."""
@@ -85,9 +89,16 @@ class QuorumSockets:
         if socket is None:
             return  # the connection is gone, and the event for that is on its way
         assert isinstance(packet, zab.QuorumPacket)
-        socket.write(wire.encode_packet(self._wrapped(packet)))
+        socket.write(self._encoded(packet))
         if isinstance(packet, zab.Snap):
             socket.stream(body_chunks(self._core.tree_at(packet.zxid), packet.zxid))
+
+    def _encoded(self, packet: zab.QuorumPacket) -> bytes:
+        if not isinstance(packet, zab.Proposal):
+            return wire.encode_packet(self._wrapped(packet) if isinstance(packet, _WRAPPED) else packet)
+        if packet is not self._sent[0]:  # it goes to several learners
+            self._sent = packet, wire.encode_proposal(packet.txn.zxid, self._core.encoder.encoded(packet.txn))
+        return self._sent[1]
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Ask the leader whether a session is alive."""

@@ -16,8 +16,8 @@ from functools import partial
 from checker.histories import Pause
 from refimpl.simulation.ensemble import SimulatedEnsemble, address_of
 from refimpl.simulation.faults import Fault
-from refimpl.simulation.network import Network
 from refimpl.simulation.operator import Operator
+from refimpl.simulation.world.network import Network
 from spec.quorum import Sid
 
 NO_CRASH = 1 << 60

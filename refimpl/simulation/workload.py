@@ -1,10 +1,10 @@
-"""The clients of a run: what they ask for, and the record of their answers.
+"""The clients of a run: their requests, and the record of their answers.
 
 Rules of this module:
 
-- Every value is written once. A client does one thing at a time, or sends a few creates at once, and retries nothing.
-- What the checks of histories cannot judge is judged here, answer by answer: watches, the names of sequential znodes,
-  the ephemeral znodes of a session that lives, and both halves of a multi.
+- Every value is written once. A client has one request at a time, or a group of creates, and retries nothing.
+- This module judges, answer by answer, the guarantees that the checks of histories do not cover: watches, the numbers
+  of sequential znodes, the ephemeral znodes of a living session, and both halves of a multi.
 - A read of a znode may not show a change of it while a watch on it waits for its event.
 """
 
@@ -20,8 +20,8 @@ import msgspec
 from checker.histories import Operation
 from checker.histories.record import ANY_VERSION, Kind
 from refimpl.simulation.ensemble import CLIENT_PORT, address_of
-from refimpl.simulation.loop import SimulatedLoop
 from refimpl.simulation.session import Answer, ClientSession, NoAnswerError, SessionExpiredError
+from refimpl.simulation.world.loop import SimulatedLoop
 from spec.quorum import Sid
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code, OperationResult
@@ -192,7 +192,7 @@ class Client:
         self._note()
 
     async def _ledger(self, count: int) -> None:
-        """Creates znodes that never change, all requested at once."""
+        """Creates znodes that never change, with all requests sent together."""
         asked = []
         for number in range(count):
             key = f"{ROOT}/{self.name}-{self._count}-{number}"
