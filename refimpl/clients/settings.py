@@ -12,7 +12,7 @@ Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `F
 import msgspec
 
 from refimpl.clients.auth.settings import AuthSettings
-from refimpl.clients.tls import TlsSettings
+from refimpl.tls.settings import TlsSettings
 from spec.config.problems import java_integer
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config

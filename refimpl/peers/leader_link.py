@@ -18,6 +18,7 @@ from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
@@ -40,8 +41,9 @@ BETWEEN = 0.5
 class LeaderLink(QuorumEndpoint):
     """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
-    def __init__(self, core: QuorumCore, membership: Membership) -> None:
+    def __init__(self, core: QuorumCore, membership: Membership, streams: PeerStreams | None = None) -> None:
         super().__init__(core)
+        self._streams = streams or PeerStreams()
         self._membership = membership
         self.ping_zxid = 0
         self.lost = False
@@ -89,7 +91,7 @@ class LeaderLink(QuorumEndpoint):
     async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | None:
         try:
             async with asyncio.timeout_at(deadline):
-                _, socket = await self.loop.create_connection(lambda: self.socket(leader), host, port)
+                socket = await self._streams.connect(lambda: self.socket(leader), host, port)
         except (OSError, TimeoutError, ValueError):  # ValueError: an IDNA error of the host name
             return None
         return socket

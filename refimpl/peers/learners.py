@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind, serve
+from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind
 from refimpl.membership import Membership
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
@@ -36,8 +37,11 @@ from spec.zab.timeouts import is_late, resignation, silent_learners
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
+    def __init__(
+        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
+    ) -> None:
         super().__init__(core)
+        self._streams = streams or PeerStreams()
         self._own, self._membership = own, membership
         self._listening: list[Listener] = []
         self._strangers: dict[QuorumSocket, None] = {}
@@ -65,7 +69,7 @@ class Learners(QuorumEndpoint):
 
     def _listen(self, host: str, port: int) -> Listener:
         try:
-            return serve(bind(host, port), lambda: self.socket(None))
+            return self._streams.serve(bind(host, port), lambda: self.socket(None))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None

@@ -17,6 +17,7 @@ from refimpl.peers.learners import Learners
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint
 from refimpl.roles import LearnerRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
 from spec.config import ServerLine
 from spec.config.dynamic_files import versioned_text
@@ -32,10 +33,12 @@ _WRAPPED = (zab.FollowerInfo, zab.NewLeader, zab.QuorumPing, zab.SyncRequest)
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
+    def __init__(
+        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
+    ) -> None:
         self._core, self._own, self._membership = core, own, membership
-        self._learners = Learners(core, own, membership)
-        self._link = LeaderLink(core, membership)
+        self._learners = Learners(core, own, membership, streams)
+        self._link = LeaderLink(core, membership, streams)
         self._leads = False
         self._sent: tuple[zab.Proposal | None, bytes] = (None, b"")
 

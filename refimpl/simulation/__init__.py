@@ -1,1 +1,10 @@
-"""Deterministic simulation of ensembles."""
+"""Deterministic simulation: ensembles of real nodes on a simulated clock, network and disk, decided by one seed.
+
+- `world`: the event loop, machines, disks and network. It knows nothing of ZooKeeper.
+- `ensemble`: the servers. `session`, `workload`: the clients and their records. `operator`: reconfigurations.
+- `faults`: the faults of a run as values. `injection`: the same, carried out.
+- `run`: one run from its plan to its record. `judge`: the verdict. `minimise`: a smaller plan that fails.
+- `swarm`, `report`, `command`: many runs, and `python -m refimpl simulate`.
+
+This package uses the checker, which judges the journals and the histories. A server does not import it.
+"""

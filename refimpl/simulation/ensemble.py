@@ -3,7 +3,8 @@
 Rules of this module:
 
 - A server runs `refimpl.process.serve`, the main function of a real one, with the files of its machine.
-- A server that ends by itself is started again a little later. Its reason is recorded; only a failing disk is one.
+- A server that ends without a fault of the plan is started again after `AGAIN`. Its reason is recorded, except for a
+  failing disk.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import msgspec
 from refimpl.disk.files import DataError
 from refimpl.node import Node
 from refimpl.process import FailedError, StartError, read_settings, serve
-from refimpl.simulation.loop import OWNER, PowerOff, Process, SimulatedLoop
-from refimpl.simulation.machine import JOURNALS, Machine
-from refimpl.simulation.network import Network
-from refimpl.simulation.paths import SimulatedPath
+from refimpl.simulation.world.loop import OWNER, PowerOff, Process, SimulatedLoop
+from refimpl.simulation.world.machine import JOURNALS, Machine
+from refimpl.simulation.world.network import Network
+from refimpl.simulation.world.paths import SimulatedPath
 from spec.config import ConfigError
 from spec.quorum import Sid, View
 from spec.zab.state import Leader, Learner
@@ -29,7 +30,7 @@ ZOO_CFG = "/server/zoo.cfg"
 JOURNAL = f"{JOURNALS}/events.jsonl"
 MOST_REASONS = 5
 AGAIN = 1.0
-"""Seconds until a server that ended by itself is started again."""
+"""Seconds from the unplanned end of a server to its next start."""
 
 
 class EnsembleSettings(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ def server_line(sid: Sid, *, observer: bool) -> str:
 class SimulatedEnsemble:
     """The machines of an ensemble, and the nodes that run on them.
 
-    `ended` has the reasons of the servers that ended by themselves. `roles` counts the roles that were seen.
+    `ended` has the reasons of the servers that ended without a planned fault. `roles` counts the roles at each look.
     """
 
     def __init__(self, loop: SimulatedLoop, network: Network, settings: EnsembleSettings, seed: str) -> None:
@@ -70,7 +71,8 @@ class SimulatedEnsemble:
         """The faults of each disk that may stop its server."""
         self.roles: Counter[str] = Counter()
         self.starts = 0
-        self.reconfigured = False
+        self.reconfigured = self.joined = False
+        """Whether a change of members was asked for, and whether a server has got the files of a joiner."""
         self.controller = Process(loop, "10.0.2.1")
         network.started("10.0.2.1", self.controller)
         self._stopping: dict[Sid, asyncio.Event] = {}
@@ -110,6 +112,7 @@ class SimulatedEnsemble:
 
     def _join(self, sid: Sid) -> None:
         """Gives a server that the ensemble has left the files of a joiner: the members, and itself as an observer."""
+        self.joined = True
         view = self.view()
         members = sorted(self.machines if view is None else view.members)
         lines = [
@@ -166,7 +169,7 @@ class SimulatedEnsemble:
         self.nodes[sid] = node
 
     def _died(self, process: Process, why: str) -> None:
-        """A process has ended, by itself or at an operation of its disk."""
+        """A process has ended, at an operation of its disk or without a fault."""
         for sid, machine in self.machines.items():
             if machine.process is process:
                 self.nodes.pop(sid, None)

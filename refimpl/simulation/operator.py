@@ -1,4 +1,4 @@
-"""The operator of a simulated ensemble: reconfigurations, and the file of a server that is no member any more.
+"""The operator of a simulated ensemble: reconfigurations, and the file of a server that has left.
 
 Rules of this module:
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 
 from refimpl.simulation.ensemble import CLIENT_PORT, SimulatedEnsemble, address_of, server_line
-from refimpl.simulation.loop import SimulatedLoop
 from refimpl.simulation.session import ClientSession, NoAnswerError
+from refimpl.simulation.world.loop import SimulatedLoop
 from spec.quorum import Sid, View
 from spec.tree.requests import Reconfig
 

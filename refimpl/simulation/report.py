@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-- A run with a failure is never left out, and no sum says that all is well beside one.
-- The ratio is simulated time by processor time, with the checks of the runs. It depends on how much the clients do, so
-  the number of operations in a simulated second stands beside it.
+- A run with a failure is always in the report, and its verdict is then `failed`.
+- The ratio is simulated time by processor time, with the checks of the runs. It depends on the work of the clients, so
+  the report also has the number of operations in a simulated second.
 """
 
 from __future__ import annotations

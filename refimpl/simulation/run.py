@@ -5,13 +5,14 @@ Rules of this module:
 - A plan says everything that decides a run. `plan_of` derives it from a seed; the file of a replay has it.
 - After the last fault every server and link is healed. The ensemble must then execute a write of every server within a
   bound of simulated time.
-- At the end every server stops in order, and its disk is read: the replicas are what the disks hold.
+- At the end every server stops in order, and its disk is read: the replicas are the contents of the disks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import logging
 import random
 import time
@@ -27,12 +28,12 @@ from refimpl.disk.files import DataError
 from refimpl.simulation.ensemble import CLIENT_PORT, JOURNAL, EnsembleSettings, SimulatedEnsemble, address_of
 from refimpl.simulation.faults import Fault, faults_of
 from refimpl.simulation.injection import Injector
-from refimpl.simulation.loop import DeadlockError, Process, SimulatedLoop
-from refimpl.simulation.network import Network
 from refimpl.simulation.operator import Operator
-from refimpl.simulation.paths import SimulatedPath
 from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpiredError
 from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
+from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
+from refimpl.simulation.world.network import Network
+from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.tree import Tree
 from spec.quorum import Sid
 from spec.tree.data import OPEN_ACL_UNSAFE, Stat, stat_of
@@ -40,6 +41,8 @@ from spec.tree.requests import Create2, Sync
 
 WARM_UP = 3.0
 """Seconds before the first fault."""
+RUNS_BETWEEN_COLLECTIONS = 16
+_RUNS = itertools.count()
 WRITER_TIMEOUT = 5000
 """The timeout of the sessions that test whether a server works, in milliseconds."""
 
@@ -62,7 +65,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a run did, and its record for the judge.
+    """The counts of a run, and its record for the judge.
 
     `entries` are the history of the clients, the pauses and the replicas; `journals` are files by server.
     """
@@ -78,6 +81,7 @@ class Outcome(msgspec.Struct, frozen=True):
     roles: dict[str, int]
     pairs: tuple[Pair, ...]
     numbered: tuple[Numbered, ...]
+    joined: bool
     events: int
     starts: int
     turns: int
@@ -116,9 +120,15 @@ def simulate(plan: Plan) -> Outcome:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the log of the servers, and without garbage that the servers keep out of the collector's sight."""
+    """Without the log of the servers, and with a collector of garbage that looks at the objects of this run only.
+
+    A server that starts freezes its objects (`refimpl.disk.database.load`). They are collected after some runs.
+    """
     logging.disable(logging.CRITICAL)
     enabled = gc.isenabled()
+    if next(_RUNS) % RUNS_BETWEEN_COLLECTIONS == 0:
+        gc.collect()
+    gc.freeze()
     try:
         yield
     finally:
@@ -126,7 +136,6 @@ def _quiet() -> Iterator[None]:
         gc.unfreeze()
         if enabled:
             gc.enable()
-        gc.collect()
 
 
 class _Run:
@@ -175,6 +184,7 @@ class _Run:
             roles=dict(sorted(self._ensemble.roles.items())),
             pairs=tuple(pair for client in self._clients for pair in client.pairs),
             numbered=tuple(each for client in self._clients for each in client.numbered),
+            joined=self._ensemble.joined,
             events=sum(client.events for client in self._clients),
             starts=self._ensemble.starts,
             turns=self._loop.turns,
@@ -200,6 +210,7 @@ class _Run:
             return
         until = asyncio.Event()
         working = self._start_clients(until)
+        self._injector.struck = self._hurry
         for fault in plan.faults:
             self._loop.outside(max(0.0, fault.at - self._loop.now), self._injector.strike, fault)
         await asyncio.sleep(max(0.0, plan.seconds - self._loop.now))
@@ -222,6 +233,10 @@ class _Run:
             self._clients.append(client)
             started.append(process.spawn(client.run(until)))
         return started
+
+    def _hurry(self, victim: Sid) -> None:
+        for client in self._clients:
+            client.hurry(victim)
 
     async def _look(self) -> None:
         while True:
@@ -268,7 +283,7 @@ class _Run:
         return False
 
     async def _settle(self) -> None:
-        """The clients read what they watch, the abandoned sessions expire, and every server stops."""
+        """The clients read their watched znodes, the abandoned sessions expire, and every server stops."""
         plan = self._plan
         for client in self._clients:
             for _ in range(50):

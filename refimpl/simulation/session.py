@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from refimpl.jute import decode, encode
-from refimpl.simulation.loop import SimulatedLoop
+from refimpl.simulation.world.loop import SimulatedLoop
 from refimpl.wire.client import PING_XID
 from refimpl.wire.frames import Frames
 from spec.tree.data import Record
@@ -74,7 +74,7 @@ class NoAnswerError(Exception):
 
 
 class SessionExpiredError(NoAnswerError):
-    """The session does not exist any more."""
+    """The session has expired or was closed."""
 
 
 class Answer(NamedTuple):
@@ -86,9 +86,9 @@ class Answer(NamedTuple):
 
 
 class ClientSession(asyncio.Protocol):
-    """One session, attached to one server at a time; `watched` is told the events.
+    """One session, attached to one server at a time; `watched` is called with each event.
 
-    `protocol_error` is what a server did against the protocol, an empty text if nothing.
+    `protocol_error` describes a violation of the protocol by a server; empty without one.
     """
 
     def __init__(self, loop: SimulatedLoop, timeout: int, patience: float, watched: Callable[[int, str], None]) -> None:

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-- A worker is a process of its own. It gets one plan at a time, and returns the summary of its run.
+- Each worker is a separate process. It gets one plan at a time, and returns the summary of its run.
 - A run that does not end within `LONGEST` seconds of processor time is a failure: some code of a server loops.
 """
 

@@ -1,10 +1,10 @@
-"""The clients of a run: what they ask for, and the record of their answers.
+"""The clients of a run: their requests, and the record of their answers.
 
 Rules of this module:
 
-- Every value is written once. A client does one thing at a time, or sends a few creates at once, and retries nothing.
-- What the checks of histories cannot judge is judged here, answer by answer: watches, the names of sequential znodes,
-  the ephemeral znodes of a session that lives, and both halves of a multi.
+- Every value is written once. A client has one request at a time, or a group of creates, and retries nothing.
+- This module judges, answer by answer, the guarantees that the checks of histories do not cover: watches, the numbers
+  of sequential znodes, the ephemeral znodes of a living session, and both halves of a multi.
 - A read of a znode may not show a change of it while a watch on it waits for its event.
 """
 
@@ -20,8 +20,8 @@ import msgspec
 from checker.histories import Operation
 from checker.histories.record import ANY_VERSION, Kind
 from refimpl.simulation.ensemble import CLIENT_PORT, address_of
-from refimpl.simulation.loop import SimulatedLoop
 from refimpl.simulation.session import Answer, ClientSession, NoAnswerError, SessionExpiredError
+from refimpl.simulation.world.loop import SimulatedLoop
 from spec.quorum import Sid
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code, OperationResult
@@ -83,6 +83,7 @@ class Client:
         self._server: Sid = 0
         self._count = 0
         self._versions: dict[str, int] = {}
+        self._resting: asyncio.Future[bool] | None = None
         self._watched: dict[str, int] = {}
         """The mzxid of each znode with a watch, 0 for one that did not exist."""
 
@@ -93,7 +94,21 @@ class Client:
                 await self.move()
             else:
                 await self._operate()
-                await asyncio.sleep(self._pause * 2 * self._random.random())
+                await self._rest(self._pause * 2 * self._random.random())
+
+    async def _rest(self, seconds: float) -> None:
+        """Waits for some seconds, or until `hurry`."""
+        self._resting = self._loop.create_future()
+        timer = self._loop.call_later(seconds, _wake, self._resting)
+        if await self._resting and self._session.attached:
+            timer.cancel()
+            self._count += 1
+            await self._ledger(self._random.choice((1, 3, 10)))
+
+    def hurry(self, server: Sid) -> None:
+        """Something happens to a server: a client that is attached to it writes at once."""
+        if self._server == server and self._resting is not None and not self._resting.done():
+            self._resting.set_result(True)
 
     async def move(self, server: Sid | None = None) -> bool:
         """Attaches the session to a server; returns whether that was possible."""
@@ -192,7 +207,7 @@ class Client:
         self._note()
 
     async def _ledger(self, count: int) -> None:
-        """Creates znodes that never change, all requested at once."""
+        """Creates znodes that never change, with all requests sent together."""
         asked = []
         for number in range(count):
             key = f"{ROOT}/{self.name}-{self._count}-{number}"
@@ -353,3 +368,8 @@ class Client:
         self.recorded.append(done)
         self.acknowledged += done.acknowledged
         self._versions[operation.key] = version
+
+
+def _wake(resting: asyncio.Future[bool]) -> None:
+    if not resting.done():
+        resting.set_result(False)

@@ -18,6 +18,7 @@ Source: `QuorumCnxManager.InitialMessage.parse`, `startConnection`, `RecvWorker.
 
 import re
 import struct
+from functools import lru_cache
 
 import msgspec
 
@@ -163,7 +164,13 @@ def _config(frame: bytes) -> View | None:
     if not 0 <= length <= left:
         what = f"length {length}, where 0 to {left} would be right"
         raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
-    text = str(frame[WITH_CONFIG.size : WITH_CONFIG.size + length], "utf-8", "replace")
+    return _view(frame[WITH_CONFIG.size : WITH_CONFIG.size + length])
+
+
+@lru_cache(maxsize=16)
+def _view(content: bytes) -> View | None:
+    """Parse a configuration; None for one without a version. An election sends one text again and again."""
+    text = str(content, "utf-8", "replace")
     try:
         view = view_in(text, "notification")
     except ConfigError:

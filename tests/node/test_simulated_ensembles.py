@@ -11,10 +11,8 @@ import pytest
 
 from refimpl.simulation.run import plan_of
 from refimpl.simulation.swarm import run_plan
-from tests.simulation.mutant import REPOSITORY
-from tests.simulation.mutants_of_clients import MUTANTS as OF_CLIENTS
-from tests.simulation.mutants_of_disk import MUTANTS as OF_DISK
-from tests.simulation.mutants_of_node import MUTANTS as OF_NODE
+from tests.simulation.mutant import REPOSITORY, Mutant
+from tests.simulation.table import ALL
 
 SHIPPED = [(seed, 3, 0) for seed in range(101, 111)] + [(201, 5, 0), (202, 5, 1), (203, 3, 2), (204, 5, 0)]
 """Seeds with their voters and observers."""
@@ -46,11 +44,10 @@ def test_many_seeds_of_five_servers_pass(first: int) -> None:
     assert not failed
 
 
-@pytest.mark.parametrize("mutant", [*OF_DISK, *OF_NODE, *OF_CLIENTS], ids=lambda mutant: mutant.about)
-def test_a_mutant_changes_one_place_of_the_present_source(mutant: object) -> None:
-    path, before = mutant.path, mutant.before  # type: ignore[attr-defined]
-    assert (REPOSITORY / path).read_text("utf-8").count(before) == 1
-    compile(mutant.text, path, "exec")  # type: ignore[attr-defined]
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.about)
+def test_a_mutant_changes_one_place_of_the_present_source(mutant: Mutant) -> None:
+    assert mutant.places == 1
+    compile(mutant.text, mutant.path, "exec")
 
 
 @pytest.mark.parametrize("about", IN_THE_GATE)

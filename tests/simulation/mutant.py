@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
@@ -26,7 +26,7 @@ FIRST_SEED = 1
 
 
 class Mutant(NamedTuple):
-    """A defect in words, and the text of a file that makes it; `before` occurs once in the file."""
+    """A defect in words, and the lines of a file that make it; the lines `before` occur once in the file."""
 
     about: str
     path: str
@@ -42,6 +42,21 @@ class Mutant(NamedTuple):
     def text(self) -> str:
         """The source of the module with the defect."""
         return (REPOSITORY / self.path).read_text("utf-8").replace(self.before, self.after)
+
+    @property
+    def places(self) -> int:
+        """The number of places where the lines occur."""
+        return (REPOSITORY / self.path).read_text("utf-8").count(self.before)
+
+
+def read_mutants(file: Path) -> Iterator[Mutant]:
+    """Yield the mutants of a file: `# defect`, `@ path`, then lines that stay, go (-) and come (+)."""
+    for block in file.read_text("utf-8").split("\n\n# "):
+        about, path, *lines = block.removeprefix("# ").rstrip("\n").split("\n")
+        before, after = (
+            "".join(f"\n{line[1:]}" for line in lines if line[0] in kinds) + "\n" for kinds in (" -", " +")
+        )
+        yield Mutant(about, path.removeprefix("@ "), before, after)
 
 
 class Hunt(NamedTuple):
@@ -85,10 +100,8 @@ class _MutatedFinder(importlib.abc.MetaPathFinder):
 
 def hunted(mutant: Mutant, seconds: float) -> Hunt:
     """Search for a mutant in another process, for some seconds of processor time."""
-    import checker.histories  # noqa: F401, PLC0415 - before the fork, once
-    import checker.validate  # noqa: F401, PLC0415
-    import spec.server  # noqa: F401, PLC0415
-
+    for name in ("checker.histories", "checker.validate", "spec.server"):  # before the fork, once
+        importlib.import_module(name)
     assert "refimpl" not in sys.modules, "start the search before anything of refimpl is imported"
     read, write = os.pipe()
     child = os.fork()

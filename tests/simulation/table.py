@@ -1,13 +1,12 @@
 """All mutants of `refimpl`, and the command that searches for them: `python -m tests.simulation.table [WORD ...]`."""
 
 import sys
+from pathlib import Path
 
-from tests.simulation.mutant import Mutant, hunted
-from tests.simulation.mutants_of_clients import MUTANTS as OF_CLIENTS
-from tests.simulation.mutants_of_disk import MUTANTS as OF_DISK
-from tests.simulation.mutants_of_node import MUTANTS as OF_NODE
+from tests.simulation.mutant import Mutant, hunted, read_mutants
 
-ALL: tuple[Mutant, ...] = (*OF_DISK, *OF_NODE, *OF_CLIENTS)
+FILES = tuple(Path(__file__).parent / f"mutants-of-{part}.txt" for part in ("disk", "node", "clients"))
+ALL: tuple[Mutant, ...] = tuple(mutant for file in FILES for mutant in read_mutants(file))
 SECONDS = 60.0
 """Seconds of processor time for each mutant."""
 
@@ -20,8 +19,8 @@ def main(words: list[str], seconds: float = SECONDS) -> int:
         hunt = hunted(mutant, seconds)
         found += bool(hunt.failure)
         what = f"{hunt.seconds:5.1f} s, {hunt.seeds} seeds" if hunt.failure else f"NOT FOUND in {hunt.seconds:.0f} s"
-        print(f"{mutant.about}: {what}: {hunt.failure[:120]}", flush=True)  # noqa: T201
-    print(f"{found} of {len(chosen)} found")  # noqa: T201
+        print(f"{mutant.about}: {what}: {hunt.failure[:120]}", flush=True)
+    print(f"{found} of {len(chosen)} found")
     return 0
 
 

@@ -12,10 +12,10 @@ import pytest
 from refimpl.disk import epochs
 from refimpl.disk.files import make_directories
 from refimpl.disk.txnlog import TxnLog
-from refimpl.simulation.loop import PowerOff, SimulatedLoop
-from refimpl.simulation.machine import Machine
-from refimpl.simulation.network import Network
-from refimpl.simulation.paths import SimulatedPath
+from refimpl.simulation.world.loop import PowerOff, SimulatedLoop
+from refimpl.simulation.world.machine import Machine
+from refimpl.simulation.world.network import Network
+from refimpl.simulation.world.paths import SimulatedPath
 from tests.unit.test_disk_txnlog import payload
 
 DATA = SimulatedPath("/data")

@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from refimpl.simulation.disk import SECTOR, SimulatedDisk
-from refimpl.simulation.loop import DeadlockError, Process, SimulatedLoop
-from refimpl.simulation.machine import Machine
-from refimpl.simulation.network import End, ListeningSocket, Network
+from refimpl.simulation.world.disk import SECTOR, SimulatedDisk
+from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
+from refimpl.simulation.world.machine import Machine
+from refimpl.simulation.world.network import ListeningSocket, Network
+from refimpl.simulation.world.transport import End
 
 SERVER, CLIENT = "10.0.0.1", "10.0.0.2"
 

@@ -2,7 +2,7 @@
 
 Rules this module keeps:
 
-- A process has a system (`refimpl.system.System`) of its own. When the process is dead, every call of its system ends
+- Each process has a separate system (`refimpl.system.System`). When the process is dead, every call of its system ends
   with `PowerOff`.
 - A call of the disk takes time. In the event loop it delays the process; in a thread it delays only that thread.
 - The journal of a server is on a second disk, which loses nothing: it is the record that the server is judged by.
@@ -19,10 +19,10 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-from refimpl.simulation.disk import Inode, SimulatedDisk
-from refimpl.simulation.loop import PowerOff, Process, SimulatedLoop
-from refimpl.simulation.network import ListeningSocket, Network
-from refimpl.simulation.paths import SimulatedPath
+from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
+from refimpl.simulation.world.loop import PowerOff, Process, SimulatedLoop
+from refimpl.simulation.world.network import ListeningSocket, Network
+from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.system import SYSTEM, System
 
 EPOCH_MS = 1_700_000_000_000
@@ -40,7 +40,7 @@ class Machine:
     def __init__(self, loop: SimulatedLoop, network: Network, address: str, seed: str) -> None:
         self.loop, self.network, self.address = loop, network, address
         self.disk = SimulatedDisk(f"{seed}/{address}")
-        self.disk.root.change((JOURNALS[1:], _directory()))
+        self.disk.root.change((JOURNALS[1:], Directory()))
         self.disk.root.sync()
         self.chance = random.Random(f"{seed}/{address}/machine")
         self.wall_offset = 0
@@ -64,7 +64,7 @@ class Machine:
         return process
 
     def crash(self, power: bool) -> None:
-        """Ends the process; with `power` the disk loses what is not durable, and no peer is told."""
+        """Ends the process; with `power` the disk loses what is not durable, and no peer notices."""
         process = self.process
         self.die_at, self.fail_sync = None, 0
         if process is None:
@@ -93,12 +93,6 @@ class Machine:
             self.fail_sync -= 1
             if not self.fail_sync:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-
-def _directory() -> Any:
-    from refimpl.simulation.disk import Directory  # noqa: PLC0415
-
-    return Directory()
 
 
 class SimulatedSystem(System):
@@ -204,7 +198,7 @@ class SimulatedSystem(System):
     # Sockets.
 
     def getaddrinfo(self, host: str | None, port: int, **_: int) -> list[Any]:
-        """The address itself: there are no names."""
+        """The address, unchanged: hosts have no names here."""
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host or self.machine.address, port))]
 
     def socket(self, family: int, kind: int, protocol: int) -> Any:  # noqa: ARG002
@@ -256,7 +250,7 @@ class SimulatedThread(Executor):
 
 
 class SimulatedJob(Future[Any]):
-    """Work of a simulated thread; whoever asks for its result before its time waits for it."""
+    """Work of a simulated thread; a request for its result before its time waits for it."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         super().__init__()

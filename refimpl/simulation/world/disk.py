@@ -1,4 +1,4 @@
-"""A disk in memory that tells what is durable from what is only written.
+"""A disk in memory that distinguishes durable data from written data.
 
 Rules this module keeps:
 
@@ -20,7 +20,7 @@ import random
 import zlib
 from collections.abc import Callable
 
-from refimpl.simulation.loop import PowerOff
+from refimpl.simulation.world.loop import PowerOff
 
 SECTOR = 512
 """Bytes that a disk writes entirely or not at all."""
@@ -54,7 +54,7 @@ class Inode:
         self.pending.clear()
 
     def lose(self, chance: random.Random) -> None:
-        """Loses some of what is not durable."""
+        """Loses changes that are not durable."""
         for offset, data in self.pending:
             if chance.random() < 0.5:
                 continue
@@ -119,7 +119,7 @@ class Directory:
             entry.settle() if isinstance(entry, Directory) else entry.sync()
 
     def lose(self, chance: random.Random) -> None:
-        """Loses some of what is not durable, here and below."""
+        """Loses changes that are not durable, in this directory and below."""
         for changes in self.pending[: chance.randrange(len(self.pending) + 1)]:
             _change(self.durable, changes)
         self.pending.clear()
@@ -140,8 +140,7 @@ class SimulatedDisk:
     """The disk of one machine.
 
     `operations` counts changing operations. `on_operation` is called before each with its name, and may raise OSError
-    or PowerOff. `full`: no operation that needs space succeeds. `latency` returns the seconds that an operation takes,
-    and `spent` is told them. `digest` changes with every operation.
+    or PowerOff. `full`: no operation that needs space succeeds. `digest` changes with every operation.
     """
 
     def __init__(self, seed: str) -> None:
@@ -262,7 +261,7 @@ class SimulatedDisk:
         self.root.settle()
 
     def power_failed(self, keep: str) -> None:
-        """Loses some of what is not durable, except below the folder `keep` of the root."""
+        """Loses changes that are not durable, except in the folder `keep` of the root."""
         self._locks.clear()
         kept = self.root.names.pop(keep)
         self.root.durable.pop(keep)

@@ -18,10 +18,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from refimpl.simulation.network import Network
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -32,6 +29,13 @@ class PowerOff(BaseException):
 
 class DeadlockError(Exception):
     """No event can ever occur again, and the run is not over."""
+
+
+class Connector(Protocol):
+    """The network, as the event loop sees it."""
+
+    async def connect(self, process: Process, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Any:
+        """Connects a process to an address. Raises OSError."""
 
 
 class Process:
@@ -113,7 +117,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.turns = 0
         self.defects: list[str] = []
         self.processes: list[Process] = []
-        self.network: Network
+        self.network: Connector
         self.died: Callable[[Process, str], None] = lambda _process, _why: None
         self.stalled: Callable[[Process, float, float], None] = lambda _process, _since, _until: None
         self._random = random.Random(f"{seed}/schedule")
@@ -270,7 +274,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         raise DeadlockError(f"nothing can happen any more at {self.now:.6f} s")
 
     def defect(self, process: Process, error: BaseException) -> None:
-        """Records an exception that nobody handles."""
+        """Records an unhandled exception."""
         trace, last = error.__traceback__, ""
         while trace is not None:
             last = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

@@ -10,17 +10,31 @@ import io
 import os
 from collections.abc import Iterator
 from pathlib import Path, PosixPath
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, Protocol, cast
 
-from refimpl.simulation.disk import Directory, Inode
+from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
+from refimpl.simulation.world.loop import Process
 from refimpl.system import system
 
-if TYPE_CHECKING:
-    from refimpl.simulation.machine import SimulatedSystem
+
+class DiskSystem(Protocol):
+    """The system of a simulated process, as its files see it."""
+
+    disk: SimulatedDisk
+    process: Process
+
+    def descriptor(self, path: str, entry: Inode) -> int:
+        """Make a descriptor of a file."""
+
+    def forget(self, descriptor: int) -> None:
+        """Close a descriptor."""
+
+    def written(self, path: str, inode: Inode, offset: int, data: bytes) -> None:
+        """Write bytes."""
 
 
-def _here() -> SimulatedSystem:
-    return cast("SimulatedSystem", system())
+def _here() -> DiskSystem:
+    return cast(DiskSystem, system())
 
 
 class SimulatedFile(io.RawIOBase):
