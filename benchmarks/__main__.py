@@ -1,6 +1,7 @@
 """The command ``python -m benchmarks``: make the measurements, and print the table.
 
-``node`` compares servers instead, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner,
+``node`` compares servers instead, ``budget`` divides the time of a request by layer, ``growth`` counts commits while a
+learner is brought up to date, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner,
 ``stateright`` and ``tlc`` our models against those of other checkers, and ``page`` writes a page of results.
 
 Rules: measurements run one after another in this order and nothing runs concurrently; the exit code is 0 only if every
@@ -18,6 +19,7 @@ from rich.console import Console
 from benchmarks import rollouts, stateright
 from benchmarks.election import SIZES
 from benchmarks.herd import command as herd
+from benchmarks.node import budget, growth
 from benchmarks.node import command as node
 from benchmarks.outcome import Missed, NotMeasured, Row
 from benchmarks.page import command as page
@@ -27,6 +29,8 @@ from benchmarks.tlc import command as tlc
 
 COMMANDS: dict[str, ModuleType] = {
     "node": node,
+    "budget": budget,
+    "growth": growth,
     "herd": herd,
     "rollouts": rollouts,
     "stateright": stateright,
@@ -44,7 +48,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         description="Measure complete searches of one model by several tools, one after the other, and "
         "print states, time, memory and ratios. Leave the machine alone meanwhile. Nothing is installed: a "
         "tool that is missing is named, and the command then ends with exit code 1. "
-        "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead, and "
+        "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead, "
+        "`python -m benchmarks budget` divides the node's time of a request by layer, `python -m benchmarks growth` "
+        "shows what many commits during a synchronisation cost, and "
         "`python -m benchmarks herd` ways to wait for a leader's death, `python -m benchmarks rollouts` times the "
         "planner, `python -m benchmarks stateright` and `python -m benchmarks tlc` compare models with those of "
         "stateright and of TLC, and `python -m benchmarks page` writes a page of results with a plot.",

@@ -180,6 +180,13 @@ class WhoAmI(Command, frozen=True):
     """Ask for the connection's identities."""
 
 
+class Gone(Command, frozen=True):
+    """Wait until a znode does not exist, for at most so many seconds; the record tells whether it has gone."""
+
+    path: str
+    seconds: float
+
+
 class Raw(Command, frozen=True):
     """A request with a body of bytes; of the answer the error and the length of the body are recorded."""
 
@@ -192,13 +199,17 @@ class WrongPassword(Command, frozen=True):
 
 
 class SetWatches(Command, frozen=True):
-    """Register watches again, as of the newest zxid when the last connection was dropped."""
+    """Register watches again, as of the newest zxid when the last connection was dropped.
+
+    `by` is the opcode: setWatches2 (105), or setWatches (101), which sends no persistent watches.
+    """
 
     data: tuple[str, ...] = ()
     exist: tuple[str, ...] = ()
     child: tuple[str, ...] = ()
     persistent: tuple[str, ...] = ()
     recursive: tuple[str, ...] = ()
+    by: int = 105
 
 
 class Limit(Command, frozen=True):

@@ -205,6 +205,10 @@ class Ensemble:
         listed = tuple(self._members[other] for other in known)
         self._write(sid, replaced(self._views[sid], members=listed, standalone=False))
 
+    def set_keys(self, sid: int, extra: Mapping[str, str]) -> None:
+        """Write a `zoo.cfg` with these further keys instead of the old ones; the server reads it at its next start."""
+        self._write(sid, replaced(self._views[sid], extra=extra))
+
     def tell_alone(self, sid: int) -> None:
         """Write a `zoo.cfg` that lists no member: from its next start on the server runs standalone."""
         self._write(sid, replaced(self._views[sid], standalone=True))

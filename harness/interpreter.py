@@ -18,6 +18,7 @@ Source: `FinalRequestProcessor` (order of events and replies), `SessionTrackerIm
 `ZooKeeperServer.processConnectRequest` (the refusal).
 """
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -37,6 +38,9 @@ EXPIRY_ATTEMPTS = 8
 EXPIRY_SECONDS = 3.0
 EXPIRY_TIMEOUTS = 2.5
 """A session is expired at the tick after its timeout, which is at least two ticks."""
+GONE_POLL = 0.1
+"""Seconds between two looks at a znode that is to be deleted by the server."""
+NO_NODE = -101
 QUOTA = "/zookeeper/quota"
 AUTH, SET_WATCHES2, WHO_AM_I, SYNC, EXISTS = 100, 105, 107, 9, 3
 
@@ -52,17 +56,27 @@ class Seen(NamedTuple):
 class Interpreter:
     """One run: `sessions` sessions on the servers at these places, below the new znode `root`.
 
-    `seconds` bounds each wait for an answer. Raises ServerError if the root cannot be created, and OSError.
+    `seconds` bounds each wait for an answer; `silent` are the servers that do not answer `srvr`, if that is known.
+    Raises ServerError if the root cannot be created, and OSError.
     """
 
-    def __init__(self, places: Sequence[Place], root: str, sessions: int, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        places: Sequence[Place],
+        root: str,
+        sessions: int,
+        seconds: float = SECONDS,
+        silent: frozenset[Place] | None = None,
+    ) -> None:
         self._places = tuple(places)
         self._root = root
         self._opened: dict[int, int] = {}
         self._left: dict[int, int] = {}
         self._at: dict[int, Place] = {}
         self._markers = 0
-        self._silent = frozenset(place for place in self._places if "Zxid" not in srvr(place))
+        self._silent = (
+            frozenset(place for place in self._places if "Zxid" not in srvr(place)) if silent is None else silent
+        )
         self._control = Session(TIMEOUT, seconds)
         self._control.connect(self._places[0])
         created = self._control.ask(c.CREATE, root, b"", c.OPEN, c.PERSISTENT)
@@ -121,6 +135,8 @@ class Interpreter:
             case c.Close():
                 session.close()
                 return "closed"
+            case c.Gone(path=path, seconds=seconds):
+                return self._gone(session, path, seconds)
             case c.Raw(opcode=opcode, body=body):
                 session.send_raw(opcode, body)
                 return session.receive_raw()
@@ -158,8 +174,9 @@ class Interpreter:
             case c.AddAuth(scheme=scheme, auth=auth):
                 return AUTH, (0, scheme, auth)
             case c.SetWatches():
-                _, *lists = msgspec.structs.astuple(command)
-                return SET_WATCHES2, (self._left.get(command.who, self._base), *map(self._below, lists))
+                _, *lists, opcode = msgspec.structs.astuple(command)
+                sent = lists if opcode == SET_WATCHES2 else lists[:3]
+                return opcode, (self._left.get(command.who, self._base), *map(self._below, sent))
             case c.WhoAmI():
                 return WHO_AM_I, ()
             case _:
@@ -221,6 +238,15 @@ class Interpreter:
             if cut_off:
                 raise ServerError(f"the server ended a connection whose session lives: {marker} is still there")
         raise ServerError(f"{marker} is still there: its session did not expire")
+
+    def _gone(self, session: Session, path: str, seconds: float) -> str:
+        """Ask for a znode again and again, until it does not exist or the time is over."""
+        deadline = time.monotonic() + seconds
+        while session.ask(EXISTS, self._root + path, False).err != NO_NODE:
+            if time.monotonic() > deadline:
+                return "still there"
+            time.sleep(GONE_POLL)
+        return "gone"
 
     def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self._root + path for path in paths)

@@ -126,6 +126,7 @@ def write_configs(directory: Path, clients: Sequence[int], peers: Sequence[int],
             f"clientPort={client}",
             f"clientPortAddress={LOOPBACK}",
             "4lw.commands.whitelist=*",
+            "admin.enableServer=false",
         ]
         config = home / "zoo.cfg"
         config.write_text("\n".join((*own, *lines)) + "\n")

@@ -72,9 +72,8 @@ class EffectExecutor:
         self._notification_timeout = FIRST_NOTIFICATION_TIMEOUT
         self._carriers: dict[type, Callable[[Any], None]] = {
             Send: self._send,
-            Observe: lambda _: None,
             Persist: self._persist,
-            Apply: lambda effect: self.apply(effect.zxid),
+            Apply: self._apply,
             Arm: lambda effect: self._arm(effect.timer),
             Disarm: lambda effect: self._disarm(effect.timer),
             Connect: lambda effect: self._quorum.connect(effect.leader, effect.first),
@@ -89,7 +88,9 @@ class EffectExecutor:
     def carry_out(self, effects: Effects) -> None:
         """Carries out effects, in their order. Raises OSError, DataError and ListenError."""
         for effect in effects:
-            self._carriers[type(effect)](effect)
+            kind = type(effect)
+            if kind is not Observe:
+                self._carriers[kind](effect)
 
     def stop(self) -> None:
         """Stops the timers."""
@@ -125,27 +126,37 @@ class EffectExecutor:
             self._apply_all(operation.txns)
             self._storage.take_snapshot(self._replica.tree, max(self._replica.zxid, operation.snapshot))
 
+    def _apply(self, effect: Apply) -> None:
+        self.apply(effect.zxid)
+
     def apply(self, zxid: int) -> None:
         """Applies the logged transactions up to this zxid that the tree lacks."""
         if zxid <= self._replica.zxid:
             return
-        queue = self._node.server.zab.queue if self._node.server.zab is not None else ()
+        server = self._node.server
+        queue = server.zab.queue if server.zab is not None else ()
         if zxid == self._replica.zxid + 1:
-            found = logged(self._node.server.durable, queue, zxid)
-            self._apply_all(() if found is None else (found,))
+            found = logged(server.durable, queue, zxid)
+            if found is not None:
+                self._apply_one(found)
             return
-        newer = [txn for txn in self._node.server.durable.txns if self._replica.zxid < txn.zxid <= zxid]
+        newer = [txn for txn in server.durable.txns if self._replica.zxid < txn.zxid <= zxid]
         newer += [each.txn for each in queue if isinstance(each, Append) and self._replica.zxid < each.txn.zxid <= zxid]
         self._apply_all(tuple(newer))
 
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:
         for txn in txns:
             if txn.zxid > self._replica.zxid:
-                change = change_of(txn.value)
-                outcome = self._replica.apply(txn.zxid, change)
-                if self._node.role is not None:
-                    self._node.role.applied(txn.zxid, change, outcome)
-                    self._storage.snapshot_if_due(self._replica.tree, self._replica.zxid, lambda: self._replica.zxid)
+                self._apply_one(txn)
+
+    def _apply_one(self, txn: Txn) -> None:
+        change = change_of(txn.value)
+        outcome = self._replica.apply(txn.zxid, change)
+        role = self._node.role
+        if role is not None:
+            role.applied(txn.zxid, change, outcome)
+            if self._storage.is_snapshot_due:
+                self._storage.snapshot(self._replica.tree, self._replica.zxid, lambda: self._replica.zxid)
 
     def tree_at(self, zxid: int) -> Tree:
         """Returns the tree for a snapshot with this zxid: before it serves, a leader sends its whole log.

@@ -59,6 +59,9 @@ class StreamTransport(Protocol):
     def resume_reading(self) -> None:
         """Read from the peer again."""
 
+    def get_extra_info(self, name: str, /) -> object:
+        """Information about the connection; None if there is none of this name."""
+
     def is_closing(self) -> bool:
         """Whether the connection is closed or being closed."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace as with_fields
 
@@ -34,7 +34,9 @@ from refimpl.replica import Replica
 from refimpl.roles import LeaderRole, LearnerRole
 from refimpl.settings import Settings
 from refimpl.tree import Tree
+from refimpl.wire.txn import TxnEncoder
 from spec import server as spec_server
+from spec.batch import step_all
 from spec.effects import Connect, Disconnect, Effects, Persist, ServerStep
 from spec.election.messages import LeaderLost, QuorumLost, Start
 from spec.election.state import ElectionRules
@@ -143,13 +145,27 @@ class Node:
         self._adopt(done, event)
         return True
 
+    def run_all(self, events: Sequence[Event]) -> int:
+        """Runs several events in order, in one step where that is possible; returns the number of possible ones.
+
+        It stops at the first event that is impossible now.
+        """
+        done = step_all(self.server, events, self._zab_rules) if events else None
+        if done is None:
+            return next((place for place, event in enumerate(events) if not self.run(event)), len(events))
+        before, self.server = self.server, self._trimmed(done.state)
+        if self._journal is not None:
+            for event, effects in zip(events[:-1], done.effects[:-1], strict=True):
+                self._journal.handled(event, effects)
+            self._journal.handled(events[-1], done.effects[-1], self.server.durable)
+        for effects in done.effects:
+            self._executor.carry_out(effects)
+        self._follow_up(before, self.server)
+        return len(events)
+
     def _adopt(self, done: ServerStep[Server], event: Event) -> None:
         """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
-        before, after = self.server, done.state
-        log = after.durable.log
-        buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(self._replica.zxid)
-        if buffer is not log:
-            after = with_fields(after, durable=with_fields(after.durable, log=buffer))
+        before, after = self.server, self._trimmed(done.state)
         self.server = after
         if self._journal is not None:
             self._journal.handled(event, done.effects, after.durable)
@@ -160,6 +176,14 @@ class Node:
             self._role_changed(before, after)
             self._executor.carry_out(rest)
         self._follow_up(before, after)
+
+    def _trimmed(self, server: Server) -> Server:
+        """The server with the part of its log that stays in memory."""
+        log = server.durable.log
+        buffer = (log if isinstance(log, TxnBuffer) else TxnBuffer(log)).trimmed(
+            self._replica.zxid, self._storage.log_bytes
+        )
+        return server if buffer is log else with_fields(server, durable=with_fields(server.durable, log=buffer))
 
     def _follow_up(self, before: Server, after: Server) -> None:
         zab = after.zab
@@ -221,6 +245,11 @@ class Node:
         """The zxid of the last transaction applied to the tree."""
         return self._replica.zxid
 
+    @property
+    def encoder(self) -> TxnEncoder:
+        """Encodes transactions, for the log and for learners."""
+        return self._storage.encoder
+
     def revalidate(self, session: int, timeout: int) -> None:
         """Asks the leader whether a session is alive."""
         assert self.quorum_port is not None  # only a learner asks
@@ -237,11 +266,7 @@ class Node:
     # The disk.
 
     def _synced(self, count: int) -> None:
-        def settle() -> None:
-            for _ in range(count):
-                self.run(Synced())
-
-        self.submit(settle)
+        self.submit(lambda: self.run_all((Synced(),) * count))
 
     def _disk_failed(self, error: OSError | DataError) -> None:
         self._stop_working(f"the disk failed ({error}), and what it holds is not certain")

@@ -14,12 +14,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as with_fields
 
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
-from refimpl.clients.tls import TlsError
 from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
@@ -31,6 +31,8 @@ from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
 from refimpl.settings import Settings, settings_of
 from refimpl.system import system
+from refimpl.tls.peers import PeerStreams
+from refimpl.tls.settings import TlsError
 from refimpl.wire.txn import encode_txn
 from spec.config import parse_zoo_cfg
 from spec.config.dynamic_files import next_file
@@ -39,6 +41,9 @@ from spec.quorum import Sid
 from spec.server import Server
 from spec.tree.requests import Request
 from spec.tree.txns import Change
+
+if TYPE_CHECKING:
+    from refimpl.admin.ports import AdminPorts
 
 logger = logging.getLogger("quorate.server")
 
@@ -111,10 +116,12 @@ async def serve(
     clients = ClientPort(settings.clients, settings.options, first_reserved(limit))
     journal = _journal(journal_path) if journal_path is not None else None
     node = Node(settings, server, replica, storage, clients, journal, failed, membership)
+    admin = None
     try:
         await _start(clients)
         if membership is not None:
             _open_peers(node, settings, membership)
+        admin = _open_admin(node, clients, settings, membership)
         node.start()
         started(node)
         purging = asyncio.create_task(_purge(storage, settings)) if settings.purge_interval else None
@@ -122,10 +129,27 @@ async def serve(
         if purging is not None:
             purging.cancel()
     finally:
+        if admin is not None:
+            admin.close()
         await clients.close()
         _close(node, journal)
     if failure:
         raise FailedError(failure[0])
+
+
+def _open_admin(
+    node: Node, clients: ClientPort, settings: Settings, membership: Membership | None
+) -> AdminPorts | None:
+    """Opens the ports for operators that the settings name."""
+    if settings.admin.admin is None and settings.admin.metrics is None:
+        return None
+    from refimpl.admin.ports import AdminPorts  # noqa: PLC0415 - h11 takes 25 ms, and most tests need neither port
+    from refimpl.admin.view import AdminView  # noqa: PLC0415
+
+    try:
+        return AdminPorts(settings.admin, AdminView(node, clients, settings, membership))
+    except ListenError as error:
+        raise StartError(str(error)) from None
 
 
 def _journal(path: Path) -> Journal:
@@ -160,9 +184,13 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
             notification = with_fields(notification, config=None)  # `setLastSeenQuorumVerifier` does nothing then
         node.submit(lambda: node.run(Deliver(source, notification)))
 
-    election = ElectionSockets(own, membership, deliver)
+    try:
+        streams = PeerStreams(settings.security)
+    except TlsError as error:
+        raise StartError(str(error)) from None
+    election = ElectionSockets(own, membership, deliver, streams)
     node.election_port = election
-    node.quorum_port = QuorumSockets(node, own, membership)
+    node.quorum_port = QuorumSockets(node, own, membership, streams)
     try:
         election.listen()
     except (OSError, ValueError) as error:

@@ -5,7 +5,8 @@ Rules this module keeps:
 - Both implement the interface of the client port (`refimpl.clients.backend.Backend`) from the moment the server serves
   until it stops serving; then the object is discarded.
 - An answer never comes from inside the call of its request, but in a later turn of the event loop.
-- The leader keeps the sessions of the whole ensemble alive. With each PING a learner reports the active ones.
+- The leader keeps the sessions of the whole ensemble alive. With each PING a learner reports the active ones. A pause
+  of the leader's process counts as one tick, since it heard nobody meanwhile.
 
 Source: `LeaderZooKeeperServer`, `LearnerZooKeeperServer`, `LeaderSessionTracker`, `LearnerSessionTracker`,
 `FollowerRequestProcessor`, `Learner.validateSession`, `ping`.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -34,6 +35,7 @@ from spec.election.vote import is_observer
 from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
 from spec.service import reconfig_request
+from spec.service.expiry import AttendedTime
 from spec.service.sessions import Sessions
 from spec.tree.apply import TxnResult
 from spec.tree.prepare import fitted, may_exceed_request
@@ -41,7 +43,7 @@ from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, DeleteContainer, Reconfig, Request, Sync
 from spec.tree.store import to_delete
 from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
-from spec.txn import make_zxid
+from spec.txn import counter_of, make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
 from spec.zab.packets import QuorumRequest as ForwardedRequest
@@ -65,6 +67,9 @@ class Core(Protocol):
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
 
+    def run_all(self, events: Sequence[Event]) -> int:
+        """Runs several events, and stops at the first impossible one; returns the number of possible ones."""
+
     def resign(self, reason: Resignation) -> bool:
         """Gives up leading."""
 
@@ -80,6 +85,24 @@ class _Role:
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
         self._core, self._settings = core, settings
         self._replica, self._storage, self._clients = replica, storage, clients
+        self._requests: list[Request] = []
+        """Requests of clients that have arrived in this turn of the event loop; they are handled together."""
+        self._ended = False
+
+    def end(self) -> None:
+        """The server stops serving; requests that have not been handled are dropped, with their connections."""
+        self._ended = True
+        self._requests.clear()
+
+    def write(self, request: Request) -> None:
+        """Replicates a request of a client of this server, with the others of this turn of the event loop."""
+        self._requests.append(request)
+        if len(self._requests) == 1:
+            self._later(self._write_gathered)
+
+    def _write_gathered(self) -> None:
+        """Handles the gathered requests, in their order."""
+        raise NotImplementedError
 
     @property
     def tree(self) -> Tree:
@@ -122,7 +145,10 @@ class LeaderRole(_Role):
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
         super().__init__(core, settings, replica, storage, clients)
         self.mode = "leader" if settings.distributed else "standalone"
-        self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), monotonic_ms())
+        self._time = AttendedTime(settings.tick_time, monotonic_ms())
+        self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), self._now())
+        zab = core.server.zab
+        self._first_zxid = make_zxid(zab.epoch) if zab is not None else 0
         self._syncs: deque[tuple[int, int, int]] = deque()
         """Pending syncs: the zxid of the proposal that the answer must follow, the session, and the cxid."""
         loop = asyncio.get_running_loop()
@@ -130,13 +156,18 @@ class LeaderRole(_Role):
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._containers_checked = loop.time()
 
+    def _now(self) -> int:
+        """The time of sessions, in milliseconds: without the pauses of this process."""
+        return self._time.at(monotonic_ms())
+
     def end(self) -> None:
         """The server stops leading."""
+        super().end()
         self._ticking.cancel()
 
     def status(self) -> ServerStatus:
         """The figures of a leader for the four-letter words, including its proposals and all sessions."""
-        now, since_1970 = monotonic_ms(), wall_ms() / 1000
+        now, since_1970 = self._now(), wall_ms() / 1000
         return replace(
             super().status(),
             proposals=self._storage.record_sizes,
@@ -146,17 +177,14 @@ class LeaderRole(_Role):
     @property
     def last_zxid(self) -> int:
         """The zxid of the last transaction applied; before the first one of its epoch, the epoch's own."""
-        zab = self._core.server.zab
-        return max(self._replica.zxid, make_zxid(zab.epoch) if zab is not None else 0)
-
-    def write(self, request: Request, owner: Sid | None = None) -> None:
-        """Proposes a request of a client of this server, or of the learner `owner`."""
-        self._core.submit(lambda: self._propose(request, self._core.server.sid if owner is None else owner))
+        zxid, first = self._replica.zxid, self._first_zxid
+        return zxid if zxid > first else first  # `max` is a call, for every answer of the server
 
     def sync(self, session: int, cxid: int) -> None:
         """Answers a sync, after the writes that were proposed before it; a leader has all committed transactions."""
 
         def ask() -> None:
+            self._write_gathered()
             self._core.run(ClientSync())
             zab = self._core.server.zab
             if isinstance(zab, Leader) and zab.outstanding:
@@ -172,17 +200,18 @@ class LeaderRole(_Role):
 
     def claim(self, session: int, timeout: int, owner: Sid) -> bool:
         """Whether a session is alive; if so, `owner` becomes its owner."""
-        return self.sessions.claim(session, owner) and self.sessions.touch(session, timeout, monotonic_ms())
+        return self.sessions.claim(session, owner) and self.sessions.touch(session, timeout, self._now())
 
     def touch(self, session: int, timeout: int) -> None:
         """A client of this session has sent something."""
-        self.sessions.touch(session, timeout, monotonic_ms())
+        self.sessions.touch(session, timeout, self._now())
 
     def applied(self, zxid: int, change: Change, outcome: TxnResult) -> None:
         """A transaction is applied: sessions begin and end, and the client that waits for it gets its answer."""
-        if isinstance(change.record, CreateSessionTxn):
-            self.sessions.open(change.session, change.record.time_out, monotonic_ms())
-        elif isinstance(change.record, CloseSessionTxn):
+        record = change.record
+        if isinstance(record, CreateSessionTxn):
+            self.sessions.open(change.session, record.time_out, self._now())
+        elif isinstance(record, CloseSessionTxn):
             self.sessions.remove(change.session)
         self._clients.applied(change, outcome)
         while self._syncs and self._syncs[0][0] <= zxid:
@@ -199,17 +228,45 @@ class LeaderRole(_Role):
         change = Change(session, cxid, wall_ms(), ErrorTxn(code))
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
-    def _propose(self, request: Request, owner: Sid) -> None:
-        value = self._prepared(request, owner)
-        self._proposed(value, ClientWrite(value))
+    def _write_gathered(self) -> None:
+        """Proposes the gathered requests in one step, each prepared after the ones before it.
+
+        A reconfiguration, and the end of an epoch, need a step each.
+        """
+        requests, self._requests = self._requests, []
+        owner, last = self._core.server.sid, self._last_proposed()
+        events: list[ClientWrite] = []
+        for request in requests:
+            if isinstance(request.record, Reconfig) or counter_of(last + 1) == 0:
+                self._run_writes(events)
+                events = []
+                value = self._prepared(request, owner)
+                self._proposed(value, ClientWrite(value))
+                if self._ended:
+                    return
+                last = self._last_proposed()
+                continue
+            last += 1
+            change = self._change(request, owner, last)
+            self._note(last, change)
+            events.append(ClientWrite(change))
+        self._run_writes(events)
+
+    def _run_writes(self, events: Sequence[ClientWrite]) -> None:
+        if events and self._core.run_all(events) != len(events):
+            raise AssertionError("a leader that serves refused a write, which is prepared already")
 
     def _prepared(self, request: Request, owner: Sid) -> Change | Reconfiguration:
         if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
             return self._reconfiguration(request, owner)
+        return self._change(request, owner, self._last_proposed() + 1)
+
+    def _change(self, request: Request, owner: Sid, zxid: int) -> Change:
+        """The transaction of a request that is proposed next, with this zxid."""
         change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
         if may_exceed_request(change):
             change = self._fitted(change)
-        return self._replica.digested(self._last_proposed() + 1, change)
+        return self._replica.digested(zxid, change)
 
     def _fitted(self, change: Change) -> Change:
         return fitted(change, len(encode_txn(0, change)) + DIGEST.size, largest_data(self._settings.jute_maxbuffer))
@@ -241,11 +298,14 @@ class LeaderRole(_Role):
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
-        change = change_of(value)
-        self._replica.proposed(last, change)
+        self._note(last, change_of(value))
+        return True
+
+    def _note(self, zxid: int, change: Change) -> None:
+        """Notes the zxid of a proposal: what is prepared later sees its effect."""
+        self._replica.proposed(zxid, change)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
-        return True
 
     def _last_proposed(self) -> int:
         zab = self._core.server.zab
@@ -255,7 +315,7 @@ class LeaderRole(_Role):
         loop = asyncio.get_running_loop()
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._core.submit(lambda: self._core.run(Tick()))
-        for session in self.sessions.expired(monotonic_ms()):
+        for session in self.sessions.expired(self._time.tick(monotonic_ms())):
             self.write(Request(session, 0, CloseSession()))
         if loop.time() - self._containers_checked >= self._settings.container_check / 1000:
             self._containers_checked = loop.time()
@@ -272,17 +332,16 @@ class LearnerRole(_Role):
         self._syncs: deque[Request] = deque()
         self._touched: dict[int, int] = {}
 
-    def end(self) -> None:
-        """The server has lost its leader."""
-
-    def write(self, request: Request) -> None:
-        """Forwards a request to the leader."""
-        self._core.submit(lambda: self._core.run(ClientWrite(request)))
+    def _write_gathered(self) -> None:
+        """Forwards the gathered requests to the leader."""
+        requests, self._requests = self._requests, []
+        self._core.run_all(tuple(map(ClientWrite, requests)))
 
     def sync(self, session: int, cxid: int) -> None:
         """Sends a sync to the leader, whose answer follows every commit that it has sent before."""
 
         def ask() -> None:
+            self._write_gathered()
             self._syncs.append(Request(session, cxid, Sync("/")))
             self._core.run(ClientSync())
 

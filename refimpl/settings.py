@@ -16,9 +16,12 @@ from pathlib import Path
 
 import msgspec
 
+from refimpl.admin.settings import AdminError, AdminSettings
 from refimpl.clients.auth.settings import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
 from refimpl.system import system
+from refimpl.tls.peers import PLAIN, PeerSecurity
+from refimpl.tls.settings import TlsError
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
 from spec.config.problems import java_integer
@@ -28,8 +31,6 @@ from spec.tree.options import Options
 
 LOOPBACK = "127.0.0.1"
 _SAFER = {
-    "sslQuorum": "TLS between servers",
-    "portUnification": "TLS between servers",
     "quorum.auth.enableSasl": "SASL between servers",
     "requireClientAuthScheme": "a scheme for all clients (ZooKeeper itself passes this key over)",
 }
@@ -65,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True):
     container_check: int
     jute_maxbuffer: int
     options: Options
+    security: PeerSecurity = PLAIN
+    admin: AdminSettings = AdminSettings()
     digests: bool = True
     read_only: bool = False
     local_sessions: bool = False
@@ -96,6 +99,7 @@ def settings_of(config: Config) -> Settings:
         return value
 
     problems += _unsupported(config)
+    security = _security(config, problems)
     clients = _client_settings(config, problems)
     sid = config.myid if config.distributed and config.myid is not None else 0
     settings = Settings(
@@ -129,6 +133,8 @@ def settings_of(config: Config) -> Settings:
             super_users=super_users(properties),
             any_sasl_user=properties.get("letAnySaslUserDoX", ""),
         ),
+        security=security,
+        admin=_admin(config, problems),
     )
     if config.client is None and "secureClientPort" not in properties:
         problems.append(Problem(config.file, 0, "clientPort is missing", "add clientPort=2181"))
@@ -159,6 +165,26 @@ def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
         what, _, right = str(error).partition("; ")
         problems.append(Problem(config.file, 0, what, right or "correct that key"))
         return ClientSettings()
+
+
+def _security(config: Config, problems: list[Problem]) -> PeerSecurity:
+    """How the server connects with others. An invalid value is added to `problems`, and plain connections result."""
+    try:
+        return PeerSecurity.of(dict(config.properties))
+    except TlsError as error:
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right or "correct that key"))
+        return PLAIN
+
+
+def _admin(config: Config, problems: list[Problem]) -> AdminSettings:
+    """The ports for operators. An invalid value is added to `problems`, and no port results."""
+    try:
+        return AdminSettings.of(dict(config.properties))
+    except AdminError as error:
+        what, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, what, right))
+        return AdminSettings()
 
 
 def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:

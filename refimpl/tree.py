@@ -53,7 +53,7 @@ class Tree:
         return self._nodes.get(path)
 
     def children(self, path: str) -> AbstractSet[str]:
-        """The names of the children of a znode: the set itself, which changes with the tree."""
+        """The names of the children of a znode, in the order of creation: a view, which changes with the tree."""
         return self._children.get(path, _NONE).keys()
 
     def timeout(self, session: int) -> int | None:

@@ -16,6 +16,7 @@ from benchmarks.node.measure import measure
 from benchmarks.node.table import as_json, as_text
 from benchmarks.node.timing import Say
 from harness import KINDS
+from harness.releases import DEBIAN, RELEASES
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
@@ -39,6 +40,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help=f"measure only {' or '.join(MEASURES)}: requests; the time without a leader; the start with many znodes",
     )
     parser.add_argument("--only", choices=sorted(KINDS), help="measure only this kind of server")
+    parser.add_argument(
+        "--release", choices=RELEASES, default=DEBIAN, metavar="R", help="the real server's (default %(default)s)"
+    )
     parser.add_argument("--rounds", type=_positive, default=5, metavar="N", help="rounds (default %(default)s)")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the requests: a look, not a measurement")
     parser.add_argument(
@@ -65,7 +69,9 @@ def main(argv: Sequence[str]) -> int:
     chosen = options.measure or MEASURES
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as directory:
         say = _progress()
-        report = measure(kinds if "load" in chosen else [], options.rounds, Path(directory), options.quick, say)
+        report = measure(
+            kinds if "load" in chosen else [], options.rounds, Path(directory), options.quick, say, options.release
+        )
         also = [name for name in chosen if name != "load"]
         report = report.with_timings(*measure_timings(also, kinds, options.rounds, Path(directory), options.quick, say))
     if sys.stderr.isatty():

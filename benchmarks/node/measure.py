@@ -19,12 +19,15 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 
+import psutil
+
 from benchmarks.node.load import Run, drive, make, session
 from benchmarks.node.requests import OPERATIONS, VALUE, batch
 from benchmarks.node.stub import stub
 from benchmarks.node.timing import HEAP, Say, Timing
 from benchmarks.outcome import Missed, NotMeasured
-from harness import KINDS, Ensemble, ServerError
+from harness import KINDS, Ensemble, ServerError, real
+from harness.releases import DEBIAN
 
 WARM_UP = 20_000
 QUICK = 20
@@ -52,6 +55,7 @@ CASES = (
     Case("get", 50, 1, 60_000),
     Case("set", 1, 1, 2_000),
     Case("get", 1, 1, 6_000),
+    Case("create", 50, 3, 20_000),
     Case("set", 50, 3, 20_000),
     Case("set", 1, 3, 2_000),
 )
@@ -59,14 +63,20 @@ CASES = (
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one kind of server in one case, one for each round; latencies in seconds."""
+    """The figures of one kind of server in one case, one for each round; latencies in seconds.
+
+    `cpu` are the seconds of a processor that the server that is asked takes for one request, in all of its threads.
+    Other programs of the machine change it less than the rate.
+    """
 
     rates: list[float] = field(default_factory=list)
     p50: list[float] = field(default_factory=list)
     p99: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
 
-    def add(self, run: Run) -> None:
+    def add(self, run: Run, cpu: float = 0.0) -> None:
         """Add the figures of one round."""
+        self.cpu.append(cpu)
         self.rates.append(run.rate)
         self.p50.append(run.percentile(50))
         self.p99.append(run.percentile(99))
@@ -99,7 +109,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole table. `fsync` is the median time of one on the servers' disk, in seconds."""
+    """The whole table. `release` is the real server; `fsync` the median time of one on the disk, in seconds."""
 
     rows: list[Row]
     missed: list[Missed]
@@ -107,30 +117,33 @@ class Report:
     quick: bool
     fsync: float
     timings: tuple[Timing, ...] = ()
+    release: str = DEBIAN
 
     def with_timings(self, timings: Sequence[Timing], missed: Sequence[Missed]) -> "Report":
         """The same report with the timings, and with further missed measurements."""
         return replace(self, timings=tuple(timings), missed=[*self.missed, *missed])
 
 
-def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say) -> Report:
+def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say, release: str = DEBIAN) -> Report:
     """Measure every case for these kinds; a kind that cannot be started, or fails, is listed in `missed`."""
-    reasons = [Missed(kind, reason) for kind in kinds if (reason := KINDS[kind]())]
-    startable = [kind for kind in kinds if KINDS[kind]() is None]
-    measured = _Measurement(rounds, directory, QUICK if quick else 1, say)
+    found = {kind: real.available(release) if kind == "real" else KINDS[kind]() for kind in kinds}
+    reasons = [Missed(kind, reason) for kind, reason in found.items() if reason]
+    startable = [kind for kind, reason in found.items() if reason is None]
+    measured = _Measurement(rounds, directory, QUICK if quick else 1, say, release)
     rows: list[Row] = []
     for servers in dict.fromkeys(case.servers for case in CASES if kinds):
         rows += measured.cases([case for case in CASES if case.servers == servers], startable)
-    return Report(rows, [*reasons, *measured.missed.values()], rounds, quick, _fsync_time(directory))
+    missed = [*reasons, *measured.missed.values()]
+    return Report(rows, missed, rounds, quick, _fsync_time(directory), release=release)
 
 
 class _Measurement:
-    def __init__(self, rounds: int, directory: Path, divisor: int, say: Say) -> None:
+    def __init__(self, rounds: int, directory: Path, divisor: int, say: Say, release: str) -> None:
         self.missed: dict[str, Missed] = {}
         self._rounds = rounds
         self._directory = directory
         self._divisor = divisor
-        self._say = say
+        self._say, self._release = say, release
         self._number = count()
 
     def cases(self, cases: Sequence[Case], kinds: Sequence[str]) -> list[Row]:
@@ -149,7 +162,9 @@ class _Measurement:
     def _ensemble(self, kind: str, servers: int) -> Ensemble:
         directory = self._directory / f"{kind}-{servers}"
         directory.mkdir(parents=True)
-        return Ensemble([kind] * servers, directory, standalone=servers == 1, tick_time=TICK, heap=HEAP)
+        return Ensemble(
+            [kind] * servers, directory, standalone=servers == 1, tick_time=TICK, heap=HEAP, release=self._release
+        )
 
     def _warm_up(self, ensemble: Ensemble) -> None:
         for operation in OPERATIONS:
@@ -163,16 +178,22 @@ class _Measurement:
             for kind in order:
                 self._say(f"{case}: {kind}, round {number + 1} of {self._rounds}")
                 with self._missing(f"{kind}: {case}"):
-                    figures[kind].add(self._run(case, ensembles[kind]))
+                    figures[kind].add(*self._run(case, ensembles[kind]))
         whole = {kind: found for kind, found in figures.items() if len(found.rates) == self._rounds}
         return Row(case, self._generator(case), whole)
 
-    def _run(self, case: Case, ensemble: Ensemble) -> Run:
+    def _run(self, case: Case, ensemble: Ensemble) -> tuple[Run, float]:
+        """A run, and the seconds of a processor that the leader took for each request."""
         path = f"/load-{next(self._number):06d}"
         requests = batch(case.operation, case.requests // self._divisor, path)
-        with session(ensemble.client_port(ensemble.leader())) as connection:
+        leader = ensemble.leader()
+        process = psutil.Process(ensemble.process(leader).pid)
+        with session(ensemble.client_port(leader)) as connection:
             make(connection, path)
-            return drive(connection, requests, case.outstanding)
+            before = process.cpu_times()
+            run = drive(connection, requests, case.outstanding)
+            after = process.cpu_times()
+        return run, (after.user - before.user + after.system - before.system) / run.count
 
     def _generator(self, case: Case) -> Figures:
         """Measure the load generator alone, in this case."""

@@ -18,13 +18,15 @@ HEADINGS = (
     "operation",
     "outstanding",
     "servers",
-    "real 3.8 /s",
+    "real /s",
     "node /s",
     "node/real",
     "real p50 ms",
     "node p50 ms",
     "real p99 ms",
     "node p99 ms",
+    "real cpu us",
+    "node cpu us",
     "generator /s",
     "headroom",
 )
@@ -44,6 +46,8 @@ def cells(row: Row) -> tuple[str, ...]:
         NONE if node is None else _milliseconds(node.p50),
         NONE if real is None else _milliseconds(real.p99),
         NONE if node is None else _milliseconds(node.p99),
+        _microseconds(real),
+        _microseconds(node),
         _rate(row.generator),
         _times(row.headroom),
     )
@@ -57,8 +61,8 @@ def as_text(report: Report) -> str:
     missed = [f"{missed.name}: {missed}" for missed in report.missed]
     look = "; a quick look, too short to compare" if report.quick else ""
     rests = (
-        f"medians of {report.rounds} rounds, kinds in turn; values of 100 bytes; fsync on, one takes"
-        f" {report.fsync * 1000:.2f} ms on this disk{look}"
+        f"real: {report.release}; medians of {report.rounds} rounds, kinds in turn; values of 100 bytes; fsync on, one"
+        f" takes {report.fsync * 1000:.2f} ms on this disk{look}"
     )
     bounded = [
         f"{row.case}: bounded by the load generator, which is only {row.headroom:.1f} times as fast"
@@ -69,7 +73,7 @@ def as_text(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """One object: `rounds`, `quick`, `fsync_seconds`, `rows` (all figures, medians, ratios), `moments`, `missed`."""
+    """One object: the conditions, `rows` (all figures, medians, ratios), `moments` and `missed`."""
     rows = [
         {
             **vars(row.case),
@@ -81,6 +85,7 @@ def as_json(report: Report) -> str:
         for row in report.rows
     ]
     whole = {
+        "release": report.release,
         "rounds": report.rounds,
         "quick": report.quick,
         "fsync_seconds": report.fsync,
@@ -92,7 +97,7 @@ def as_json(report: Report) -> str:
 
 
 def _figures(figures: Figures) -> dict[str, object]:
-    medians = {f"median_{name}": median(values) for name, values in vars(figures).items()}
+    medians = {f"median_{name}": median(values) for name, values in vars(figures).items() if values}
     return {**vars(figures), **medians}
 
 
@@ -102,6 +107,10 @@ def _rate(figures: Figures | None) -> str:
 
 def _milliseconds(seconds: list[float]) -> str:
     return f"{median(seconds) * 1000:.3f}"
+
+
+def _microseconds(figures: Figures | None) -> str:
+    return NONE if figures is None or not figures.cpu else f"{median(figures.cpu) * 1e6:.0f}"
 
 
 def _times(value: float | None) -> str:

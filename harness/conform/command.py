@@ -11,10 +11,15 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from harness import real
-from harness.conform import report
+from harness.commands import CREATE2
+from harness.conform import report, table, zetcd
+from harness.conform.cases.waiting_cases import waiting_cases
+from harness.conform.kills.control import OwnServers, ServerControl, ShellCommands
+from harness.conform.kills.run import KillsRun, revived
 from harness.conform.run import AREAS, Bench, ConformResult, measure
 from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, release_of, start_oracle
 from harness.directories import add_keep, directories, keep_mistake
@@ -23,6 +28,9 @@ from harness.processes import ServerError
 
 ROOT_PATH = re.compile(r"(/[\w.-]+)+")
 SECONDS = 10.0
+MOST_SERVERS = 7
+OFTEN = "500"
+"""Milliseconds between two looks for containers, at servers that the command starts."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--root", default=None, metavar="PATH", help="the znode to create, use and delete (default: a new name below /)"
     )
     parser.add_argument("--area", action="append", metavar="NAME", help=f"only this area: {'; '.join(AREAS)}")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="all areas but this one")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="random scripts in addition (default: 0)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="the seed of the random scripts (default: 1)")
     parser.add_argument("--release", metavar="R", help="the release of the servers (default: what srvr answers)")
@@ -45,24 +54,67 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a key of zoo.cfg for the oracle, such as extendedTypesEnabled=false",
     )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help="only the deletion of containers and TTL znodes by the server; SECONDS bounds each wait for one",
+    )
+    add_kills(parser)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="the bound of an answer (default: 10)")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the report as Markdown")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what the run found as a record for --table")
+    parser.add_argument("--table", type=Path, metavar="PAGE", help="write the tables of --records into a page")
+    parser.add_argument("--records", type=Path, nargs="+", default=[], metavar="FILE", help="records, by column")
+    parser.add_argument("--check", action="store_true", help="with --table: compare the page, and change nothing")
     add_keep(parser)
+
+
+def add_kills(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the run under kills."""
+    parser.add_argument(
+        "--kills", type=int, default=0, metavar="N", help="in addition kill servers N times under load, and judge it"
+    )
+    parser.add_argument(
+        "--kill", metavar="COMMAND", help="kills a server; {server} is its number from 1, {host} and {port} its address"
+    )
+    parser.add_argument(
+        "--restart", metavar="COMMAND", help="starts a server that was killed, or that a request has stopped"
+    )
+    parser.add_argument("--history", type=Path, metavar="FILE", help="keep the history of the run under kills")
+    parser.add_argument("--size", type=int, default=1, metavar="N", help="servers that --start starts (default: 1)")
+
+
+def kills_mistake(options: argparse.Namespace) -> str | None:
+    """The mistake in the options of the run under kills; None if there is no mistake."""
+    if options.kills < 0 or not 1 <= options.size <= MOST_SERVERS:
+        return f"--kills must be at least 0, and --size from 1 to {MOST_SERVERS}"
+    if options.start is not None and (options.kill or options.restart):
+        return "--kill and --restart are for servers that run already; --start kills and starts its own"
+    if options.kill and not options.restart:
+        return "--kill needs --restart, the command that starts the server again"
+    if options.kills and options.start is None and not options.kill:
+        return "--kills needs --kill and --restart, the commands that kill and start a server"
+    return None
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
+    if options.table is not None:
+        return _table(options)
     if reason := _mistake(options):
         return _failed(reason)
     try:
-        with directories(options.keep) as folder, _servers(options, folder) as servers:
-            result = _measured(options, servers, folder / "oracle")
+        with directories(options.keep) as folder, _servers(options, folder) as (servers, control):
+            result = _measured(options, servers, control, folder)
         print(report.text(result))
         if options.markdown is not None:
             options.markdown.write_text(report.markdown(result, servers), encoding="utf-8")
         if options.junit is not None:
             options.junit.write_text(report.junit(result, servers), encoding="utf-8")
+        if options.json is not None:
+            table.save(table.record_of(result, options.json.stem), options.json)
     except OSError as error:
         return _failed(str(error) if error.filename else f"{options.servers or options.start}: {error}")
     except (ServerError, ValueError) as error:
@@ -72,21 +124,45 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.is_equal else 1
 
 
+def _table(options: argparse.Namespace) -> int:
+    """Write the tables into a page, or compare them; return the exit code."""
+    if not options.records or options.servers or options.start:
+        return _failed("--table PAGE takes --records FILE ... alone; --json writes such a file")
+    try:
+        page = options.table.read_text(encoding="utf-8")
+        right = table.with_tables(page, [table.load(file) for file in options.records])
+        if options.check:
+            print(
+                "the tables are right" if page == right else f"{options.table}: the tables differ; run without --check"
+            )
+            return 0 if page == right else 1
+        options.table.write_text(right, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        return _failed(str(error))
+    return 0
+
+
 @contextmanager
-def _servers(options: argparse.Namespace, folder: Path) -> Iterator[str]:
-    """The addresses of the tested servers, started here if `--start` says so."""
+def _servers(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, ServerControl | None]]:
+    """The addresses of the tested servers, started here if `--start` says so, and the way to kill and start them."""
     if options.start is None:
-        yield options.servers
+        places = parse_places(options.servers)
+        yield options.servers, ShellCommands(places, options.kill, options.restart) if options.restart else None
         return
-    with Ensemble(["real"], folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK) as tested:
+    kinds = ["real"] * options.size
+    # ZooKeeper reads the interval from a property of Java, and not from zoo.cfg.
+    java = (f"-Dznode.container.checkIntervalMs={OFTEN}",) if options.wait else ()
+    with Ensemble(
+        kinds, folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK, java_options=java
+    ) as tested:
         tested.start_all()
-        yield tested.connect_string
+        yield tested.connect_string, OwnServers(tested)
 
 
-def _measured(options: argparse.Namespace, servers: str, folder: Path) -> ConformResult:
+def _measured(options: argparse.Namespace, servers: str, control: ServerControl | None, folder: Path) -> ConformResult:
     places = parse_places(servers)
     root = options.root or f"/quorate-conform-{secrets.token_hex(4)}"
-    tested = Side(places, root, options.seconds)
+    tested = Side(places, root, options.seconds, partial(revived, control, places) if control else None)
     try:
         tested.create_root(parents=False)
     except (OSError, ServerError, ValueError, struct.error) as error:
@@ -97,12 +173,20 @@ def _measured(options: argparse.Namespace, servers: str, folder: Path) -> Confor
         print(
             f"release {release or 'not known'}; oracle: our node, which executes spec/tree and spec/service", flush=True
         )
-        oracle = start_oracle(folder, dict(pair.split("=", 1) for pair in options.oracle))
+        keys = dict(pair.split("=", 1) for pair in options.oracle)
+        often = {"znode.container.checkIntervalMs": OFTEN} if options.wait else {}
+        oracle = start_oracle(folder / "oracle", often | keys)
         try:
             expected = Side([oracle.client_port(1)], root, options.seconds)
             expected.create_root(parents=True)
             bench = Bench(expected, tested, release, _progress())
-            result = measure(bench, options.area or AREAS, options.random, options.seed)
+            areas = [area for area in options.area or AREAS if area not in options.without]
+            waiting = waiting_cases(options.wait) if options.wait else ()
+            result = measure(bench, [] if waiting else areas, options.random, options.seed, waiting)
+            if options.kills and control is not None:
+                revived(control, places)
+                run = KillsRun(places, root, control, options.kills, options.seed, result.supports(CREATE2))
+                result = result._replace(kills=run.run(options.history or folder / "history.jsonl", _progress()))
         finally:
             oracle.close()
             _progress()("")
@@ -140,16 +224,23 @@ def _mistake(options: argparse.Namespace) -> str | None:
         return str(error)
     if options.root is not None and (not ROOT_PATH.fullmatch(options.root) or options.root.startswith("/zookeeper")):
         return f"--root {options.root}: write the path of a znode that does not exist yet, such as /conform"
-    for area in options.area or ():
-        if area not in AREAS:
-            return f"--area {area}: write one of: {'; '.join(AREAS)}"
+    for option, names in (("--area", options.area or ()), ("--without", options.without)):
+        for area in names:
+            if area not in AREAS:
+                return f"{option} {area}: write one of: {'; '.join(AREAS)}"
     for pair in options.oracle:
         if "=" not in pair:
             return f"--oracle {pair}: write KEY=VALUE"
+    if reason := kills_mistake(options):
+        return reason
+    if options.wait is not None and (options.wait <= 0 or options.area or options.random):
+        return "--wait takes seconds above 0, and is used without --area and --random"
     if options.random < 0 or options.seconds <= 0:
         return "--random must be at least 0, and --seconds above 0"
-    if options.release is not None and not re.fullmatch(r"\d+\.\d+\.\d+", options.release):
-        return f"--release {options.release}: write three numbers, such as 3.9.5"
+    if options.release is not None and not (
+        re.fullmatch(r"\d+\.\d+\.\d+", options.release) or options.release == zetcd.NAME
+    ):
+        return f"--release {options.release}: write three numbers, such as 3.9.5, or {zetcd.NAME}"
     return keep_mistake(options.keep)
 
 

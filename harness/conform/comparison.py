@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from harness import commands as c
-from harness.conform.known_causes import KnownCause, Mismatch, cause_of
+from harness.conform.known_causes import cause_of
+from harness.conform.mismatch import KnownCause, Mismatch
 from harness.interpreter import Seen
 from harness.layouts import Stat
 from harness.session import Answer

@@ -15,10 +15,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from harness import commands as c
-from harness.conform.case import LONG, SECRET, node
+from harness.conform import zetcd
+from harness.conform.cases.case import LONG, SECRET, node
 from harness.conform.known_causes import number_of
-from harness.conform.protocol import DISCONNECTED, OPCODES, UNIMPLEMENTED, error_of
-from harness.conform.servers import NO_ANSWER, NOT_RUN
+from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, UNIMPLEMENTED, error_of
+from harness.conform.servers import NOT_RUN
 from harness.interpreter import Seen
 
 
@@ -41,13 +42,16 @@ class OpcodeRow(NamedTuple):
     cause: str | None = None
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the tested side lacks the opcode, and the oracle has it."""
+        return self.tested is not Support.SUPPORTED and self.expected is Support.SUPPORTED
+
+    @property
     def is_finding(self) -> bool:
         """Whether the two sides differ without a cause in the release, or a meant difference of the oracle."""
         return self.tested is not self.expected and self.cause is None
 
 
-ZXID = struct.pack("!q", 0)
-NO_LISTS = b"\0\0\0\0" * 3
 PROBES: dict[int, c.Command] = {
     1: c.Create(0, "/b"),
     2: c.Delete(0, "/a"),
@@ -69,7 +73,7 @@ PROBES: dict[int, c.Command] = {
     21: c.Create(0, "/b", flags=c.TTL, by=c.CREATE_TTL, ttl=LONG),
     22: c.MultiRead(0, (c.Get(0, "/a"),)),
     100: c.AddAuth(0, "digest", SECRET),
-    101: c.Raw(0, 101, ZXID + NO_LISTS),
+    101: c.SetWatches(0, by=101),
     102: c.Raw(0, 102, b"\0\0\0\0"),
     103: c.Ephemerals(0, "/a"),
     104: c.Count(0, "/a"),
@@ -105,7 +109,10 @@ def row(opcode: int, name: str, tested: Support, expected: Support, release: str
     """A row of the table, with the known cause of a difference."""
     cause = None
     known = OPCODES.get(opcode)
-    is_newer = known is not None and release is not None and number_of(known.since) > number_of(release)
-    if tested is not expected and known is not None and is_newer:
+    numbered = release is not None and release != zetcd.NAME
+    is_newer = known is not None and release is not None and numbered and number_of(known.since) > number_of(release)
+    if tested is not expected and release == zetcd.NAME:
+        cause = "`readReqOp` of zetcd knows no such opcode"
+    elif tested is not expected and known is not None and is_newer:
         cause = f"came with {known.since} ({known.issue})"
     return OpcodeRow(opcode, name, tested, expected, cause)

@@ -9,6 +9,7 @@ from harness import commands as c
 
 UNIMPLEMENTED = -6
 DISCONNECTED = "disconnected"
+NO_ANSWER = "no answer"
 
 
 class Opcode(NamedTuple):
@@ -17,6 +18,11 @@ class Opcode(NamedTuple):
     name: str
     since: str = "3.4.0"
     issue: str = ""
+
+    @property
+    def came(self) -> str:
+        """The name of the cause why an older release lacks it."""
+        return f"{self.name} came with {self.since}"
 
 
 OPCODES = {
@@ -61,8 +67,8 @@ def opcode_of(command: c.Command) -> int | None:
             return 14
         case c.MultiRead():
             return 22
-        case c.SetWatches():
-            return 105
+        case c.SetWatches(by=opcode):
+            return opcode
         case c.AddAuth():
             return 100
         case c.WhoAmI():

@@ -3,8 +3,8 @@
 Rules of this module:
 
 - Few paths, so that commands meet, and mostly valid values.
-- The rules of `harness/conform/case.py`: no request that damages a server, and the entry `CLEANER` in each ACL that is
-  not refused.
+- The rules of `harness/conform/cases/case.py`: no request that damages a server, and the entry `CLEANER` in each ACL
+  that is not refused.
 - Only one-shot watches, `ANY` for the types of `checkWatches` and `removeWatches`: the releases disagree about the
   others, and the named cases compare them.
 """
@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable
 
 from harness import commands as c
-from harness.conform.case import CLEANER, LONG
+from harness.conform.cases.case import CLEANER, LONG
 
 SESSIONS = 3
 PATHS = ("", "/a", "/b", "/a/b", "/a/c", "/a/b/d", "/0000000000", "/a0000000000", "/a/0000000001", "/b/e")
@@ -142,5 +142,5 @@ class _Draw:
         paths = [tuple(self._source.sample(PATHS, self._source.randrange(3))) for _ in range(3)]
         return self._source.choice((
             c.Connect(who, self._source.randrange(3)), c.Connect(who), c.Drop(who), c.Close(who),
-            c.SetWatches(who, *paths),
+            c.SetWatches(who, paths[0], paths[1], paths[2]),
         ))  # fmt: skip

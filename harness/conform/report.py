@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from harness.conform.comparison import Difference
+from harness.conform.kills.run import KillsResult
 from harness.conform.opcodes import OpcodeRow
 from harness.conform.run import CaseResult, ConformResult, Status
 from harness.session import Answer
@@ -52,7 +53,10 @@ def summary(result: ConformResult) -> str:
     )
     count = len(result.findings) + sum(row.is_finding for row in result.opcodes)
     verdict = f"differences to look at: {count}" if count else "no unexplained difference"
-    return f"{len(result.cases)} cases: {cases}{randoms}; {verdict}"
+    kills = ""
+    if result.kills is not None:
+        kills = f"; {len(result.kills.cycles)} kills: {'passed' if result.kills.passed else 'FAILED'}"
+    return f"{len(result.cases)} cases: {cases}{randoms}{kills}; {verdict}"
 
 
 def text(result: ConformResult) -> str:
@@ -78,7 +82,20 @@ def _text_lines(result: ConformResult) -> Iterator[str]:
         cause = f"; {row.cause}" if row.cause else ""
         yield f"  {row.opcode} {row.name}: {row.tested.value}; oracle: {row.expected.value}{cause}"
     yield ""
+    if result.kills is not None:
+        yield from kills_lines(result.kills)
+        yield ""
     yield summary(result)
+
+
+def kills_lines(result: KillsResult) -> Iterator[str]:
+    """The run under kills: how often, how long it took to recover, and the judgement of the history."""
+    slowest = max((cycle.recovery for cycle in result.cycles), default=0.0)
+    led = sum(cycle.led is True for cycle in result.cycles)
+    yield f"{len(result.cycles)} kills, {led} of the leader; a write was acknowledged after at most {slowest:.1f} s"
+    if result.stuck:
+        yield f"it came to a stop: {result.stuck}"
+    yield from str(result.findings).splitlines()
 
 
 def _shown(result: CaseResult) -> Iterator[str]:
@@ -128,6 +145,8 @@ def markdown(result: ConformResult, server: str) -> str:
     lines += ["| area | " + " | ".join(status.value for status in COLUMNS) + " |"]
     lines += ["| --- " * (len(COLUMNS) + 1) + "|"]
     lines += [f"| {area} | " + " | ".join(map(str, counts)) + " |" for area, counts in area_rows(result.cases)]
+    if result.kills is not None:
+        lines += ["", "## Under kills", "", "```", *kills_lines(result.kills), "```"]
     lines += ["", "## Differences", ""]
     for title, members in groups((*result.cases, *(each.result for each in result.random))):
         lines += [f"### {title}", ""]
@@ -160,8 +179,20 @@ def junit(result: ConformResult, server: str) -> str:
                 kind = "failure" if each.is_finding else "skipped"
                 ElementTree.SubElement(case, kind, message=_title(each)).text = "\n".join(_shown(each))
     _add_opcodes(root, result)
+    if result.kills is not None:
+        _add_kills(root, result.kills)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_kills(root: ElementTree.Element, result: KillsResult) -> None:
+    """Add the suite of the run under kills: one test."""
+    suite = ElementTree.SubElement(root, "testsuite", name="kills", tests="1", skipped="0")
+    suite.set("failures", str(int(not result.passed)))
+    case = ElementTree.SubElement(suite, "testcase", classname="kills", name="the history is linearizable")
+    if not result.passed:
+        message = result.stuck or result.findings.verdict.value
+        ElementTree.SubElement(case, "failure", message=message).text = "\n".join(kills_lines(result))
 
 
 def _add_opcodes(root: ElementTree.Element, result: ConformResult) -> None:

@@ -13,11 +13,14 @@ from enum import Enum
 from typing import NamedTuple
 
 from harness import commands as c
-from harness.conform import opcodes, session_cases, tree_cases
-from harness.conform.case import Case
+from harness.conform import opcodes
+from harness.conform.cases import session_cases, tree_cases
+from harness.conform.cases.case import Case
 from harness.conform.comparison import Difference, differences
-from harness.conform.known_causes import not_supported
+from harness.conform.dialect import translated
+from harness.conform.kills.run import KillsResult
 from harness.conform.minimise import minimised
+from harness.conform.mismatch import not_supported
 from harness.conform.random_scripts import ScriptGenerator
 from harness.conform.servers import Side
 
@@ -72,6 +75,7 @@ class ConformResult(NamedTuple):
     random_count: int
     seed: int
     random: tuple[RandomFinding, ...]
+    kills: KillsResult | None = None
 
     @property
     def findings(self) -> tuple[CaseResult, ...]:
@@ -81,8 +85,13 @@ class ConformResult(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether no case, no random script and no opcode has a difference that is not explained."""
-        return not self.findings and not any(row.is_finding for row in self.opcodes)
+        """Whether no case, no random script and no opcode has an unexplained difference, and the kills lost nothing."""
+        no_kill_found = self.kills is None or self.kills.passed
+        return no_kill_found and not self.findings and not any(row.is_finding for row in self.opcodes)
+
+    def supports(self, opcode: int) -> bool:
+        """Whether the tested server has an opcode of the table."""
+        return any(row.opcode == opcode and row.tested is opcodes.Support.SUPPORTED for row in self.opcodes)
 
 
 class Bench(NamedTuple):
@@ -92,29 +101,37 @@ class Bench(NamedTuple):
     tested: Side
     release: str | None
     progress: Callable[[str], None]
+    missing: frozenset[int] = frozenset()
 
-    def compare(self, script: c.Script, exact: bool = False) -> tuple[Difference, ...]:
-        """Run a script at both sides."""
+    def compare(self, script: c.Script, exact: bool = False, verbatim: bool = False) -> tuple[Difference, ...]:
+        """Run a script at both sides; in older opcodes, unless it is verbatim, where the tested side lacks one."""
+        if not verbatim:
+            script = translated(script, self.missing)
         expected = self.oracle.run(script)
         return tuple(differences(self.tested.run(script), expected, exact, self.release))
 
 
-def measure(bench: Bench, areas: Sequence[str], count: int, seed: int) -> ConformResult:
-    """Run the cases of these areas, the table of opcodes and `count` random scripts. Raises ServerError, OSError."""
-    chosen = [case for case in CASES if case.area in areas]
+def measure(bench: Bench, areas: Sequence[str], count: int, seed: int, waiting: Sequence[Case] = ()) -> ConformResult:
+    """Run the cases of these areas, the table of opcodes and `count` random scripts. Raises ServerError, OSError.
+
+    `waiting` are cases that take long, in addition.
+    """
+    chosen = [*(case for case in CASES if case.area in areas), *waiting]
+    table = tuple(_opcode_rows(bench))
+    bench = bench._replace(missing=frozenset(row.opcode for row in table if row.is_missing))
     results: list[CaseResult] = []
     for number, case in enumerate(chosen, 1):
         bench.progress(f"case {number} of {len(chosen)}: {case.area}, {case.name}")
         results.append(_result(bench, case))
-    table = tuple(_opcode_rows(bench))
     return ConformResult(bench.release, tuple(results), table, count, seed, tuple(_random(bench, count, seed)))
 
 
 def _result(bench: Bench, case: Case) -> CaseResult:
-    found = bench.compare(case.script, case.exact)
+    case = case if case.verbatim else case._replace(script=translated(case.script, bench.missing))
+    found = bench.compare(case.script, case.exact, case.verbatim)
     if not found or all(each.explained for each in found):
         return CaseResult(case, found)
-    again = bench.compare(case.script, case.exact)
+    again = bench.compare(case.script, case.exact, case.verbatim)
     return CaseResult(case, again or found, unstable=not again)
 
 
@@ -131,7 +148,7 @@ def _random(bench: Bench, count: int, seed: int) -> list[RandomFinding]:
     found: dict[object, RandomFinding] = {}
     for number in range(1, count + 1):
         bench.progress(f"random script {number} of {count}")
-        script = generator.script(number)
+        script = translated(generator.script(number), bench.missing)
         seen = bench.compare(script)
         if not seen:
             continue

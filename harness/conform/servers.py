@@ -13,20 +13,20 @@ Source: ZooKeeper Programmer's Guide, connect strings; `ServerCnxnFactory`, `Ver
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from harness import commands as c
-from harness.conform.case import SECRET
+from harness.conform.cases.case import SECRET
+from harness.conform.protocol import NO_ANSWER
 from harness.ensemble import Ensemble
 from harness.interpreter import AUTH, QUOTA, TIMEOUT, Interpreter, Seen
 from harness.processes import Place, ServerError, address_of, srvr
 from harness.session import DisconnectedError, Session
 
 SESSIONS = 3
-NO_ANSWER = "no answer"
 UNREADABLE = "unreadable answer"
 NOT_RUN = "not run"
 MOST_FAILURES = 2
@@ -94,12 +94,19 @@ class TolerantInterpreter(Interpreter):
 
 
 class Side:
-    """One side: servers of one ensemble, and the root below which everything happens. Raises OSError, ServerError."""
+    """One side: servers of one ensemble, and the root below which everything happens. Raises OSError, ServerError.
 
-    def __init__(self, places: Sequence[Place], root: str, seconds: float) -> None:
+    `revive` starts servers that have stopped, if there is a way to; the run then goes on with the next script.
+    """
+
+    def __init__(
+        self, places: Sequence[Place], root: str, seconds: float, revive: Callable[[], None] | None = None
+    ) -> None:
         self.places = tuple(places)
+        self._revive = revive
         self.root = root
         self._seconds = seconds
+        self._silent = frozenset(place for place in self.places if "Zxid" not in srvr(place))
         self._scripts = 0
         self._failures = 0
 
@@ -119,10 +126,7 @@ class Side:
         self._scripts += 1
         parent = f"{self.root}/{self._scripts}"
         try:
-            session = self._session()
-            session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
-            session.close()
-            interpreter = TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds)
+            interpreter = self._begun(parent)
         except (OSError, ServerError) as error:
             self._failures += 1
             if self._failures == MOST_FAILURES:
@@ -133,6 +137,13 @@ class Side:
             return interpreter.run(script)
         finally:
             interpreter.close()
+
+    def _begun(self, parent: str) -> TolerantInterpreter:
+        """Begin a script below a new znode."""
+        session = self._session()
+        session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
+        session.close()
+        return TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds, self._silent)
 
     @property
     def name(self) -> str:
@@ -150,8 +161,15 @@ class Side:
             raise ServerError(f"{self.root} was not deleted: the server answers with error {left}; delete it by hand")
 
     def _session(self) -> Session:
+        """A new session; servers that have stopped are started first, if there is a way to."""
         session = Session(TIMEOUT, self._seconds)
-        session.connect(self.places[0])
+        try:
+            session.connect(self.places[0])
+        except (OSError, ServerError):
+            if self._revive is None:
+                raise
+            self._revive()
+            session.connect(self.places[0])
         return session
 
 

@@ -148,6 +148,11 @@ class Channel(asyncio.Protocol, ABC):
         """Whether the connection has a transport: since its TLS handshake, until its end."""
         return self._transport is not None
 
+    @property
+    def is_secure(self) -> bool:
+        """Whether the connection uses TLS."""
+        return self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+
     def interest(self) -> int:
         """The interest set of the connection, as `cons` shows it: 1 for reading, 4 for writing."""
         reading = not self._paused and self.phase in (Phase.PRESENTED, Phase.SERVING)

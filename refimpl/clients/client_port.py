@@ -30,7 +30,7 @@ from refimpl.clients.turns import Turns
 from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.listening import ListenError
 from spec.service.connection import PendingRequest, Route
-from spec.service.expiry import ExpiryQueue
+from spec.service.expiry import AttendedTime, ExpiryQueue
 from spec.service.handshake import ReadOnlyRules
 from spec.service.sessions import first_session_id, next_session_id
 from spec.tree.apply import TxnResult
@@ -51,7 +51,8 @@ class ClientPort:
     """The client port of one server.
 
     `now` is the time of this turn of the event loop, in milliseconds. `in_process` counts the pending requests of all
-    connections. `first_reserved` is the lowest file descriptor that is kept from clients.
+    connections, and `bytes_in_process` the bytes in them. `first_reserved` is the lowest file descriptor that is kept
+    from clients.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class ClientPort:
         self.settings = settings
         self.backend: Backend | None = None
         self.statistics = ServerStatistics()
-        self.processor = FinalProcessor(self.statistics, options, settings.auth)
+        self.processor = FinalProcessor(self.statistics, options, settings.auth, settings.max_watch_bytes)
         self.turns = Turns(self._call_soon)
         self.in_process = 0
         self.now = 0
@@ -73,6 +74,8 @@ class ClientPort:
         self._sessions: dict[SessionId, Connection] = {}
         self._next_session = first_session_id(settings.server_id, wall_ms())
         self._silent = ExpiryQueue(_TICK)
+        self._time = AttendedTime(2 * _TICK, monotonic_ms())
+        self.bytes_in_process = 0
         self._acceptor: Acceptor | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -177,7 +180,7 @@ class ClientPort:
     def opened(self, connection: Connection) -> None:
         """A connection is open, after its TLS handshake: its time for a ConnectRequest begins."""
         self._turn()
-        self._silent.update(connection.number, connection.timeout, self.now)
+        self._silent.update(connection.number, connection.timeout, self._time.at(self.now))
 
     def forget(self, connection: Connection) -> None:
         """Removes a connection and its watches; its session lives until it expires."""
@@ -194,13 +197,13 @@ class ClientPort:
     def linger(self, number: int) -> None:
         """Gives the client of a finished connection time to close it."""
         self._turn()
-        self._silent.update(number, _LINGER, self.now)
+        self._silent.update(number, _LINGER, self._time.at(self.now))
 
     def heard(self, connection: Connection) -> None:
         """A client has sent bytes. They extend its session, but not the time for a ConnectRequest."""
         self._turn()
         if connection.phase is Phase.SERVING:
-            self._silent.update(connection.number, connection.timeout, self.now)
+            self._silent.update(connection.number, connection.timeout, self._time.at(self.now))
             if self.backend is not None:
                 self.backend.touch(connection.session, connection.timeout)
 
@@ -239,7 +242,7 @@ class ClientPort:
     def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
         """Counts an answered request."""
         now = self.now
-        operation = OPERATION_OF.get(type(pending.record), "NA") if pending.record is not None else "NA"
+        operation = OPERATION_OF.get(type(pending.record), "NA")
         connection.statistics.answered(operation, pending.xid, zxid, arrived, now)
         self.statistics.latency.add(now - arrived)
 
@@ -255,7 +258,7 @@ class ClientPort:
         return tuple(self._connections.values())
 
     def connected_by_expiry(self) -> Iterator[tuple[int, tuple[Connection, ...]]]:
-        """The connections by the time at which each one times out, on the clock of `now`."""
+        """The connections by the time at which each one times out, on the clock of `now` without pauses."""
         for when, numbers in self._silent.by_time():
             yield when, tuple(self._connections[number] for number in numbers)
 
@@ -264,7 +267,7 @@ class ClientPort:
     def _attach(self, connection: Connection, session: SessionId) -> None:
         connection.session = session
         self._sessions[session] = connection
-        self._silent.update(connection.number, connection.timeout, self.now)
+        self._silent.update(connection.number, connection.timeout, self._time.at(self.now))
 
     def _turn(self) -> None:
         self.now = monotonic_ms()
@@ -277,7 +280,7 @@ class ClientPort:
         assert self._loop is not None
         self._ticking = self._loop.call_later(_TICK / 1000, self._tick)
         self._turn()
-        for number in self._silent.expired(self.now):
+        for number in self._silent.expired(self._time.tick(self.now)):
             connection = self._connections[number]
             if connection.phase is not Phase.ENDED:
                 logger.info("%s: disconnected: not heard for %d ms", connection, connection.timeout)

@@ -37,11 +37,10 @@ from spec.service.connection import (
     Ending,
     PendingRequest,
     Route,
-    Waiting,
-    arrive,
+    answered_at_once,
     demanded,
     ending,
-    settle,
+    number_settled,
     throttled,
 )
 from spec.service.digest_md5 import Exchange, Untried
@@ -65,6 +64,7 @@ class ConnectionOwner(ChannelOwner, Protocol):
     turns: Turns
     now: int
     in_process: int
+    bytes_in_process: int
 
     @property
     def is_serving(self) -> bool:
@@ -116,8 +116,10 @@ class Connection(Channel):
         self.sasl: Exchange = Untried()
         self._required = owner.settings.auth.required
         self.established = wall_ms()
-        self.waiting: Waiting = ()
-        self._arrivals: deque[int] = deque()
+        self.waiting: deque[PendingRequest] = deque()
+        self._arrivals: deque[tuple[int, int]] = deque()
+        """The time at which each waiting request arrived, and its size in bytes."""
+        self._waiting_bytes = 0
         self._opening: bytes | None = b""
         self._frames = Frames(owner.settings.max_buffer)
         self._backlog: deque[bytes] = deque()
@@ -240,13 +242,17 @@ class Connection(Channel):
             or bool(self._due)
             or self.phase is Phase.PRESENTED
             or waiting >= settings.max_waiting
+            or self._waiting_bytes >= settings.max_waiting_bytes
             or throttled(waiting, self._owner.in_process, settings.global_outstanding_limit)
+            or throttled(waiting, self._owner.bytes_in_process, settings.large_request_max_bytes)
         )
 
     def drop(self) -> None:
         """Discards all pending requests."""
         self._owner.in_process -= len(self.waiting)
-        self.waiting = ()
+        self._owner.bytes_in_process -= self._waiting_bytes
+        self._waiting_bytes = 0
+        self.waiting.clear()
         self._arrivals.clear()
         self._due.clear()
         self._backlog.clear()
@@ -269,21 +275,23 @@ class Connection(Channel):
             xid, record = decode_request(frame)
         except BadRequestError as error:
             route = Route.REFUSED if error.code is Code.UNIMPLEMENTED else Route.MALFORMED
-            self._arrived(PendingRequest(error.xid, None, route, self.auth))
+            self._arrived(PendingRequest(error.xid, None, route, self.auth), len(frame))
         except JuteError as error:
             self.refuse(f"bad packet: {error}")
         else:
-            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth))
+            self._arrived(PendingRequest(xid, record, ROUTES[type(record)], self.auth), len(frame))
 
-    def _arrived(self, pending: PendingRequest) -> None:
+    def _arrived(self, pending: PendingRequest, size: int) -> None:
         if self._required:
             pending = demanded(pending, self._required)
-        self.waiting, at_once = arrive(self.waiting, pending)
-        if at_once:
+        if answered_at_once(pending, behind_others=bool(self.waiting)):
             self._reply(pending, self._owner.now, None)
             return
-        self._arrivals.append(self._owner.now)
+        self.waiting.append(pending)
+        self._arrivals.append((self._owner.now, size))
+        self._waiting_bytes += size
         self._owner.in_process += 1
+        self._owner.bytes_in_process += size
         self._owner.forward(self, pending)
 
     def settled(
@@ -293,16 +301,23 @@ class Connection(Channel):
 
         A sync with another code than OK is refused with it.
         """
-        before = self.waiting
-        self.waiting, answered = settle(before, xid, route, closes=closes)
-        if not answered:
-            return
-        self._owner.in_process -= len(answered)
+        answered = number_settled(self.waiting, xid, route, closes=closes)
+        self._owner.in_process -= answered
         outcome = (code, reply) if route is Route.WRITE or code is not Code.OK else None
-        for pending in answered:
-            self._due.append((pending, self._arrivals.popleft(), outcome))
+        for _ in range(answered):
+            pending = self.waiting.popleft()
+            arrived, size = self._arrivals.popleft()
+            self._waiting_bytes -= size
+            self._owner.bytes_in_process -= size
+            if self._due or self.full():
+                self._due.append((pending, arrived, outcome))
+            else:
+                self._reply(pending, arrived, outcome)
+                if self.phase is Phase.ENDED:
+                    return
             outcome = None
-        self.work()
+        if answered and (self._due or self._backlog or self._paused):
+            self.work()
 
     def session_closed(self) -> None:
         """The session is closed: the connection ends after the pending answers."""
@@ -314,10 +329,9 @@ class Connection(Channel):
         if self.phase is Phase.ENDED:
             return
         code, reply = outcome if outcome is not None else self._owner.answer(self, pending)
-        after = ending(pending, code)
+        after, route = ending(pending, code), pending.route
         if after is not Ending.DROPPED:
-            # Answers to authentication and to unknown requests carry a constant in place of the last zxid.
-            zxid = _ZXID_OF_REPLY.get(pending.route, self._owner.last_zxid)
+            zxid = self._owner.last_zxid if route in _LAST_ZXID else _OTHER_ZXIDS[route]
             self._send_reply(pending, zxid, code, reply)
             self._owner.answered(self, pending, zxid, arrived)
         if after is not Ending.STAYS:
@@ -332,4 +346,6 @@ class Connection(Channel):
             self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
 
 
-_ZXID_OF_REPLY = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}
+_OTHER_ZXIDS = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}
+"""The constants that answers to authentication and to unknown requests carry in place of the last zxid."""
+_LAST_ZXID = (Route.WRITE, *(route for route in Route if route not in _OTHER_ZXIDS))

@@ -64,10 +64,12 @@ _MAY_WATCH = frozenset({Exists, GetData, GetChildren, GetChildren2})
 class FinalProcessor:
     """Answers requests and keeps the watches of clients; a watcher is a `Connection`."""
 
-    def __init__(self, statistics: ServerStatistics, options: Options, auth: AuthSettings) -> None:
+    def __init__(
+        self, statistics: ServerStatistics, options: Options, auth: AuthSettings, most_watch_bytes: int
+    ) -> None:
         self._statistics = statistics
         self._auth = auth
-        self._options = options
+        self._options, self._most_bytes = options, most_watch_bytes
         self._watches: Watches[Connection] = Watches()
         self._special: dict[type[Record], Callable[[Connection, Any, Tree | None], Reply]] = {
             Ping: _done,
@@ -100,10 +102,13 @@ class FinalProcessor:
             kind = watch_of(record, code)
             if kind is not None:
                 self._watches.add(kind, record.path, connection)  # type: ignore[attr-defined]
+                self._bound(connection)
         return code, reply
 
     def fire(self, events: Iterable[Event]) -> None:
         """Sends events to their watchers, except to clients that are not allowed to read the znode of the event."""
+        if self._watches.is_empty:
+            return
         for event in events:
             notified = self._watches.fire(event)
             if not notified:
@@ -148,6 +153,7 @@ class FinalProcessor:
 
     def _add_watch(self, connection: Connection, request: AddWatch, _tree: Tree | None) -> Reply:
         code = self._watches.add_watch(request, connection)
+        self._bound(connection)
         return code, ErrorReply(Code.OK) if code is Code.OK else None
 
     def _check_watches(self, connection: Connection, request: CheckWatches, _tree: Tree | None) -> Reply:
@@ -164,7 +170,13 @@ class FinalProcessor:
             znode = tree.node(path)
             if znode is None or permits(znode.acl, Perms.READ, connection.auth, self._options):
                 connection.send(encode_event(Event(event, path)))
+        self._bound(connection)
         return Code.OK, None
+
+    def _bound(self, connection: Connection) -> None:
+        """Disconnect a client that watches too much; `quorate.maxWatchBytes` is the bound."""
+        if self._watches.size(connection) > self._most_bytes:
+            connection.refuse(f"its watches take more than {self._most_bytes} bytes (quorate.maxWatchBytes)")
 
     def data_watches(self) -> Iterator[tuple[str, tuple[Connection, ...]]]:
         """Each path with data watches, and its watchers, for the commands `wchs`, `wchc` and `wchp`."""

@@ -35,7 +35,8 @@ from refimpl.clock import wall_ms
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
 """The ZooKeeper version whose formats this server uses."""
-_TRACE_MASK = 306
+TRACE_MASK = 306
+"""ZooKeeper's default trace mask (`ZooTrace`)."""
 _TELNET_CLOSE = bytes.fromhex("fff4fffd")
 
 ROOT_AGAIN = 1
@@ -68,11 +69,11 @@ class FourLetterWords:
         self._started = time.monotonic()
         self._always: dict[str, Callable[[], str]] = {
             "ruok": lambda: "imok",
-            "envi": lambda: "".join(_environment()),
+            "envi": lambda: "Environment:\n" + "".join(f"{name}={value}\n" for name, value in environment().items()),
             "isro": lambda: (
                 "null" if clients.backend is None else "rw" if clients.backend.read_only(0) is None else "ro"
             ),
-            "gtmk": lambda: str(_TRACE_MASK),
+            "gtmk": lambda: str(TRACE_MASK),
             "telnet close": lambda: "",
         }
         self._serving: dict[str, Callable[[Backend], str]] = {
@@ -141,12 +142,13 @@ class FourLetterWords:
         return "".join(line + "\n" for line in lines)
 
     def _mntr(self, backend: Backend) -> str:
-        values = [*self._monitored(backend, backend.status()), *backend.status().monitored]
+        values = [*self.monitored(backend, backend.status()), *backend.status().monitored]
         return "".join(f"zk_{name}\t{value}\n" for name, value in values)
 
-    def _monitored(self, backend: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
+    def monitored(self, backend: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
+        """The figures of `mntr`, without the prefix of their names."""
         statistics, tree = self._clients.statistics, backend.tree
-        yield "version", _version()
+        yield "version", version_text()
         yield "server_state", status.mode
         yield "ephemerals_count", sum(len(tree.ephemerals(session)) for session in tree.owners())
         yield "num_alive_connections", len(self._clients.connections)
@@ -278,7 +280,7 @@ def _full(connection: Connection) -> str:
     )
 
 
-def _version() -> str:
+def version_text() -> str:
     """Returns ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
     try:
         ours = version("quorate")
@@ -289,7 +291,7 @@ def _version() -> str:
 
 
 def _version_line() -> str:
-    return f"Zookeeper version: {_version()}\n"
+    return f"Zookeeper version: {version_text()}\n"
 
 
 def _open_files() -> int:
@@ -299,12 +301,11 @@ def _open_files() -> int:
         return -1
 
 
-def _environment() -> Iterator[str]:
-    """Yields the lines of `envi`; there is no Java, so its properties are <NA>."""
-    yield "Environment:\n"
+def environment() -> dict[str, str]:
+    """The environment for `envi`; there is no Java, so its properties are <NA>."""
     memory = os.sysconf("SC_PAGE_SIZE") // 1024 * os.sysconf("SC_PHYS_PAGES") // 1024
-    values = {
-        "zookeeper.version": _version(),
+    return {
+        "zookeeper.version": version_text(),
         "host.name": socket.gethostname(),
         **dict.fromkeys(("java.version", "java.vendor", "java.home", "java.class.path"), "<NA>"),
         **dict.fromkeys(("java.library.path", "java.io.tmpdir", "java.compiler"), "<NA>"),
@@ -319,8 +320,6 @@ def _environment() -> Iterator[str]:
         "os.memory.total": f"{memory}MB",
         "python.version": platform.python_version(),
     }
-    for name, value in values.items():
-        yield f"{name}={value}\n"
 
 
 def _memory_free() -> int:

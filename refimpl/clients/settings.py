@@ -12,7 +12,7 @@ Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `F
 import msgspec
 
 from refimpl.clients.auth.settings import AuthSettings
-from refimpl.clients.tls import TlsSettings
+from refimpl.tls.settings import TlsSettings
 from spec.config.problems import java_integer
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config
@@ -24,8 +24,11 @@ DEFAULT_WORDS = frozenset({"srvr"})
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The client port's settings. Times are in milliseconds, sizes in bytes; a limit of 0 means unlimited.
 
-    `max_waiting` bounds the waiting requests of one connection; beyond it reading from the client pauses. `max_unsent`
-    bounds the bytes that a client has not read; beyond it the client is disconnected. ZooKeeper has no such bounds.
+    `max_waiting` and `max_waiting_bytes` bound the waiting requests of one connection; beyond them reading from the
+    client pauses. `max_unsent` bounds the bytes that a client has not read, and `max_watch_bytes` the paths that it
+    watches; beyond them the client is disconnected. ZooKeeper has no such bounds. `large_request_max_bytes` bounds the
+    waiting requests of all connections: each may then have one. ZooKeeper counts only those above
+    `largeRequestThreshold`, none by default, and disconnects the client.
     `conf` are the lines of the word `conf`, without the members.
     """
 
@@ -42,7 +45,10 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     connect_timeout: int = 10_000
     global_outstanding_limit: int = 1000
     max_waiting: int = 1000
+    max_waiting_bytes: int = 4 * 1024 * 1024
+    large_request_max_bytes: int = 100 * 1024 * 1024
     max_unsent: int = 64 * 1024 * 1024
+    max_watch_bytes: int = 64 * 1024 * 1024
     words: frozenset[str] = DEFAULT_WORDS
     conf: tuple[str, ...] = ()
 
@@ -63,6 +69,8 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
             max_buffer=_number(properties, "jute.maxbuffer", 0xFFFFF, least=1024),
             connect_timeout=_number(properties, "nio.sessionlessCnxnTimeout", 10_000, least=1),
             global_outstanding_limit=_number(properties, "globalOutstandingLimit", 1000, least=1),
+            large_request_max_bytes=_number(properties, "largeRequestMaxBytes", 100 * 1024 * 1024, least=1),
+            max_watch_bytes=_number(properties, "quorate.maxWatchBytes", 64 * 1024 * 1024, least=1),
             words=whitelist(properties.get("4lw.commands.whitelist", "")),
             conf=tuple(_conf(config, properties, address, secure_address)),
         )

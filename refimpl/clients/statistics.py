@@ -18,7 +18,7 @@ OPERATIONS = {
 }  # fmt: skip
 """The names of operations that `cons` prints for the last one of a connection (`FinalRequestProcessor`, lastOp)."""
 
-OPERATION_OF: dict[type[Record], str] = {
+OPERATION_OF: dict[type[Record] | type[None], str] = {
     record: OPERATIONS[opcode] for record, opcode in OPCODE_OF.items() if opcode in OPERATIONS
 }
 
@@ -36,8 +36,10 @@ class Latency:
         """Add a latency."""
         self.count += 1
         self.total += latency
-        self._least = min(self._least, latency)
-        self.greatest = max(self.greatest, latency)
+        if latency < self._least:  # noqa: PLR1730 - `min` and `max` are calls, for every answer of the server
+            self._least = latency
+        if latency > self.greatest:  # noqa: PLR1730
+            self.greatest = latency
 
     def reset(self) -> None:
         """Forget all latencies."""

@@ -30,6 +30,7 @@ from refimpl.disk.body import DamagedSnapshotError
 from refimpl.disk.files import REMEDY, DataError, follows, make_directories, numbered, sync_directory
 from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.logreader import DamagedLogError, read
+from refimpl.disk.txn_buffer import BYTES, LEAST, LogBytes
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.tree import Tree
@@ -112,6 +113,7 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
     Raises DataError.
     """
     recent: deque[tuple[int, Change]] = deque(maxlen=keep)
+    sizes = LogBytes()
     last = zxid
     for number, payload in read(logs, zxid + 1, notes=warnings):
         if last == zxid and not follows(number, zxid):
@@ -123,6 +125,10 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
         change = _decode(logs, number, payload)
         tree.carry_out(apply(tree, number, change).operations)
         recent.append((number, change))
+        sizes.add(number, len(payload))
+        while len(recent) > LEAST and sizes.total > BYTES:
+            recent.popleft()
+        sizes.forget_before(recent[0][0])
         awaited.discard(number)
         last = number
     return LoadedDatabase(tree, zxid, last, recent, warnings)

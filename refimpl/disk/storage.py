@@ -26,13 +26,13 @@ from refimpl.disk.body import body_chunks
 from refimpl.disk.files import REMEDY, DataError, make_directories
 from refimpl.disk.purge import purge
 from refimpl.disk.sync_thread import SyncThread
-from refimpl.disk.txn_buffer import LIMIT, TxnBuffer
+from refimpl.disk.txn_buffer import LIMIT, LogBytes, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
 from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.system import system
 from refimpl.tree import Tree
-from refimpl.wire.txn import encode_txn, txn_of
+from refimpl.wire.txn import TxnEncoder, encode_txn, txn_of
 from spec.durable import Durable
 from spec.quorum import change_of
 from spec.tree.txns import Change
@@ -51,7 +51,7 @@ class Storage:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._settings, self._snap_count = settings, settings.snap_count
         self._loop = asyncio.get_running_loop()
         self._snapshots, logs = make_directories(settings.data_dir, settings.log_dir)
         self._locks = [_locked(directory) for directory in dict.fromkeys((self._snapshots, logs))]
@@ -61,6 +61,7 @@ class Storage:
             logger.warning("%s", note)
         self._thread: SyncThread | None = None
         self.record_sizes = (-1, -1, -1)
+        self.encoder, self.log_bytes = TxnEncoder(), LogBytes()
         self._gathered: list[tuple[int, bytes]] = []
         self._logged = 0
         self._writing: asyncio.Task[None] | None = None
@@ -80,6 +81,9 @@ class Storage:
         A standalone server neither reads nor writes epochs, so those of an earlier life in an ensemble remain.
         """
         recent = TxnBuffer(self._txn(zxid, change) for zxid, change in loaded.recent)
+        for txn in recent:
+            self.log_bytes.add(txn.zxid, len(encode_txn(txn.zxid, change_of(txn.value))))
+        recent = recent.trimmed(loaded.last_zxid, self.log_bytes)
         if not self._settings.distributed:
             return Durable(snapshot=loaded.snapshot_zxid, log=recent)
         read = epochs.load(self._snapshots, loaded.last_zxid)
@@ -116,9 +120,12 @@ class Storage:
 
     def append(self, txn: Txn) -> None:
         """Queues a transaction for the log."""
-        payload = encode_txn(txn.zxid, change_of(txn.value))
+        payload = self.encoder.taken(txn)
         size, (_, smallest, largest) = len(payload), self.record_sizes
-        self.record_sizes = (size, size if smallest < 0 else min(size, smallest), max(size, largest))
+        if not smallest <= size <= largest:
+            smallest, largest = size if smallest < 0 else min(size, smallest), max(size, largest)
+        self.record_sizes = (size, smallest, largest)
+        self.log_bytes.add(txn.zxid, size)
         self._logged += 1
         self._gathered.append((txn.zxid, payload))
 
@@ -165,13 +172,16 @@ class Storage:
         """Whether a background snapshot still reads its tree."""
         return self._writing is not None and not self._writing.done()
 
-    def snapshot_if_due(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
-        """After snapCount transactions: a new log file, and a snapshot in the background.
+    @property
+    def is_snapshot_due(self) -> bool:
+        """Whether snapCount transactions have been logged since the last snapshot, and none is being written."""
+        return self._logged >= self._snap_count and not self.is_writing_snapshot
+
+    def snapshot(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
+        """Begin a new log file, and a snapshot in the background.
 
         `last` returns the zxid of the last transaction applied to the tree.
         """
-        if self._logged < self._settings.snap_count or self.is_writing_snapshot:
-            return
         self._logged = 0
         self.release()
         self._started_thread().aside(self._log.roll)

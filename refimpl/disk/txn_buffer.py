@@ -2,81 +2,88 @@
 
 Rules this module keeps:
 
-- A `TxnBuffer` is a value: its contents never change. Successive values share one list, and each sees a part of it; a
-  value that is extended a second time copies its part into a new list.
 - It holds at least the last `LIMIT` transactions, or all if there are fewer: more than a leader keeps to synchronise
   learners without a snapshot. Unapplied transactions are never dropped, however many there are.
+- If these are more than `BYTES` of data, it holds fewer, but at least `LEAST`: what ZooKeeper holds, whatever the size.
 
-Source: `ZKDatabase.committedLog`, which keeps 500 in 3.8.
+Source: `ZKDatabase.committedLog`, which keeps 500 in 3.8 (`zookeeper.commitLogCount`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from collections import deque
 
+from spec.batch.sequence import SharedSequence
 from spec.txn import Txn
 
 LIMIT = 2000
 """The minimum number of transactions kept; the maximum is twice that, if they are applied."""
+BYTES = 64 << 20
+"""The number of bytes in them that makes it keep fewer."""
+LEAST = 500
+"""The minimum number of transactions kept, however large they are."""
 
 
-class TxnBuffer(Sequence[Txn]):
-    """Transactions in the order of the log, oldest first."""
+class LogBytes:
+    """The sizes of the newest transactions of the log in bytes, oldest first; `total` is their sum."""
 
-    __slots__ = ("_end", "_shared", "_start")
+    __slots__ = ("_sizes", "total")
 
-    def __init__(self, txns: Iterable[Txn] = ()) -> None:
-        self._shared = list(txns)
-        self._start = 0
-        self._end = len(self._shared)
+    def __init__(self) -> None:
+        self._sizes: deque[tuple[int, int]] = deque()
+        self.total = 0
 
     def __len__(self) -> int:
-        return self._end - self._start
+        return len(self._sizes)
 
-    def __iter__(self) -> Iterator[Txn]:
-        return iter(self._shared[self._start : self._end])
+    def add(self, zxid: int, size: int) -> None:
+        """Add a transaction; the zxids from its own on are forgotten, since a log that was cut has them again."""
+        while self._sizes and self._sizes[-1][0] >= zxid:
+            self.total -= self._sizes.pop()[1]
+        self._sizes.append((zxid, size))
+        self.total += size
 
-    def __reversed__(self) -> Iterator[Txn]:
-        for place in range(self._end - 1, self._start - 1, -1):
-            yield self._shared[place]
+    def forget_before(self, zxid: int) -> None:
+        """Forget the transactions before this zxid."""
+        while self._sizes and self._sizes[0][0] < zxid:
+            self.total -= self._sizes.popleft()[1]
 
-    @overload
-    def __getitem__(self, place: int) -> Txn: ...
-    @overload
-    def __getitem__(self, place: slice) -> TxnBuffer: ...
-    def __getitem__(self, place: int | slice) -> Txn | TxnBuffer:
-        if place == -1 and self._end > self._start:
-            return self._shared[self._end - 1]  # the most frequent access
-        if isinstance(place, slice):
-            start, end, stride = place.indices(len(self))
-            if stride != 1:
-                raise ValueError("a part of the log is a range without gaps")
-            return self._part(self._start + start, self._start + max(start, end))
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"the log in memory has {len(self)} transactions, and {place} was asked for")
-        return self._shared[self._start + place if place >= 0 else self._end + place]
+    def first_within(self, most: int) -> int:
+        """The zxid of the oldest transaction from which on all together have at most this size.
 
-    def __add__(self, txns: Sequence[Txn]) -> TxnBuffer:
-        """Return the log extended by these transactions."""
-        if self._end != len(self._shared):
-            return TxnBuffer((*self, *txns))
-        self._shared.extend(txns)
-        return self._part(self._start, len(self._shared))
+        It is behind the newest one if that alone is larger.
+        """
+        left = self.total
+        for zxid, size in self._sizes:
+            if left <= most:
+                return zxid
+            left -= size
+        return self._sizes[-1][0] + 1 if self._sizes else 0
 
-    def trimmed(self, applied: int) -> TxnBuffer:
-        """Return the last `LIMIT` transactions once there are twice as many, but keep all above the zxid `applied`."""
-        if self._end - self._start < 2 * LIMIT or self[-LIMIT].zxid > applied:
-            return self
-        return TxnBuffer(self[-LIMIT:])
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TxnBuffer | tuple) and len(other) == len(self) and tuple(self) == tuple(other)
+class TxnBuffer(SharedSequence[Txn]):
+    """Transactions in the order of the log, oldest first."""
 
-    def __hash__(self) -> int:
-        return hash(tuple(self))
+    __slots__ = ()
 
-    def _part(self, start: int, end: int) -> TxnBuffer:
-        part = TxnBuffer.__new__(TxnBuffer)
-        part._shared, part._start, part._end = self._shared, start, end
-        return part
+    def trimmed(self, applied: int, sizes: LogBytes | None = None) -> TxnBuffer:
+        """Return the last `LIMIT` transactions once there are twice as many, but keep all above the zxid `applied`.
+
+        If the `sizes` are above `BYTES`, return fewer: those with half of that, but at least `LEAST`.
+        """
+        kept = self
+        if self._end - self._start >= 2 * LIMIT and self[-LIMIT].zxid <= applied:
+            kept = TxnBuffer(self[-LIMIT:])
+        if sizes is not None and sizes.total > BYTES and len(kept) > LEAST:
+            sizes.forget_before(kept[0].zxid)
+            if sizes.total > BYTES:
+                kept = kept._within(sizes.first_within(BYTES // 2), applied)
+                sizes.forget_before(kept[0].zxid)
+        return kept
+
+    def _within(self, first: int, applied: int) -> TxnBuffer:
+        """The transactions from the zxid `first` on; in any case the newest `LEAST`, and all that are not applied."""
+        start = 0
+        while start < len(self) - LEAST and self[start].zxid < first and self[start].zxid <= applied:
+            start += 1
+        return TxnBuffer(self[start:]) if start else self

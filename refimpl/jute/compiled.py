@@ -21,6 +21,8 @@ from spec.tree.data import Record
 FAILURES = (struct.error, UnicodeError, IndexError, TypeError, AttributeError)
 """The exceptions of a compiled coder for values outside the common case."""
 
+_LENGTH = struct.Struct(">i")
+
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 Encoder = Callable[[Any], bytes]
 
@@ -134,6 +136,19 @@ class _Decoder(_Text):
         return f"(*{values},)"
 
 
+def _texts(values: tuple[str, ...]) -> bytes:
+    """Strings with their lengths. There may be very many: the names of the children of one znode."""
+    lengths = set(map(len, values))
+    if len(lengths) == 1 and (length := lengths.pop()) < 128:  # as the names of sequential znodes are
+        before = _LENGTH.pack(length).decode()
+        text = before + before.join(values)
+        if text.isascii():
+            return text.encode()
+    texts = list(map(str.encode, values))
+    sizes = map(_LENGTH.pack, map(len, texts))
+    return b"".join(part for pair in zip(sizes, texts, strict=True) for part in pair)
+
+
 class _Encoder(_Text):
     """Generates an encoder: a tuple of parts to join; the fixed-width values before each are packed together."""
 
@@ -181,6 +196,9 @@ class _Encoder(_Text):
 
     def write_vector(self, item: Shape, value: str) -> None:
         self.fixed("i", f"len({value})")
+        if item == Scalar("ustring"):
+            self.part(f"{self.name(_texts, 'texts')}({value})")
+            return
         inner = _Encoder()
         inner.write(item, "item")
         inner.flush()

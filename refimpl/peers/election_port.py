@@ -23,10 +23,11 @@ import logging
 from collections.abc import Callable
 
 from refimpl.jute import JuteError
-from refimpl.listening import MAX_STRANGERS, Listener, StreamTransport, bind, serve, stream_of
+from refimpl.listening import MAX_STRANGERS, Listener, StreamTransport, bind, stream_of
 from refimpl.membership import Membership
 from refimpl.peers import graceful_close
 from refimpl.rate_limit import RateLimit
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire.election import (
     Opening,
     OpeningDecoder,
@@ -184,8 +185,15 @@ class ElectionSocket(asyncio.Protocol):
 class ElectionSockets:
     """The election port of one server; `deliver` is called with each vote that arrives."""
 
-    def __init__(self, own: ServerLine, membership: Membership, deliver: Callable[[Sid, Notification], None]) -> None:
+    def __init__(
+        self,
+        own: ServerLine,
+        membership: Membership,
+        deliver: Callable[[Sid, Notification], None],
+        streams: PeerStreams | None = None,
+    ) -> None:
         self._own, self._membership, self._deliver = own, membership, deliver
+        self._streams = streams or PeerStreams()
         self._opening = encode_opening(Opening(own.sid, _election_addresses(own)[:1]))
         self._links: dict[Sid, Link] = {}
         self._strangers: dict[ElectionSocket, asyncio.TimerHandle] = {}
@@ -195,7 +203,7 @@ class ElectionSockets:
         """Accept peers, on every address of this server's line. Raises OSError, and ValueError for a bad host."""
         for address in self._own.addresses:
             bound = bind(address.host, address.election_port)
-            self._listening.append(serve(bound, lambda: ElectionSocket(self, None)))
+            self._listening.append(self._streams.serve(bound, lambda: ElectionSocket(self, None)))
 
     def close(self) -> None:
         """Stop listening, and end every connection."""
@@ -236,10 +244,9 @@ class ElectionSockets:
             del self._links[sid]
 
     async def _open_at(self, sid: Sid, address: Address) -> bool:
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                _, socket = await loop.create_connection(lambda: ElectionSocket(self, sid), address.host, address.port)
+                socket = await self._streams.connect(lambda: ElectionSocket(self, sid), address.host, address.port)
         except (OSError, TimeoutError, ValueError) as error:  # ValueError: an IDNA error of the host name
             logger.debug("server %d cannot be reached at %s: %s", sid, address, error)
             return False

@@ -18,7 +18,9 @@ from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
+from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
 from spec.quorum import Sid, change_of
 from spec.txn import Txn
@@ -39,8 +41,9 @@ BETWEEN = 0.5
 class LeaderLink(QuorumEndpoint):
     """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
-    def __init__(self, core: QuorumCore, membership: Membership) -> None:
+    def __init__(self, core: QuorumCore, membership: Membership, streams: PeerStreams | None = None) -> None:
         super().__init__(core)
+        self._streams = streams or PeerStreams()
         self._membership = membership
         self.ping_zxid = 0
         self.lost = False
@@ -88,7 +91,7 @@ class LeaderLink(QuorumEndpoint):
     async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | None:
         try:
             async with asyncio.timeout_at(deadline):
-                _, socket = await self.loop.create_connection(lambda: self.socket(leader), host, port)
+                socket = await self._streams.connect(lambda: self.socket(leader), host, port)
         except (OSError, TimeoutError, ValueError):  # ValueError: an IDNA error of the host name
             return None
         return socket
@@ -163,6 +166,13 @@ class LeaderLink(QuorumEndpoint):
             case zab.Inform(txn=txn) | zab.InformAndActivate(txn=txn):
                 return zab.Inform(Txn(txn.zxid, change_of(txn.value)))
         return packet
+
+    def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
+        """The event of a proposal or a commit; a leader sends no ACK."""
+        if socket.peer is None or socket is not self.leader or packet.type == PacketType.ACK:
+            return None
+        message = wire.decode_packet(packet)
+        return Receive(socket.peer, self._understood(message)) if isinstance(message, zab.QuorumPacket) else None
 
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Drop the connection: a leader never sends a REQUEST."""

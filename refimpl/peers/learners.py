@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind, serve
+from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind
 from refimpl.membership import Membership
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LeaderRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
+from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
 from spec.config import ServerLine
 from spec.quorum import Sid
@@ -35,8 +37,11 @@ from spec.zab.timeouts import is_late, resignation, silent_learners
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
+    def __init__(
+        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
+    ) -> None:
         super().__init__(core)
+        self._streams = streams or PeerStreams()
         self._own, self._membership = own, membership
         self._listening: list[Listener] = []
         self._strangers: dict[QuorumSocket, None] = {}
@@ -64,7 +69,7 @@ class Learners(QuorumEndpoint):
 
     def _listen(self, host: str, port: int) -> Listener:
         try:
-            return serve(bind(host, port), lambda: self.socket(None))
+            return self._streams.serve(bind(host, port), lambda: self.socket(None))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise ListenError(f"cannot listen for learners at {host}:{port}: {why}") from None
@@ -134,6 +139,12 @@ class Learners(QuorumEndpoint):
             case zab.QuorumPacket():
                 return self._core.run(Receive(sid, message))
         return self.drop(socket, f"{type(message).__name__} from a learner")
+
+    def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
+        """The event of an ACK; learners send none of the others."""
+        if socket.peer is None or packet.type != PacketType.ACK or not self._is_learner(socket):
+            return None
+        return Receive(socket.peer, zab.Ack(packet.zxid))
 
     def refuse(self, socket: QuorumSocket, error: BadRequestError) -> bool:
         """Answer the client of an unreadable forwarded request with an error."""

@@ -5,6 +5,7 @@ from typing import Protocol
 from refimpl.roles import Core, LeaderRole, LearnerRole
 from refimpl.settings import Settings
 from refimpl.tree import Tree
+from refimpl.wire.txn import TxnEncoder
 from spec.effects import Message
 from spec.election.messages import Notification
 from spec.quorum import Sid
@@ -15,6 +16,10 @@ class QuorumCore(Core, Protocol):
     """The node, as its quorum port sees it."""
 
     settings: Settings
+
+    @property
+    def encoder(self) -> TxnEncoder:
+        """Encodes transactions, for the log and for learners."""
 
     @property
     def role(self) -> LeaderRole | LearnerRole | None:

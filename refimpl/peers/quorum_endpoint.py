@@ -20,14 +20,17 @@ from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.rate_limit import RateLimit
 from refimpl.wire import quorum as wire
-from refimpl.wire.packet import Packet
+from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError
+from spec.zab.events import Receive
 from spec.zab.timeouts import TimeLimits
 
 logger = logging.getLogger("quorate.quorum")
 logger.addFilter(RateLimit())
 
 
+TOGETHER = frozenset({PacketType.PROPOSAL, PacketType.ACK, PacketType.COMMIT, PacketType.INFORM})
+"""The packets that are only an event of the server, so that many of them are handled in one step."""
 READ_FIRST = 0.01
 """Seconds between the end of half a tick and the check for silent peers."""
 
@@ -64,6 +67,10 @@ class QuorumEndpoint(ABC):
     def look(self) -> None:
         """Check for silent peers, after half a tick."""
 
+    @abstractmethod
+    def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
+        """Return the event of a packet of `TOGETHER`; None if it is more than an event here. Raises JuteError."""
+
     # Reading.
 
     def socket(self, peer: int | None) -> QuorumSocket:
@@ -78,12 +85,33 @@ class QuorumEndpoint(ABC):
         """Handle the packets that have arrived, as far as possible now."""
         self.waiting.pop(socket, None)
         while socket.inbox:
-            if not self._take(socket, socket.inbox[0]):
+            events = self._gathered(socket)
+            if events:
+                taken = self._core.run_all(events)
+                for _ in range(min(taken, len(socket.inbox))):  # a dropped connection has lost its inbox
+                    socket.inbox.popleft()
+                if taken < len(events):
+                    self.waiting[socket] = None
+                    break
+            elif not self._take(socket, socket.inbox[0]):
                 self.waiting[socket] = None
                 break
-            if socket.inbox:  # otherwise the connection was dropped, with its inbox
+            elif socket.inbox:  # otherwise the connection was dropped, with its inbox
                 socket.inbox.popleft()
         socket.drained()
+
+    def _gathered(self, socket: QuorumSocket) -> list[Receive]:
+        """The events of the oldest packets, as far as they can be handled together."""
+        events: list[Receive] = []
+        for packet in socket.inbox:
+            try:
+                event = self.event_of(socket, packet) if packet.type in TOGETHER else None
+            except JuteError:
+                break  # it is reported when its turn comes
+            if event is None:
+                break
+            events.append(event)
+        return events
 
     def retry(self) -> None:
         """Offer the waiting packets again."""

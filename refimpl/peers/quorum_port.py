@@ -17,6 +17,7 @@ from refimpl.peers.learners import Learners
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint
 from refimpl.roles import LearnerRole
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire import quorum as wire
 from spec.config import ServerLine
 from spec.config.dynamic_files import versioned_text
@@ -25,15 +26,21 @@ from spec.quorum import Sid
 from spec.zab import packets as zab
 from spec.zab.state import Leader, Learner
 
+_WRAPPED = (zab.FollowerInfo, zab.NewLeader, zab.QuorumPing, zab.SyncRequest)
+"""The packets to which this module adds fields of the wire."""
+
 
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
-    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership) -> None:
+    def __init__(
+        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
+    ) -> None:
         self._core, self._own, self._membership = core, own, membership
-        self._learners = Learners(core, own, membership)
-        self._link = LeaderLink(core, membership)
+        self._learners = Learners(core, own, membership, streams)
+        self._link = LeaderLink(core, membership, streams)
         self._leads = False
+        self._sent: tuple[zab.Proposal | None, bytes] = (None, b"")
 
     def role_changed(self, part: Leader | Learner | None) -> None:
         """Start or end leading or following. Raises ListenError."""
@@ -82,9 +89,16 @@ class QuorumSockets:
         if socket is None:
             return  # the connection is gone, and the event for that is on its way
         assert isinstance(packet, zab.QuorumPacket)
-        socket.write(wire.encode_packet(self._wrapped(packet)))
+        socket.write(self._encoded(packet))
         if isinstance(packet, zab.Snap):
             socket.stream(body_chunks(self._core.tree_at(packet.zxid), packet.zxid))
+
+    def _encoded(self, packet: zab.QuorumPacket) -> bytes:
+        if not isinstance(packet, zab.Proposal):
+            return wire.encode_packet(self._wrapped(packet) if isinstance(packet, _WRAPPED) else packet)
+        if packet is not self._sent[0]:  # it goes to several learners
+            self._sent = packet, wire.encode_proposal(packet.txn.zxid, self._core.encoder.encoded(packet.txn))
+        return self._sent[1]
 
     def revalidate(self, session: int, timeout: int) -> None:
         """Ask the leader whether a session is alive."""

@@ -69,6 +69,7 @@ class QuorumSocket(asyncio.Protocol):
         self._reader: BodyReader | None = None
         self._tail: bytes | None = None
         self._transport: StreamTransport | None = None
+        self._held = 0
         self._unsent: list[bytes] = []
         self._behind: deque[bytes] = deque()
         self._behind_size = 0
@@ -101,6 +102,7 @@ class QuorumSocket(asyncio.Protocol):
                     self._expect_snapshot(packet)
                 else:
                     self.inbox.append(packet)
+                    self._held += len(packet.data or b"")
             if self._has_enough() and self._transport is not None:
                 self._transport.pause_reading()
             rest = self._rest_of_snapshot()
@@ -109,8 +111,13 @@ class QuorumSocket(asyncio.Protocol):
             packets = self._decoder.resume(rest)
 
     def _has_enough(self) -> bool:
-        held = len(self.inbox)
-        return held > MOST_WAITING or sum(len(packet.data or b"") for packet in self.inbox) > MOST_WAITING_BYTES
+        if not self.inbox:
+            self._held = 0
+        if len(self.inbox) > MOST_WAITING:
+            return True
+        if self._held > MOST_WAITING_BYTES:  # counted since the inbox was empty, so some of them may be handled
+            self._held = sum(len(packet.data or b"") for packet in self.inbox)
+        return self._held > MOST_WAITING_BYTES
 
     def _expect_snapshot(self, packet: Packet) -> None:
         if not self._leads or self.snapshot is not None:

@@ -16,10 +16,12 @@ import fcntl
 import os
 import socket
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+
+from refimpl.system.thread import Thread
 
 
 class System:
@@ -95,7 +97,7 @@ class System:
 
     def thread(self, name: str) -> Executor:
         """Makes a thread that does the work it is given, in order."""
-        return ThreadPoolExecutor(1, thread_name_prefix=name)
+        return Thread(name)
 
 
 SYSTEM: ContextVar[System] = ContextVar("SYSTEM", default=System())  # noqa: B039 - it has no state

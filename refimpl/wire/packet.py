@@ -69,13 +69,15 @@ class _Authinfo(Record, frozen=True, gc=False):
     authinfo: tuple[Id, ...]
 
 
-_NO_AUTHINFO = COUNT.pack(-1)
+NO_AUTHINFO = COUNT.pack(-1)
+SHORT = struct.Struct(">iqii")
+"""A whole packet without data and identities, as ACK and COMMIT are: type, zxid, and two lengths of -1."""
 
 
 def encode_raw(packet: Packet) -> bytes:
     """Encode a packet. Raises JuteError."""
     data = packet.data
-    authinfo = encode(_Authinfo(packet.authinfo)) if packet.authinfo else _NO_AUTHINFO
+    authinfo = encode(_Authinfo(packet.authinfo)) if packet.authinfo else NO_AUTHINFO
     try:
         if data is None:
             return HEAD.pack(packet.type, packet.zxid, -1) + authinfo
@@ -139,6 +141,11 @@ class PacketDecoder:
     def _packet(self, held: bytes, at: int) -> tuple[Packet, int] | None:
         """Decode the packet at `at`; return it and its end. If it is incomplete, set `_needed` and return None."""
         left = len(held) - at
+        if left >= SHORT.size:
+            kind, zxid, length, count = SHORT.unpack_from(held, at)
+            if length == count == -1:
+                self._needed = HEAD.size
+                return Packet(kind, zxid), at + SHORT.size
         self._needed = HEAD.size
         if left < self._needed:
             return None
@@ -159,6 +166,8 @@ class PacketDecoder:
 
     def _authinfo(self, held: bytes, at: int) -> tuple[tuple[Id, ...], int]:
         """Decode the identities; return them and their end. If they are incomplete, the end is beyond `held`."""
+        if held.startswith(NO_AUTHINFO, at):
+            return (), at + COUNT.size
         (count,) = COUNT.unpack_from(held, at)
         if count <= 0:
             if count < -1:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import msgspec
 
 from refimpl.jute import JuteError, encode
-from refimpl.wire.packet import Packet, PacketType, encode_raw
+from refimpl.wire.packet import HEAD, NO_AUTHINFO, SHORT, Packet, PacketType, encode_raw
 from refimpl.wire.request import decode_body
 from refimpl.wire.txn import decode_txn, encode_txn, txn_of
 from spec.config import ConfigError
@@ -99,9 +99,21 @@ class UnknownPacketError(JuteError):
     """A packet of an unknown type; ZooKeeper logs it and continues."""
 
 
+_SHORT: dict[type[QuorumMessage], int] = {zab.Ack: PacketType.ACK, zab.Commit: PacketType.COMMIT}
+"""The packets that have only a zxid: most of all."""
+
+
 def encode_packet(message: QuorumMessage) -> bytes:
     """Encode a message. Raises JuteError, also for a packet that must be wrapped in one of the structs here."""
+    kind = _SHORT.get(type(message))
+    if kind is not None and -(1 << 63) <= message.zxid < 1 << 63:  # type: ignore[union-attr]
+        return SHORT.pack(kind, message.zxid, -1, -1)  # type: ignore[union-attr]
     return encode_raw(to_raw(message))
+
+
+def encode_proposal(zxid: int, txn: bytes) -> bytes:
+    """Encode the PROPOSAL of a transaction that is encoded already."""
+    return b"".join((HEAD.pack(PacketType.PROPOSAL, zxid, len(txn)), txn, NO_AUTHINFO))
 
 
 def to_raw(message: QuorumMessage) -> Packet:

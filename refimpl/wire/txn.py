@@ -19,7 +19,7 @@ import struct
 from refimpl.jute import JuteError, decode, encode
 from spec.config import ConfigError
 from spec.config.dynamic_files import view_in
-from spec.quorum import Reconfiguration
+from spec.quorum import Reconfiguration, change_of
 from spec.tree.data import Record
 from spec.tree.txns import (
     TXN_TYPE_OF,
@@ -51,6 +51,40 @@ def encode_txn(zxid: int, change: Change) -> bytes:
     except struct.error as error:
         what = f"session {change.session}, cxid {change.cxid}, zxid {zxid}, time {change.time}: {error}"
         raise JuteError("TxnHeader", "", -1, what) from None
+
+
+class TxnEncoder:
+    """Encodes transactions, each of them once: for the log, and for every learner.
+
+    A transaction is kept from its first use to its place in the log (`taken`), at most `KEPT` bytes of them.
+    """
+
+    KEPT = 16 << 20
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Txn, bytes]] = {}
+        self._bytes = 0
+
+    def encoded(self, txn: Txn) -> bytes:
+        """The bytes of a transaction, which are kept. Raises JuteError."""
+        known = self._known.get(txn.zxid)
+        if known is not None and known[0] is txn:
+            return known[1]
+        payload = encode_txn(txn.zxid, change_of(txn.value))
+        if self._bytes > self.KEPT:
+            self._known.clear()
+            self._bytes = 0
+        self._known[txn.zxid] = txn, payload
+        self._bytes += len(payload)
+        return payload
+
+    def taken(self, txn: Txn) -> bytes:
+        """The bytes of a transaction, which are kept no longer. Raises JuteError."""
+        known = self._known.pop(txn.zxid, None)
+        if known is None:
+            return encode_txn(txn.zxid, change_of(txn.value))
+        self._bytes -= len(known[1])
+        return known[1] if known[0] is txn else encode_txn(txn.zxid, change_of(txn.value))
 
 
 def decode_txn(data: bytes) -> tuple[int, Change]:

@@ -18,6 +18,7 @@ Source: `CommitProcessor.run`, `needCommit`; `AuthenticationHelper.enforceAuthen
 """
 
 import enum
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -102,9 +103,7 @@ class PendingRequest(msgspec.Struct, frozen=True, gc=False):
 Waiting: TypeAlias = tuple[PendingRequest, ...]
 """The waiting requests of a connection, oldest first."""
 
-_IN_FLIGHT = frozenset({Route.WRITE, Route.SYNC})
-_ENDING = frozenset({Route.REFUSED, Route.UNAUTHENTICATED})
-_AT_ONCE = _ENDING | {Route.AUTH}
+_ENDING = (Route.REFUSED, Route.UNAUTHENTICATED)
 
 
 def demanded(asked: PendingRequest, schemes: frozenset[str]) -> PendingRequest:
@@ -116,10 +115,17 @@ def demanded(asked: PendingRequest, schemes: frozenset[str]) -> PendingRequest:
 
 def arrive(waiting: Waiting, asked: PendingRequest) -> tuple[Waiting, bool]:
     """Handle a new request: return the requests that wait now, and whether this one is answered immediately."""
-    route = asked.route
-    if route in _AT_ONCE or (not waiting and route not in _IN_FLIGHT):
+    if answered_at_once(asked, behind_others=bool(waiting)):
         return waiting, True
     return (*waiting, asked), False
+
+
+def answered_at_once(asked: PendingRequest, *, behind_others: bool) -> bool:
+    """Whether a new request is answered immediately; otherwise it waits, `behind_others` or for its transaction."""
+    route = asked.route
+    if route is Route.WRITE or route is Route.SYNC:
+        return False
+    return not behind_others or route is Route.AUTH or route in _ENDING
 
 
 def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
@@ -129,14 +135,20 @@ def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) ->
     answered if the transaction is not that of this connection's next request. One that `closes` the session may be the
     request of another connection of the session, with the same xid; then it answers nothing here.
     """
-    if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
-        return waiting, ()
-    if closes and type(waiting[0].record) is not requests.CloseSession:
-        return waiting, ()
-    end = 1
-    while end < len(waiting) and waiting[end].route not in _IN_FLIGHT:
-        end += 1
+    end = number_settled(waiting, xid, route, closes=closes)
     return waiting[end:], waiting[:end]
+
+
+def number_settled(waiting: Sequence[PendingRequest], xid: int, route: Route, *, closes: bool = False) -> int:
+    """The number of the oldest waiting requests that a transaction, or the end of a sync, answers (see `settle`)."""
+    if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
+        return 0
+    if closes and type(waiting[0].record) is not requests.CloseSession:
+        return 0
+    end = 1
+    while end < len(waiting) and waiting[end].route not in (Route.WRITE, Route.SYNC):
+        end += 1
+    return end
 
 
 class Ending(enum.Enum):

@@ -6,8 +6,11 @@ Rules of this module:
 - A timeout is rounded up to the next tick, so that each tick has one bucket and there are few buckets. The cost of a
   refresh and of a search for expired elements does not depend on the number of waiting elements.
 - The queue is mutable, because it is too large to copy with each change.
+- A server that stands still hears nobody: its own pause is no silence of its clients. ZooKeeper counts it, so a long
+  garbage collection of a leader ends sessions whose packets wait in its sockets. Here only the first part of a pause
+  counts (`AttendedTime`).
 
-Source: `ExpiryQueue`.
+Source: `ExpiryQueue`, `SessionTrackerImpl.run`.
 """
 
 
@@ -63,3 +66,25 @@ class ExpiryQueue:
     def by_time(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Every expiry time, with the elements that expire then."""
         return tuple((time, tuple(sorted(self._buckets[time]))) for time in sorted(self._buckets))
+
+
+class AttendedTime:
+    """Time as a server counts it that may stand still: of each interval between two ticks at most `most` counts.
+
+    The unit is that of `now`, which is the time of any clock that does not go back. The server calls `tick` more often
+    than every `most`.
+    """
+
+    __slots__ = ("_last", "_most", "_time")
+
+    def __init__(self, most: int, now: int) -> None:
+        self._most, self._last, self._time = most, now, now
+
+    def at(self, now: int) -> int:
+        """The counted time at `now`."""
+        return self._time + min(now - self._last, self._most)
+
+    def tick(self, now: int) -> int:
+        """Begin another interval; return the counted time."""
+        self._time, self._last = self.at(now), now
+        return self._time

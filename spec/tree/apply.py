@@ -248,10 +248,40 @@ def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn)
     left = sorted(path for path in view.ephemerals(change.session) if path not in listed)
     if not listed and not left:
         return TxnResult((EndSession(change.session),))
-    done = _one_by_one(view, zxid, change, map(DeleteTxn, [*listed, *left]))
-    operations = [operation for each in done for operation in each.operations]
-    events = tuple(event for each in done for event in each.events)
-    return TxnResult((*operations, EndSession(change.session)), events)
+    paths = [*listed, *left]
+    # Children exist only in a replay. With quotas, one deletion changes what the next one finds.
+    if view.children(quota.QUOTA) or any(map(view.children, paths)):
+        done = _one_by_one(view, zxid, change, map(DeleteTxn, paths))
+        operations = [operation for each in done for operation in each.operations]
+        events = [event for each in done for event in each.events]
+    else:
+        operations, events = _deleted(view, zxid, paths)
+    return TxnResult((*operations, EndSession(change.session)), tuple(events))
+
+
+def _deleted(view: Store, zxid: int, paths: Iterable[str]) -> tuple[list[Operation], list[Event]]:
+    """The deletion of znodes without children, one after another: none changes what another one finds.
+
+    Only the pzxid of a parent changes, with the first one. There may be very many znodes.
+    """
+    operations: list[Operation] = []
+    events: list[Event] = []
+    told: dict[str, Event] = {}
+    removed: set[str] = set()
+    for path in paths:
+        above = parent_of(path)
+        parent, znode = view.node(above), view.node(path)
+        if parent is None or above in removed:
+            continue
+        if above not in told:
+            told[above] = Event(_CHILDREN_CHANGED, above, parent.acl)
+            if zxid > parent.pzxid:
+                operations.append(Put(above, _with_children(parent, parent.cversion, zxid)))
+        if znode is not None:
+            removed.add(path)
+            operations.append(Remove(path))
+            events += (Event(_DELETED, path, znode.acl), told[above])
+    return operations, events
 
 
 def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> TxnResult:

@@ -145,8 +145,13 @@ class Kind(enum.Enum):
     TTL = "ttl"
 
 
+_EPHEMERAL = Kind.EPHEMERAL
+
+
 def kind_of(owner: int) -> Kind:
     """The kind of znode that has this owner (`EphemeralType.get`)."""
+    if owner > 0:
+        return _EPHEMERAL  # the id of a session may also be negative
     if owner == 0:
         return Kind.PERSISTENT
     if owner == CONTAINER_OWNER:

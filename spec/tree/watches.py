@@ -67,6 +67,8 @@ _TYPES = {kind.value: kind for kind in WatcherType}
 _STANDARD = 1
 _PERSISTENT = 2
 _RECURSIVE = 4
+_SIZE_OF_A_WATCH = 200
+"""The bytes of a watch without its path, about: the entries of three dictionaries."""
 _EVERY_MODE = _STANDARD | _PERSISTENT | _RECURSIVE
 
 
@@ -89,15 +91,21 @@ def watch_of(request: Record, code: Code) -> WatchKind | None:
 class _Table(Generic[W]):
     """The watchers of each path, with their modes (`WatchManager`)."""
 
-    __slots__ = ("_paths", "_recursive", "_watchers")
+    __slots__ = ("_paths", "_recursive", "_sizes", "_watchers")
 
     def __init__(self) -> None:
+        self._sizes: dict[W, int] = {}
         self._watchers: dict[str, dict[W, int]] = {}
         self._paths: dict[W, set[str]] = {}
         self._recursive = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is any watch."""
+        return bool(self._watchers)
 
     def by_path(self) -> Iterator[tuple[str, tuple[W, ...]]]:
         """Every watched path, with its watchers."""
@@ -108,7 +116,9 @@ class _Table(Generic[W]):
         watchers = self._watchers.setdefault(path, {})
         modes = watchers.get(watcher, 0)
         watchers[watcher] = modes | mode
-        self._paths.setdefault(watcher, set()).add(path)
+        if not modes:
+            self._paths.setdefault(watcher, set()).add(path)
+            self._sizes[watcher] = self._sizes.get(watcher, 0) + _size(path)
         self._recursive += bool(mode & ~modes & _RECURSIVE)
 
     def has(self, path: str, watcher: W, modes: int) -> bool:
@@ -154,8 +164,18 @@ class _Table(Generic[W]):
             del self._watchers[path]
         paths = self._paths[watcher]
         paths.discard(path)
+        self._sizes[watcher] -= _size(path)
         if not paths:
             del self._paths[watcher]
+            del self._sizes[watcher]
+
+    def size(self, watcher: W) -> int:
+        """The bytes that the watches of a client take, about."""
+        return self._sizes.get(watcher, 0)
+
+
+def _size(path: str) -> int:
+    return _SIZE_OF_A_WATCH + len(path)
 
 
 def _above(path: str) -> Iterator[str]:
@@ -179,6 +199,15 @@ class Watches(Generic[W]):
 
     def __len__(self) -> int:
         return len(self._data) + len(self._children)
+
+    def size(self, watcher: W) -> int:
+        """The bytes that the watches of a client take, about: a server bounds them."""
+        return self._data.size(watcher) + self._children.size(watcher)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no client watches anything."""
+        return not self._data.is_watched and not self._children.is_watched
 
     def data_watches(self) -> Iterator[tuple[str, tuple[W, ...]]]:
         """Each path with data watches, and its watchers: the output of the words `wchs`, `wchc` and `wchp`."""

@@ -266,7 +266,7 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     handler = leader.handler(source)
     after = leader_broadcast.staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
-        held = () if handler is None else handler.held
+        held = () if handler is None else leader_broadcast.held_packets(handler)
         return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *held)))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"

@@ -11,7 +11,7 @@ Source: `Leader.propose`, `processAck`, `tryToCommit`, `commitAndActivate`, `pro
 `Leader.ToBeAppliedRequestProcessor`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -32,7 +32,18 @@ from spec.zab.packets import (
     QuorumSync,
 )
 from spec.zab.reconfiguration import Refused
-from spec.zab.state import Append, Handler, Leader, Outstanding, Stage, ZabResult, ZabRules, logged, with_sid
+from spec.zab.state import (
+    Append,
+    Handler,
+    HeldCommits,
+    Leader,
+    Outstanding,
+    Stage,
+    ZabResult,
+    ZabRules,
+    logged,
+    with_sid,
+)
 
 
 def is_quorum(view: View, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -123,7 +134,7 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     for handler in leader.handlers:
         packet = _packet_of_commit(txn, handler, designated)
         if rules.hold_commits and handler.stage is Stage.SYNCING and isinstance(packet, Commit | CommitAndActivate):
-            holding = replace(handler, held=(*handler.held, packet))
+            holding = with_held(handler, packet)
             handlers = tuple(holding if each is handler else each for each in handlers)
         elif handler.stage >= Stage.SYNCING:
             sent.append(Send(handler.sid, packet))
@@ -140,6 +151,25 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
     effects = (*sent, *(Send(sid, QuorumSync()) for sid in waiting))
     done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(peer, after, zxid)
     return (done if view is None else _commit_ready(peer, done, rules)).after(effects)
+
+
+def with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
+    """The handler of a learner with another packet that waits for UPTODATE (`ZabRules.hold_commits`)."""
+    if isinstance(packet, CommitAndActivate):
+        return replace(handler, held=(*handler.held, packet))
+    last = handler.held[-1] if handler.held else None
+    if isinstance(last, HeldCommits) and last.last + 1 == packet.zxid:
+        return replace(handler, held=(*handler.held[:-1], HeldCommits(last.first, packet.zxid)))
+    return replace(handler, held=(*handler.held, HeldCommits(packet.zxid, packet.zxid)))
+
+
+def held_packets(handler: Handler) -> Iterator[Commit | CommitAndActivate]:
+    """The packets that wait for UPTODATE, in their order."""
+    for held in handler.held:
+        if isinstance(held, HeldCommits):
+            yield from map(Commit, range(held.first, held.last + 1))
+        else:
+            yield held
 
 
 def _packet_of_commit(txn: Txn, handler: Handler, designated: Sid | None) -> QuorumPacket:

@@ -10,6 +10,8 @@ Source: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperSe
 `SyncRequestProcessor`, `SendAckRequestProcessor`, `CommitProcessor`.
 """
 
+from itertools import takewhile
+
 from msgspec.structs import replace
 
 from spec.durable import Durable
@@ -33,9 +35,19 @@ def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:
 
 
 def commits(done: ZabResult, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> ZabResult:
-    """Continue a result with the commit of these zxids."""
+    """Continue a result with the commit of these zxids. There may be very many, after a long synchronisation."""
     effects = [*done.effects]
-    for zxid in zxids:
+    pending = done.state.pending if isinstance(done.state, Learner) else ()
+    expected = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pending, zxids, strict=False)))
+    if isinstance(done.state, Learner) and expected:
+        learner = replace(done.state, pending=())  # cut once for all of them
+        for zxid in zxids[:expected]:
+            done = _committed(peer, done.durable, learner, zxid, rules)
+            assert isinstance(done.state, Learner)  # it commits the oldest one
+            learner = done.state
+            effects += done.effects
+        done = replace(done, state=replace(learner, pending=pending[expected:]))
+    for zxid in zxids[expected:]:
         if isinstance(done.state, Learner):
             done = commit(peer, done.durable, done.state, zxid, rules)
             effects += done.effects
@@ -82,7 +94,12 @@ def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: Zab
             peer.sid, MessageKind.COMMIT, f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(oldest)}"
         )
         return ZabResult(durable, None, (report,))
-    after = replace(learner, pending=learner.pending[1:], commits=(*learner.commits, zxid))
+    return _committed(peer, durable, replace(learner, pending=learner.pending[1:]), zxid, rules)
+
+
+def _committed(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
+    """The commit of a transaction that is pending no longer."""
+    after = replace(learner, commits=(*learner.commits, zxid))
     return ZabResult(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
 
 

@@ -231,7 +231,8 @@ def _is_pending(learner: Learner, view: View) -> bool:
 
 def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     logged = merged(logged_and_queued(peer.durable, learner.queue), peer.unlogged)
-    applied = [txn for txn in logged if txn.zxid not in learner.pending]
+    not_committed = frozenset(learner.pending)
+    applied = [txn for txn in logged if txn.zxid not in not_committed]
     delivered = applied[-1].zxid if applied else peer.durable.snapshot
     up_to_date = replace(learner, phase=LearnerPhase.BROADCAST, delivered=delivered)
     told_now = (Observe(Delivered(peer.sid, learner.epoch, tuple(applied))),) if applied else ()

@@ -21,7 +21,7 @@ from spec.effects import DiskOperation, Effect
 from spec.quorum import Sid, View
 from spec.txn import Txn
 from spec.variants import Variant
-from spec.zab.packets import Commit, CommitAndActivate
+from spec.zab.packets import CommitAndActivate
 
 
 class ZabRules(msgspec.Struct, frozen=True):
@@ -96,6 +96,13 @@ class Stage(enum.IntEnum):
     """UPTODATE was acknowledged."""
 
 
+class HeldCommits(msgspec.Struct, frozen=True):
+    """COMMITs of consecutive zxids that wait for UPTODATE: two numbers, however many there are."""
+
+    first: int
+    last: int
+
+
 class Handler(msgspec.Struct, frozen=True):
     """The leader's record of one connected learner.
 
@@ -107,7 +114,7 @@ class Handler(msgspec.Struct, frozen=True):
     stage: Stage
     observer: bool = False
     last_zxid: int = 0
-    held: tuple[Commit | CommitAndActivate, ...] = ()
+    held: tuple[HeldCommits | CommitAndActivate, ...] = ()
 
 
 class Outstanding(msgspec.Struct, frozen=True):
@@ -277,8 +284,11 @@ def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
 
 def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
     """The transaction of this zxid, on disk or queued; the likely positions are searched first."""
-    if durable.txns and durable.txns[-1].zxid == zxid:
-        return durable.txns[-1]
+    txns = durable.txns
+    if txns:
+        behind = txns[-1].zxid - zxid  # in a log without gaps
+        if 0 <= behind < len(txns) and txns[-1 - behind].zxid == zxid:
+            return txns[-1 - behind]
     if queue and type(queue[0]) is Append:
         place = zxid - queue[0].txn.zxid  # in a queue without gaps
         if 0 <= place < len(queue):
@@ -291,7 +301,7 @@ def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn
                 return operation.txn
             if operation.txn.zxid > zxid:
                 break
-    return next((txn for txn in reversed(durable.txns) if txn.zxid == zxid), None)
+    return next((txn for txn in reversed(txns) if txn.zxid == zxid), None)
 
 
 def with_sid(sids: tuple[Sid, ...], sid: Sid) -> tuple[Sid, ...]:

@@ -38,7 +38,7 @@ from spec.tree.requests import (
     SetData,
 )
 from spec.tree.store import FIRST_ZNODES, FrozenStore, OpenSession, Put, Store
-from spec.tree.txns import Change
+from spec.tree.txns import Change, CloseSessionTxn, DeleteTxn
 
 SESSIONS = (1, 2, 3)
 AUTH = {session: (Id("digest", digest_of(f"user{session}:p")),) for session in SESSIONS}
@@ -256,3 +256,27 @@ def test_a_multi_is_its_operations_one_after_the_other_or_nothing(asked: list[Re
         for run in (whole, parts)
     )
     assert one == other
+
+
+@given(requests, st.lists(paths, unique=True, max_size=6))
+@LAWS
+def test_the_end_of_a_session_is_the_deletion_of_each_of_its_znodes(asked: list[Request], listed: list[str]) -> None:
+    """Listed znodes may be missing, have children, or lie below each other: a log is replayed over a later snapshot."""
+    tree = Run(asked).tree
+    for session in SESSIONS:
+        left = sorted(path for path in tree.ephemerals(session) if path not in listed)
+        one_by_one, events = Overlay(tree), []
+        for path in [*listed, *left]:
+            deleted = apply(one_by_one, 99, Change(session, 0, 5, DeleteTxn(path)))
+            one_by_one.carry_out(99, deleted.operations)
+            events += deleted.events
+        ended = apply(tree, 99, Change(session, 0, 5, CloseSessionTxn(tuple(listed))))
+        together = Overlay(tree)
+        together.carry_out(99, ended.operations)
+
+        assert list(ended.events) == events
+        everywhere = {path for path, _ in walk(tree)} | {*listed}
+        assert [together.node(path) for path in everywhere] == [one_by_one.node(path) for path in everywhere]
+        assert [len(together.children(path)) for path in everywhere] == [
+            len(one_by_one.children(path)) for path in everywhere
+        ]

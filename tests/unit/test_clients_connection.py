@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.clients import ClientPort, ClientSettings
+from refimpl.clients import ClientPort, ClientSettings, client_port
 from refimpl.clients.auth.settings import AuthSettings
 from refimpl.clients.connection import Connection
 from refimpl.clients.final_processor import FinalProcessor
@@ -416,6 +416,62 @@ def test_a_client_with_too_many_requests_waiting_is_not_read_from_until_they_are
     assert client.wire.reading
 
 
+@pytest.mark.parametrize("limited", [{"max_waiting_bytes": 2000}], indirect=True)
+def test_a_client_with_large_requests_waiting_is_not_read_from_until_they_are_answered(limited: World) -> None:
+    """The bound is on bytes: two requests reach it, whatever `max_waiting` allows, and none is lost."""
+    client = Client(limited)
+    limited.server.held = True
+    client.asks(*((xid, Create(f"/a{xid}", b"x" * 1000, OPEN_ACL_UNSAFE, 0)) for xid in range(1, 6)))
+    assert (len(client.protocol.waiting), client.wire.reading) == (2, False)
+    for _ in range(3):
+        limited.server.let_go()
+        limited.server.held = True
+    assert [xid for xid, _ in client.taken()] == [1, 2, 3, 4, 5]
+    assert (client.wire.reading, limited.clients.bytes_in_process) == (True, 0)
+
+
+@pytest.mark.parametrize("limited", [{"large_request_max_bytes": 4000}], indirect=True)
+def test_over_the_bytes_of_the_server_a_client_may_have_one_request(limited: World) -> None:
+    first, second = Client(limited), Client(limited)
+    limited.server.held = True
+    for client in (first, second):
+        client.asks(*((xid, Create(f"/{id(client)}-{xid}", b"x" * 1000, OPEN_ACL_UNSAFE, 0)) for xid in range(1, 9)))
+    assert (len(first.protocol.waiting), len(second.protocol.waiting)) == (4, 1)
+    first.protocol.connection_lost(None)
+    assert limited.clients.bytes_in_process < 4000
+    assert len(second.protocol.waiting) == 1
+
+
+@pytest.mark.parametrize("limited", [{"max_watch_bytes": 1100}], indirect=True)
+def test_a_client_that_watches_too_much_is_disconnected(limited: World) -> None:
+    """Watches that have fired or are asked for twice do not count."""
+    client, other = Client(limited), Client(limited)
+    for xid in range(1, 20):
+        client.asks((xid, Exists("/a", True)))
+    other.asks((1, create("/a")), (2, Delete("/a", -1)))
+    assert not client.wire.over
+    client.asks(*((xid, Exists(f"/{xid}" + "x" * 300, True)) for xid in range(20, 22)))
+    assert (len(client.taken()), client.wire.over) == (19 + 1 + 2, False)
+    client.asks((22, Exists("/c", True)))
+    client.taken()
+    assert (client.wire.over, other.wire.over) == (True, False)
+
+
+def test_a_pause_of_the_server_is_no_silence_of_its_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a pause the packets of clients still wait in the sockets; a client that stays silent then is late."""
+    now = 1_000_000
+    monkeypatch.setattr(client_port, "monotonic_ms", lambda: now)
+    world.clients._tick()
+    client = Client(world)
+    now += 3_600_000
+    world.clients._tick()
+    assert not client.wire.over
+    for _ in range(20):
+        now += 1000
+        world.clients._tick()
+    assert client.wire.over
+
+
 @pytest.mark.parametrize("limited", [{"global_outstanding_limit": 4}], indirect=True)
 def test_over_the_limit_of_the_server_a_client_may_have_one_request(limited: World) -> None:
     first, second = Client(limited), Client(limited)
@@ -549,7 +605,8 @@ def test_a_frame_beyond_the_limit_leaves_one_line_in_the_log(limited: World, cap
 
 def test_the_reason_of_a_refused_read_is_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
     client = Client(world)
-    world.clients.processor = FinalProcessor(world.clients.statistics, Options(max_multi_read=100), AuthSettings())
+    processor = FinalProcessor(world.clients.statistics, Options(max_multi_read=100), AuthSettings(), 1 << 20)
+    world.clients.processor = processor
     client.asks((1, MultiRead((GetData("/", False),) * 2)))
     assert client.taken() == [(1, Code.MARSHALLING_ERROR)]
     assert caplog.messages == [f"{client.protocol}: MultiRead is refused: its answer exceeds 100 bytes"]

@@ -6,15 +6,16 @@ from base64 import b64encode
 import pytest
 
 from harness import commands as c
-from harness.conform.case import ANNA, SECRET
+from harness.conform.cases.case import ANNA, SECRET
 from harness.conform.comparison import differences
-from harness.conform.known_causes import CAUSES, CauseKind, Mismatch, cause_of
+from harness.conform.known_causes import CAUSES, cause_of
 from harness.conform.minimise import minimised
+from harness.conform.mismatch import CauseKind, Mismatch
 from harness.conform.opcodes import PROBES, Support, row, support
-from harness.conform.protocol import OPCODES
+from harness.conform.protocol import NO_ANSWER, OPCODES
 from harness.conform.random_scripts import ScriptGenerator
 from harness.conform.run import AREAS, CASES, Bench, Status, measure
-from harness.conform.servers import NO_ANSWER, Side
+from harness.conform.servers import Side
 from harness.interpreter import Seen
 from harness.layouts import Stat
 from harness.session import Answer, Event
@@ -235,3 +236,58 @@ def test_equal_sides_pass_every_case() -> None:
     result = measure(bench, AREAS, 5, seed=1)
     assert {each.status for each in result.cases} == {Status.PASSED}
     assert result.is_equal
+
+
+# --- causes of older releases and of other servers
+
+
+@pytest.mark.parametrize(
+    ("mismatch", "release", "name"),
+    [
+        (
+            Mismatch(c.Create(0, "/a", acl=((31, "ip", "0.0.0.0/0"),)), error(-114), ok("/a"), QUIET, QUIET),
+            "3.4.14",
+            "an address with a number of bits is no id of the scheme ip",
+        ),
+        (Mismatch(c.Create(0, "/a\x1f"), ok("/a\x1f"), error(-8), QUIET, QUIET), "3.4.14", "U+001F is valid in a path"),
+        (
+            Mismatch(c.Multi(0, (c.Create(0, "/a", by=c.CREATE2),)), error(-5), ok(), QUIET, QUIET),
+            "3.4.14",
+            "create2 came with 3.5.0",
+        ),
+        (
+            Mismatch(
+                c.Set(1, "/a"), ok(STAT), ok(STAT), ((Event(3, 3, "/a"),), (), ()), QUIET, (c.SetAcl(1, "/a", ()),)
+            ),
+            "3.8.3",
+            "a watch tells a session without READ",
+        ),
+        (
+            Mismatch(c.SetWatches(0), ok(), ok(), ((Event(1, 3, "/a"),), (), ()), QUIET, (c.SetAcl(1, "/a", ()),)),
+            "3.9.5",
+            "setWatches tells a session without READ what it missed",
+        ),
+        (Mismatch(c.Get(0, "/a"), ok(None, STAT), ok(b"", STAT), QUIET, QUIET), "zetcd-0.0.5", "empty data is null"),
+    ],
+)
+def test_a_difference_of_an_older_release_or_another_server_has_its_cause(
+    mismatch: Mismatch, release: str, name: str
+) -> None:
+    found = cause_of(mismatch, release)
+    assert found is not None
+    assert (found.name, found.explains) == (name, True)
+
+
+@pytest.mark.parametrize(
+    ("mismatch", "release"),
+    [
+        (Mismatch(c.Create(0, "/a", acl=((31, "ip", "0.0.0.0/0"),)), error(-114), ok("/a"), QUIET, QUIET), "3.5.0"),
+        (Mismatch(c.Create(0, "/a\x1f"), ok("/a\x1f"), error(-8), QUIET, QUIET), "3.5.0"),
+        # An event too few, and one that no ACL explains, have no such cause.
+        (Mismatch(c.Set(1, "/a"), ok(STAT), ok(STAT), QUIET, ((Event(3, 3, "/a"),), (), ())), "3.8.3"),
+        (Mismatch(c.Set(1, "/a"), ok(STAT), ok(STAT), ((Event(3, 3, "/a"),), (), ()), QUIET), "3.8.3"),
+        (Mismatch(c.Get(0, "/a"), ok(b"x", STAT), ok(b"", STAT), QUIET, QUIET), "zetcd-0.0.5"),
+    ],
+)
+def test_a_later_release_or_another_answer_has_no_cause(mismatch: Mismatch, release: str) -> None:
+    assert cause_of(mismatch, release) is None

@@ -8,7 +8,7 @@ import pytest
 from harness import commands as c
 from harness.__main__ import main
 from harness.conform import report
-from harness.conform.case import Case, node
+from harness.conform.cases.case import Case, node
 from harness.conform.comparison import differences
 from harness.conform.opcodes import Support, row
 from harness.conform.run import CaseResult, ConformResult, RandomFinding, Status

@@ -43,7 +43,8 @@ def test_a_truncation_gives_up_the_snapshot_in_the_background(
         for zxid in (1, 2, 3):
             storage.append(Txn(zxid, change(zxid)))
             if zxid == 3:
-                storage.snapshot_if_due(tree, 2, lambda: 3)
+                assert storage.is_snapshot_due
+                storage.snapshot(tree, 2, lambda: 3)
             tree.carry_out(apply(tree, zxid, change(zxid)).operations)
         while syncing and not began.is_set():
             await asyncio.sleep(0.001)

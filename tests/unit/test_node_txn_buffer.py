@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refimpl.disk import txn_buffer
-from refimpl.disk.txn_buffer import TxnBuffer
+from refimpl.disk.txn_buffer import LogBytes, TxnBuffer
 from spec.durable import Durable
 from spec.txn import Txn
 
@@ -51,7 +51,7 @@ def test_every_value_ever_made_stays_equal_to_its_tuple(done: list[tuple[str, in
 
 @pytest.mark.parametrize("place", [8, -9])
 def test_a_place_outside_is_an_index_error_as_with_a_tuple(place: int) -> None:
-    with pytest.raises(IndexError, match="has 8 transactions"):
+    with pytest.raises(IndexError, match="has 8 elements"):
         TxnBuffer(LOG)[place]
 
 
@@ -89,8 +89,36 @@ def test_what_is_not_applied_is_never_dropped(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_a_server_knows_of_its_disk_can_hold_one() -> None:
-    durable = Durable(1, 1, 0, TxnBuffer(LOG))  # type: ignore[arg-type]
+    durable = Durable(1, 1, 0, TxnBuffer(LOG))
     assert durable.last_zxid == 8
     assert durable.appended(Txn(9)).txns == (*LOG, Txn(9))
     assert durable.truncated(5).txns == LOG[:5]
     assert durable.txns == LOG
+
+
+def test_large_transactions_are_kept_in_smaller_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never fewer than ZooKeeper keeps, and never without one that is not applied."""
+    monkeypatch.setattr(txn_buffer, "BYTES", 1000)
+    monkeypatch.setattr(txn_buffer, "LEAST", 5)
+    sizes, value = LogBytes(), TxnBuffer()
+    for zxid in range(1, 101):
+        sizes.add(zxid, 100)
+        value = (value + txns(zxid, 1)).trimmed(zxid, sizes)
+        assert min(zxid, 5) <= len(value) <= 10
+        assert sizes.total == 100 * len(value)
+    for zxid in range(101, 131):
+        sizes.add(zxid, 100)
+        value = (value + txns(zxid, 1)).trimmed(100, sizes)
+    assert value[0].zxid == 101
+
+    huge = LogBytes()
+    for zxid in range(1, 11):
+        huge.add(zxid, 10_000)
+    assert len(TxnBuffer(txns(1, 10)).trimmed(10, huge)) == 5
+
+
+def test_a_log_that_was_cut_forgets_the_sizes_behind_the_cut() -> None:
+    sizes = LogBytes()
+    for zxid, size in ((1, 10), (2, 20), (3, 30), (2, 5)):
+        sizes.add(zxid, size)
+    assert (len(sizes), sizes.total) == (2, 15)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.service.expiry import ExpiryQueue
+from spec.service.expiry import AttendedTime, ExpiryQueue
 from spec.service.handshake import ConnectClaims, Invalid, Limits, NewSession, Rejection, Renew, present
 from spec.service.sessions import Sessions, first_session_id, next_session_id, password
 from spec.tree.data import Record
@@ -190,3 +190,28 @@ def test_a_wrong_password_is_answered_as_an_expired_session(passwd: bytes | None
 
 def test_a_new_session_needs_no_password() -> None:
     assert present(presented(passwd=None), LIMITS, 0) == NewSession(10000)
+
+
+# A server that stands still.
+
+
+def test_sessions_outlive_a_pause_of_their_leader() -> None:
+    """Nobody was heard during the pause, so it ends no session; ticks without a word from a client do."""
+    time = AttendedTime(most=2000, now=0)
+    sessions = Sessions(2000, [(ALIVE, 4000)], time.at(0))
+    assert sessions.expired(time.tick(1000)) == ()
+    assert sessions.expired(time.tick(3_600_000)) == ()
+    sessions.touch(ALIVE, 4000, time.at(3_600_100))
+
+    later = [sessions.expired(time.tick(3_600_000 + 1000 * tick)) for tick in range(1, 9)]
+    assert later.count((ALIVE,)) == 1
+    assert later.index((ALIVE,)) >= 3
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1))
+def test_attended_time_is_the_clock_without_what_exceeds_an_interval(pauses: list[int]) -> None:
+    time, now = AttendedTime(most=2000, now=500), 500
+    for pause in pauses:
+        now += pause
+        assert time.tick(now) == time.at(now)
+    assert time.at(now) == 500 + sum(min(pause, 2000) for pause in pauses)

@@ -109,9 +109,9 @@ def test_a_failing_seed_is_written_as_a_file_that_replays_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(swarm, "judged", lambda outcome: ("a write is lost",))
-    options = ["--seed", "1", "--length", "12", "--workers", "1", "--folder", str(tmp_path)]
+    options = ["--seed", "12", "--length", "12", "--workers", "1", "--folder", str(tmp_path)]
     assert command.main(options) == ExitCode.SAFETY
-    file = tmp_path / "simulation-1.json"
+    file = tmp_path / "simulation-12.json"
     assert str(file) in capsys.readouterr().out
     assert command.main(["--replay", str(file)]) == ExitCode.SAFETY
     assert "the run is that of the file" in capsys.readouterr().out

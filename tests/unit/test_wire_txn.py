@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from refimpl.jute import JuteError, encode
-from refimpl.wire.txn import decode_txn, encode_txn
+from refimpl.wire.txn import TxnEncoder, decode_txn, encode_txn
 from spec.tree.data import OPEN_ACL_UNSAFE, Record
 from spec.tree.replies import Code
 from spec.tree.txns import (
@@ -28,6 +28,7 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
+from spec.txn import Txn
 
 LOG = [
     bytes.fromhex(line)
@@ -152,3 +153,32 @@ def test_a_check_of_its_own_is_never_written() -> None:
 def test_a_header_beyond_64_bits_is_refused() -> None:
     with pytest.raises(JuteError, match="TxnHeader: session"):
         encode_txn(1 << 64, Change(0, 0, 0, DeleteTxn("/")))
+
+
+class TestOneEncoding:
+    """A leader sends a transaction to every learner and logs it: the same bytes, encoded once."""
+
+    def test_the_log_gets_the_bytes_that_the_learners_got(self) -> None:
+        encoder, txn = TxnEncoder(), Txn(7, Change(1, 2, 3, DeleteTxn("/a")))
+        sent = encoder.encoded(txn)
+
+        assert sent == encode_txn(7, txn.value)
+        assert encoder.encoded(txn) is sent
+        assert encoder.taken(txn) is sent
+
+    def test_another_transaction_with_this_zxid_is_encoded_anew(self) -> None:
+        """After a new leader, a zxid may belong to another transaction."""
+        encoder = TxnEncoder()
+        encoder.encoded(Txn(7, Change(1, 2, 3, DeleteTxn("/a"))))
+        other = Txn(7, Change(1, 2, 3, DeleteTxn("/b")))
+
+        assert encoder.taken(other) == encode_txn(7, other.value)
+
+    def test_the_bytes_that_are_kept_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(TxnEncoder, "KEPT", 1000)
+        encoder = TxnEncoder()
+        first = Txn(1, Change(1, 2, 3, SetDataTxn("/a", b"x" * 2000, 1)))
+        sent = encoder.encoded(first)
+        encoder.encoded(Txn(2, Change(1, 2, 3, DeleteTxn("/a"))))
+
+        assert encoder.taken(first) is not sent

@@ -16,6 +16,7 @@ from checker.rollout.failures import Basis, DirectionAnswer
 from checker.rollout.output.conditions import conditions
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
+from checker.rollout.ways.encryption import strangers
 from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
@@ -309,6 +310,14 @@ def _not_modelled(plan: Plan) -> list[str]:
         listed = ", ".join(f"`{key}`" for key in keys)
         lines.append(
             f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."
+        )
+    if pairs := strangers(plan.direct.stage.old.servers, plan.direct.stage.new.servers):
+        one, other = pairs[0]
+        more = f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
+        lines.append(
+            f"- **Servers {one} and {other}{more} do not talk** in a state of this roll-out: one of two connects in a "
+            "way that the other refuses (`sslQuorum`, `portUnification`). Set `portUnification=true` at all servers "
+            "first, then `sslQuorum=true` as well, then remove `portUnification`: three roll-outs."
         )
     not_stated = [each.key for each in plan.direct.stage.differences if each.effect is Effect.NOT_STATED]
     if not_stated:

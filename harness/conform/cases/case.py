@@ -11,6 +11,7 @@ Rules of this module and of the modules with the cases:
 Source: `ZooDefs.OpCode`; ZooKeeper Programmer's Guide.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from harness import commands as c
@@ -25,12 +26,16 @@ LONG = 1_000_000
 
 
 class Case(NamedTuple):
-    """A named script. With `exact` the zxid in each reply is compared too, relative to the root's."""
+    """A named script. With `exact` the zxid in each reply is compared too, relative to the root's.
+
+    A `verbatim` script is about an opcode itself, and never translated into older opcodes.
+    """
 
     area: str
     name: str
     script: c.Script
     exact: bool = False
+    verbatim: bool = False
 
 
 def node(path: str, flags: int = c.PERSISTENT, who: int = 0, acl: c.Acl | None = c.OPEN, data: bytes = b"") -> c.Create:
@@ -38,6 +43,8 @@ def node(path: str, flags: int = c.PERSISTENT, who: int = 0, acl: c.Acl | None =
     return c.Create(who, path, data=data, acl=acl, flags=flags, by=c.CREATE2)
 
 
-def area(name: str, **scripts: tuple[c.Command, ...]) -> tuple[Case, ...]:
-    """The cases of an area; a case has the name of its argument, with spaces."""
-    return tuple(Case(name, case.replace("_", " "), script) for case, script in scripts.items())
+def area(name: str, verbatim: Collection[str] = (), **scripts: tuple[c.Command, ...]) -> tuple[Case, ...]:
+    """The cases of an area; a case has the name of its argument, with spaces. `verbatim` are such arguments."""
+    return tuple(
+        Case(name, case.replace("_", " "), script, verbatim=case in verbatim) for case, script in scripts.items()
+    )

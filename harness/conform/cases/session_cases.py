@@ -7,7 +7,7 @@ Source: `MultiResponse`, `WatchManager`, `DataTree.setWatches`, `SessionTrackerI
 import struct
 
 from harness import commands as c
-from harness.conform.case import CLEANER, LONG, READ, Case, area, node
+from harness.conform.cases.case import CLEANER, LONG, READ, SECRET, Case, area, node
 
 RECONFIG = 16
 CHILD, DATA, ANY = 1, 2, 3
@@ -28,6 +28,7 @@ def _changes(path: str, who: int = 1) -> c.Script:
 
 MULTIS = area(
     "multi",
+    ("create2_in_a_multi",),
     all_kinds=(
         c.Multi(
             0,
@@ -139,6 +140,61 @@ SET_WATCHES = area(
         c.Set(1, "/a"),
         node("/a/b", who=1),
     ),
+    by_the_older_opcode=(
+        node("/a"),
+        node("/b"),
+        c.Drop(0),
+        c.Set(1, "/a"),
+        node("/c", who=1),
+        c.Connect(0),
+        c.SetWatches(0, data=("/a", "/b"), exist=("/c", "/d"), child=("/b",), by=101),
+        c.Set(1, "/b"),
+        node("/d", who=1),
+        node("/b/c", who=1),
+    ),
+    children_that_have_changed=(
+        node("/a"),
+        node("/b"),
+        node("/c"),
+        c.Drop(0),
+        node("/a/b", who=1),
+        c.Delete(1, "/b"),
+        c.Set(1, "/c"),
+        c.Connect(0),
+        c.SetWatches(0, child=("/a", "/b", "/c")),
+        node("/c/d", who=1),
+    ),
+    on_another_server=(
+        node("/a"),
+        c.Get(0, "/a", True),
+        c.Drop(0),
+        c.Set(1, "/a"),
+        c.Connect(0, 1),
+        c.SetWatches(0, data=("/a",), exist=("/b",)),
+        node("/b", who=1),
+    ),
+    a_watch_fires_once_after_it_was_set_twice=(
+        node("/a"),
+        c.Get(0, "/a", True),
+        c.SetWatches(0, data=("/a",)),
+        c.Set(1, "/a"),
+        c.Set(1, "/a"),
+    ),
+    what_has_changed_without_READ=(
+        node("/a", acl=(CLEANER,)),
+        c.Drop(0),
+        c.Connect(0),
+        c.SetWatches(0, exist=("/a",)),
+    ),
+    of_znodes_without_READ=(
+        node("/a", acl=(CLEANER,)),
+        c.Drop(0),
+        c.Connect(0),
+        c.SetWatches(0, data=("/a",), child=("/a",)),
+        c.AddAuth(1, "digest", SECRET),
+        c.Set(1, "/a"),
+    ),
+    of_paths_that_are_not_valid=(c.SetWatches(0, data=("/a/",), exist=("/a//b",)), c.Get(0, "")),
     persistent_and_recursive=(
         c.Drop(0),
         c.Connect(0),
@@ -194,6 +250,13 @@ OTHERS = area(
     reconfig_is_refused=(c.Raw(0, RECONFIG, b"\xff\xff\xff\xff" * 3 + struct.pack("!q", -1)), c.Get(0, "")),
     an_opcode_that_does_not_exist=(c.Raw(0, 55), c.Get(0, "")),
     a_negative_opcode=(c.Raw(0, -7), c.Get(0, "")),
+)
+MALFORMED = area(
+    "malformed requests",
+    a_relative_path=(c.Raw(0, 3, b"\0\0\0\1a\0"), c.Get(0, "")),
+    a_null_path=(c.Raw(0, 3, b"\xff\xff\xff\xff\0"), c.Get(0, "")),
+    an_empty_path=(c.Raw(0, 3, b"\0\0\0\0\0"), c.Connect(0), c.Get(0, "")),
+    a_null_ACL=(node("/a", acl=None), c.Children(0, "")),
     a_length_beyond_the_request=(c.Raw(0, 3, b"\x7f\xff\xff\xff\0"), c.Get(0, "")),
     a_request_that_ends_early=(c.Raw(0, 3, b"\0\0\0\5/a"), c.Get(0, "")),
     a_multi_without_an_end=(c.Raw(0, 14), c.Get(0, "")),
@@ -203,5 +266,5 @@ OTHERS = area(
     ),
 )
 CASES: tuple[Case, ...] = (
-    *MULTIS, *MULTI_READS, *WATCHES, *SET_WATCHES, *EPHEMERALS, *SESSIONS, *SASL_WITHOUT_USERS, *OTHERS,
+    *MULTIS, *MULTI_READS, *WATCHES, *SET_WATCHES, *EPHEMERALS, *SESSIONS, *SASL_WITHOUT_USERS, *OTHERS, *MALFORMED,
 )  # fmt: skip

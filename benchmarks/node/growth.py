@@ -1,0 +1,118 @@
+"""The command `python -m benchmarks growth`: many commits while a learner is brought up to date, in growing numbers.
+
+Rules: the step functions alone are measured, in one process, without sockets and disks, as a node calls them: packets
+in batches of `TOGETHER`. Time that is proportional to the number of commits is a constant time per commit.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+
+from refimpl.disk.txn_buffer import TxnBuffer
+from spec import server as spec_server
+from spec.batch import step_all
+from spec.durable import Durable
+from spec.election.state import Election, ElectionRules
+from spec.election.vote import ServerState, Vote
+from spec.quorum import majority_view
+from spec.server import Event, Server
+from spec.txn import Txn, make_zxid
+from spec.zab.events import ClientWrite, Receive, Synced
+from spec.zab.packets import Ack, Commit, Proposal, UpToDate
+from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, Stage, ZabRules
+
+SIZES = (20_000, 40_000, 80_000)
+TOGETHER = 50
+REPEATS = 3
+VIEW = majority_view([1, 2, 3])
+RULES, ZAB = ElectionRules(), ZabRules(hold_commits=True)
+
+
+def handle(server: Server, events: Sequence[Event]) -> Server:
+    """The server after these events, handled as a node does. Raises AssertionError for an impossible one."""
+    for place in range(0, len(events), TOGETHER):
+        together = events[place : place + TOGETHER]
+        done = step_all(server, together, ZAB)
+        if done is not None:
+            server = done.state
+            continue
+        for event in together:
+            stepped = spec_server.step(server, event, RULES, ZAB)
+            assert stepped is not None, event
+            server = stepped.state
+    return server
+
+
+def leading(count: int) -> None:
+    """A leader and one follower commit while another follower has not acknowledged NEWLEADER, which then does."""
+    vote = Vote(3, 0, 1)
+    handlers = (Handler(1, Stage.SERVING), Handler(2, Stage.SYNCING))
+    part = Leader(LeaderPhase.BROADCAST, 1, (), handlers, committed=make_zxid(1))
+    server = Server(3, VIEW, Durable(1, 1, log=TxnBuffer()), Election(ServerState.LEADING, 1, vote), part)
+    zxid = make_zxid(1)
+    for _ in range(count // TOGETHER):
+        zxids = range(zxid + 1, zxid + 1 + TOGETHER)
+        acks = [Receive(1, Ack(each)) for each in zxids]
+        server = handle(server, [ClientWrite("w") for _ in zxids])
+        server = handle(server, [Synced()] * TOGETHER)
+        server = handle(server, acks)
+        zxid += TOGETHER
+        log = server.durable.log
+        assert isinstance(log, TxnBuffer)
+        trimmed = log.trimmed(zxid)
+        server = _with_log(server, trimmed)
+    ended = spec_server.step(server, Receive(2, Ack(make_zxid(1))), RULES, ZAB)
+    assert ended is not None and len(ended.effects) == count + 1
+
+
+def following(count: int) -> None:
+    """A follower gets proposals and commits between NEWLEADER and UPTODATE, and then UPTODATE."""
+    vote = Vote(3, 0, 1)
+    part = Learner(3, LearnerPhase.SYNCED, 1)
+    server = Server(1, VIEW, Durable(1, 1, log=TxnBuffer()), Election(ServerState.FOLLOWING, 1, vote), part)
+    events: list[Event] = []
+    for zxid in range(make_zxid(1) + 1, make_zxid(1) + 1 + count):
+        events += (Receive(3, Proposal(Txn(zxid, "w"))), Receive(3, Commit(zxid)))
+    server = handle(server, events)
+    ended = spec_server.step(server, Receive(3, UpToDate()), RULES, ZAB)
+    assert ended is not None
+    done = step_all(ended.state, [Synced()] * count, ZAB)  # the disk reports one group
+    assert done is not None
+    server = done.state
+    assert server.durable.last_zxid == make_zxid(1) + count
+
+
+def _with_log(server: Server, log: TxnBuffer) -> Server:
+    durable = server.durable
+    return Server(
+        server.sid,
+        server.view,
+        Durable(durable.accepted_epoch, durable.current_epoch, durable.snapshot, log),
+        server.election,
+        server.zab,
+    )
+
+
+def seconds(work: Callable[[int], None], count: int) -> float:
+    """The shortest time of a few, in seconds of this thread."""
+    taken = []
+    for _ in range(REPEATS):
+        begun = time.thread_time()
+        work(count)
+        taken.append(time.thread_time() - begun)
+    return min(taken)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code."""
+    argparse.ArgumentParser(prog="python -m benchmarks growth", description=(__doc__ or "").split(":")[1]).parse_args(
+        argv
+    )
+    print(f"{'part':<10} {'commits':>8} {'seconds':>8} {'us a commit':>12} {'to the first':>13}")
+    for work in (leading, following):
+        first = 0.0
+        for count in SIZES:
+            each = seconds(work, count) / count * 1e6
+            first = first or each
+            print(f"{work.__name__:<10} {count:>8,} {each * count / 1e6:>8.2f} {each:>12.1f} {each / first:>13.2f}")
+    return 0

@@ -1,0 +1,1 @@
+"""The named cases of the comparison, by area of the client protocol."""

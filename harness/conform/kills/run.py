@@ -1,0 +1,228 @@
+"""One run under kills: the load, the kills one after another, and the judgement of the history.
+
+Rules of this module:
+
+- Everything happens below one znode. A kill comes after acknowledged writes, and a server is started again after a
+  while. The next kill waits until a write was acknowledged since, and every server accepts sessions.
+- An ensemble that does not recover in time is a finding, and ends the run.
+- At the end the znodes of all servers are compared, after a sync.
+- The judge is `checker.histories.check`: linearizable writes and synced reads, no session that goes back, the same
+  znodes at all servers. It knows neither the protocol of the servers nor their kind.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from checker import histories
+from checker.histories import Entry, FinalZnodes, Findings, Leaf, Operation
+from harness import commands as c
+from harness.conform.kills.control import ServerControl
+from harness.conform.kills.load import FAILURES, PATIENCE, REGISTERS, TIMEOUT, LoadClient
+from harness.layouts import Stat
+from harness.processes import Place, ServerError, srvr
+from harness.session import Session
+
+CLIENTS = 6
+RECOVERY = 60.0
+"""Seconds until a write must be acknowledged, and every server must accept sessions, after a kill."""
+FIRST_WRITES = 20
+CALM = (0.2, 1.0)
+DOWN = (0.2, 3.0)
+"""Seconds between a recovery and the next kill, and seconds that a server is down."""
+POLL = 0.05
+LEADER_SHARE = 0.5
+
+
+class KillCycle(NamedTuple):
+    """A kill: the server, whether it led (None: not known), seconds that it was down, seconds until the next write."""
+
+    server: int
+    led: bool | None
+    down: float
+    recovery: float
+
+
+class KillsResult(NamedTuple):
+    """What a run under kills found; `stuck` says why it ended early, and is empty otherwise."""
+
+    cycles: tuple[KillCycle, ...]
+    findings: Findings
+    history: Path
+    stuck: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed, and the servers recovered from every kill."""
+        return self.findings.passed and not self.stuck
+
+
+class KillsRun:
+    """A run of `kills` kills on these servers, below the znode `root`, which exists. `history` is the file to write."""
+
+    def __init__(
+        self, places: Sequence[Place], root: str, control: ServerControl, kills: int, seed: int, creates: bool
+    ) -> None:
+        self._places, self._root, self._control, self._wanted = tuple(places), f"{root}/kills", control, kills
+        self._random = random.Random(f"kills {seed}")
+        self._clients = [LoadClient(number, places, self._root, seed, creates) for number in range(CLIENTS)]
+        self._cycles: list[KillCycle] = []
+
+    def run(self, history: Path, progress: Callable[[str], None]) -> KillsResult:
+        """Make the run; the caller deletes the znodes. Raises ServerError, OSError."""
+        prepared = self._prepare()
+        for client in self._clients:
+            client.start()
+        try:
+            stuck = self._strike(progress)
+        finally:
+            for client in self._clients:
+                client.stop()
+            for client in self._clients:
+                client.join(PATIENCE * 4)
+        recorded = (each for client in self._clients for each in client.recorded)
+        operations = sorted((*prepared, *recorded), key=lambda operation: operation.invoked)
+        replicas: list[FinalZnodes] = []
+        try:
+            replicas = [self._replica(number) for number in range(1, len(self._places) + 1)]
+        except ServerError as error:
+            stuck = stuck or str(error)
+        entries: list[Entry] = [*operations, *replicas]
+        histories.save(history, entries)
+        findings = histories.check(histories.history_of(entries, str(history)))
+        return KillsResult(tuple(self._cycles), findings, history, stuck)
+
+    def _prepare(self) -> list[Operation]:
+        """Create the root and the registers; return the creations of the registers."""
+        session = Session(TIMEOUT)
+        session.connect(self._places[0])
+        made: list[Operation] = []
+        for number, path in enumerate((self._root, *(f"{self._root}/register-{each}" for each in range(REGISTERS)))):
+            value, invoked = f"first-{number}", time.monotonic()
+            answer = session.ask(c.CREATE, path, value.encode(), c.OPEN, c.PERSISTENT)
+            if answer.err:
+                raise ServerError(f"{path} cannot be created: the server answers with error {answer.err}")
+            stat = session.ask(c.Get.opcode, path, False).values[1]
+            made.append(
+                Operation(
+                    "preparation",
+                    session.session_id,
+                    1,
+                    "create",
+                    path,
+                    invoked,
+                    completed=time.monotonic(),
+                    outcome="ok",
+                    value=value,
+                    zxid=answer.zxid,
+                    mzxid=stat.mzxid,
+                )
+            )
+        session.close()
+        return made[1:]
+
+    def _strike(self, progress: Callable[[str], None]) -> str:
+        """Kill and start servers; return the reason why the servers did not recover, or an empty text."""
+        try:
+            self._wait(lambda: self._acknowledged >= FIRST_WRITES, f"{FIRST_WRITES} acknowledged writes")
+            while len(self._cycles) < self._wanted:
+                time.sleep(self._random.uniform(*CALM))
+                self._cycles.append(self._cycle())
+                progress(f"kill {len(self._cycles)} of {self._wanted}: {self._acknowledged} acknowledged writes")
+        except ServerError as error:
+            return str(error)
+        return ""
+
+    def _cycle(self) -> KillCycle:
+        leader = self._leader()
+        others = self._random.randrange(len(self._places)) + 1
+        victim = leader if leader is not None and self._random.random() < LEADER_SHARE else others
+        down = self._random.uniform(*DOWN)
+        self._control.kill(victim)
+        time.sleep(down)
+        self._control.start(victim)
+        since, written = time.monotonic(), self._acknowledged
+        self._wait(lambda: self._acknowledged > written, f"a write after the kill of server {victim}")
+        recovery = time.monotonic() - since
+        for number in range(1, len(self._places) + 1):
+            self._wait(lambda number=number: self._accepts(number), f"server {number} accepts a session")  # type: ignore[misc]
+        return KillCycle(victim, None if leader is None else victim == leader, down, recovery)
+
+    @property
+    def _acknowledged(self) -> int:
+        return sum(client.acknowledged for client in self._clients)
+
+    def _leader(self) -> int | None:
+        """The number of the leader, if the servers answer `srvr`."""
+        modes = [srvr(place).get("Mode") for place in self._places]
+        return modes.index("leader") + 1 if modes.count("leader") == 1 else None
+
+    def _accepts(self, number: int) -> bool:
+        session = Session(TIMEOUT, PATIENCE)
+        try:
+            session.connect(self._places[number - 1])
+            session.close()
+        except FAILURES:
+            session.drop()
+            return False
+        return True
+
+    def _wait(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + RECOVERY
+        while not holds():
+            if time.monotonic() > deadline:
+                raise ServerError(f"{what}: not within {RECOVERY:g} s")
+            time.sleep(POLL)
+
+    def _replica(self, number: int) -> FinalZnodes:
+        """The znodes below the root on one server, after a sync; read again if the connection ends meanwhile."""
+        deadline = time.monotonic() + RECOVERY
+        while True:
+            session = Session(TIMEOUT)
+            try:
+                session.connect(self._places[number - 1])
+                session.ask(c.Sync.opcode, self._root)
+                found = self._znodes(session)
+                session.close()
+            except FAILURES as error:
+                session.drop()
+                if time.monotonic() > deadline:
+                    raise ServerError(f"the znodes of server {number} could not be read at the end: {error}") from error
+                time.sleep(POLL)
+            else:
+                return FinalZnodes(number, found)
+
+    def _znodes(self, session: Session) -> dict[str, Leaf]:
+        """The znodes of the run; none at all if a server has lost them."""
+        listed = session.ask(c.Children.opcode, self._root, False)
+        if listed.err:
+            return {}
+        names = listed.values[0]
+        found: dict[str, Leaf] = {}
+        for path in (self._root, *(f"{self._root}/{name}" for name in names)):
+            data, stat = session.ask(c.Get.opcode, path, False).values
+            value = None if data is None else data.decode()
+            found[path] = Leaf(value, dict(zip(Stat._fields, stat, strict=True)))
+        return found
+
+
+def revived(control: ServerControl, places: Sequence[Place]) -> None:
+    """Start the servers that accept no connection, and wait until they accept sessions. Raises ServerError."""
+    for number, place in enumerate(places, 1):
+        deadline, started = time.monotonic() + RECOVERY, False
+        while True:
+            session = Session(TIMEOUT, PATIENCE)
+            with suppress(*FAILURES):
+                session.connect(place)
+                session.close()
+                break
+            session.drop()
+            if not started:
+                control.start(number)
+                started = True
+            if time.monotonic() > deadline:
+                raise ServerError(f"server {number} accepts no session within {RECOVERY:g} s of its start")
+            time.sleep(POLL)

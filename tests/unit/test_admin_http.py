@@ -1,0 +1,124 @@
+"""The HTTP port for operators is bounded: in the size of a request, in connections, in time.
+
+The statuses are those of RFC 9110."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from refimpl.admin.http import MOST_BYTES, MOST_CONNECTIONS, TEXT, HttpAnswer, HttpPort, HttpRequest
+from refimpl.admin.settings import PROMETHEUS, AdminError, AdminSettings
+from spec.config import Address
+
+
+def answer(request: HttpRequest) -> HttpAnswer:
+    if request.path == "/defect":
+        raise ZeroDivisionError
+    return HttpAnswer(200, TEXT, f"{request.path} {request.query}".encode())
+
+
+def run(work: Callable[[int], Awaitable[None]], idle: float = 20.0) -> None:
+    """Run work with the number of an open port."""
+
+    async def main() -> None:
+        port = HttpPort(Address("127.0.0.1", 0), answer, idle)
+        port.listen()
+        try:
+            await work(port.port)
+        finally:
+            port.close()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    """All that the server answers before it closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    found = await reader.read()
+    writer.close()
+    return found
+
+
+CLOSE = b"Host: x\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "starts", "ends"),
+    [
+        (b"GET /a%20b?x=1&x=2&y= HTTP/1.1\r\n" + CLOSE, b"HTTP/1.1 200", b"/a b {'y': '', 'x': '1'}"),
+        (b"HEAD /a HTTP/1.1\r\n" + CLOSE, b"HTTP/1.1 200", b"\r\n\r\n"),
+        (b"POST /a HTTP/1.1\r\nContent-Length: 1\r\n" + CLOSE + b"x", b"HTTP/1.1 405", b""),
+        (b"GET /defect HTTP/1.1\r\n" + CLOSE, b"HTTP/1.1 500", b""),
+        (b"nonsense\r\n\r\n", b"HTTP/1.1 400", b""),
+        (b"GET /" + b"a" * 2 * MOST_BYTES + b" HTTP/1.1\r\n" + CLOSE, b"HTTP/1.1 431", b""),
+        (b"POST /a HTTP/1.1\r\nContent-Length: 99999999\r\n" + CLOSE + b"x" * 2 * MOST_BYTES, b"HTTP/1.1 413", b""),
+    ],
+)
+def test_a_request_has_one_answer(request_: bytes, starts: bytes, ends: bytes) -> None:
+    async def work(port: int) -> None:
+        found = await ask(port, request_)
+        assert found.startswith(starts)
+        assert found.endswith(ends)
+
+    run(work)
+
+
+def test_a_connection_serves_several_requests() -> None:
+    async def work(port: int) -> None:
+        found = await ask(port, b"GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\n" + CLOSE)
+        assert found.count(b"HTTP/1.1 200") == 2
+        assert found.index(b"/1 {}") < found.index(b"/2 {}")
+
+    run(work)
+
+
+def test_a_silent_connection_ends_after_the_idle_time() -> None:
+    async def work(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with pytest.raises(ConnectionResetError):
+            if await reader.read() == b"":
+                raise ConnectionResetError
+        writer.close()
+
+    run(work, idle=0.05)
+
+
+def test_the_number_of_connections_is_bounded() -> None:
+    async def work(port: int) -> None:
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)]
+        for reader, writer in opened:
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with pytest.raises(ConnectionResetError):
+            if await reader.read() == b"":
+                raise ConnectionResetError
+        for _, other in (*opened, (reader, writer)):
+            other.close()
+
+    run(work)
+
+
+def test_the_defaults_are_those_of_zookeeper_but_for_the_address() -> None:
+    assert AdminSettings.of({}) == AdminSettings(admin=Address("127.0.0.1", 8080), url="/commands", idle=30_000)
+    assert AdminSettings.of({"metricsProvider.className": PROMETHEUS}).metrics == Address("127.0.0.1", 7000)
+    assert AdminSettings.of({"admin.enableServer": "false"}).admin is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("admin.serverPort", "65536"),
+        ("admin.idleTimeout", "0"),
+        ("admin.commandURL", "commands"),
+        ("admin.forceHttps", "true"),
+        ("metricsProvider.className", "org.example.Other"),
+    ],
+)
+def test_an_invalid_value_is_an_error_that_names_the_key(key: str, value: str) -> None:
+    with pytest.raises(AdminError, match=f"{key}={value}: .*; "):
+        AdminSettings.of({key: value})
