@@ -103,7 +103,7 @@ class Client:
         if await self._resting and self._session.attached:
             timer.cancel()
             self._count += 1
-            await self._ledger(self._random.choice((1, 3, 10)))
+            await self._ledger(self._random.choice((1, 3, 10, 30)))
 
     def hurry(self, server: Sid) -> None:
         """Something happens to a server: a client that is attached to it writes at once."""
