@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-- What it changes is here in lists and queues, so that an event costs the same however many proposals are outstanding.
-- Left to single steps: everything about a reconfiguration, the packets of a learner that does not serve yet, and
-  messages that must not arrive.
+- The changing parts of the state are lists and queues here. An event costs the same with any number of proposals.
+- Single steps handle everything about a reconfiguration, the packets of a learner before it serves, and messages that
+  must not arrive.
 
 Source: `spec.zab.leader_broadcast` (`propose`, `ack`, `synced`).
 """
