@@ -121,6 +121,7 @@ CAUSES = (
         "`mkCreateTxnOp`",
         lambda m: error_of(m.expected) == NO_CHILDREN_FOR_EPHEMERALS,
     ),
+    _cause("there is no znode for quotas", "`zketcd.go` (nothing is counted)", _of(NO_NODE, c.Limit)),
     _cause("a multi that fails has no results", "`Multi` (api error)", _without_results),
     _cause("a parent counts one change in each multi", "`mkCreateTxnOp` (the version of a key in etcd)", _counts),
     _cause("a sync of a znode that does not exist fails", "`Sync`", _of(NO_NODE, c.Sync)),

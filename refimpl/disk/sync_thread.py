@@ -104,20 +104,25 @@ class SyncThread:
         self._working = self._thread.submit(self._work)
 
     def _work(self) -> None:
-        """Do all requested work, and the work that is requested meanwhile; runs in the thread."""
+        """Do all requested work, and the work that is requested meanwhile; runs in the thread.
+
+        A report is the last thing before the thread waits or writes again: the event loop that it wakes would else
+        wait for the interpreter.
+        """
+        count = reported = 0
         while True:
             with self._changing:
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
                 self._busy = bool(batch)
-                if not batch:
-                    return
+            if count:
+                self._loop.call_soon_threadsafe(self._report, count, reported)
+            if not batch:
+                return
             try:
-                count = self._carry_out(batch)
+                count, reported = self._carry_out(batch), flushes
             except Exception as error:  # a thread that ends silently would leave its callers waiting for ever
                 self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
                 return
-            if count:
-                self._loop.call_soon_threadsafe(self._report, count, flushes)
 
     def _carry_out(self, batch: deque[Work]) -> int:
         """Do the requested work; return the number of items to report."""

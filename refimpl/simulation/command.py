@@ -1,6 +1,6 @@
 """The command `python -m refimpl simulate`: runs by seed, or the replay of a failing one.
 
-Exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 21 nothing was checked.
+Exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 20 interrupted, 21 nothing was checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from checker.report.verdict import ExitCode
-from refimpl.simulation.minimise import minimised
+from refimpl.simulation.minimise import MOST_RUNS, minimised
 from refimpl.simulation.report import RunSummary, SwarmReport, shortened, swarm_report
 from refimpl.simulation.run import Plan, plan_of
 from refimpl.simulation.swarm import run_all, run_plan
@@ -39,7 +39,8 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         prog="python -m refimpl simulate",
         description="Run ensembles of nodes on a simulated clock, network and disk, under faults that follow from a "
         "seed, and check every run.",
-        epilog="exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 21 nothing was checked",
+        epilog="exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 20 interrupted, "
+        "21 nothing was checked",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first seed (default 1)")
     parser.add_argument(
@@ -150,7 +151,7 @@ def _written(options: argparse.Namespace, run: RunSummary) -> str:
     """Minimises a failing run, and writes its file; returns the name, or an empty text if it cannot be written."""
     plan = plan_of(int(run.seed), options.servers, options.observers, options.length)
     _say(f"seed {run.seed} failed; looking for a smaller run that fails")
-    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures))
+    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures), MOST_RUNS)
     final = run_plan(smaller)
     file: Path = options.folder / f"simulation-{run.seed}.json"
     replay = Replay(smaller, tuple(shortened(failure, 2000) for failure in final.failures), final.digest)

@@ -85,7 +85,7 @@ def faults_of(
 def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: float) -> Fault:
     victim = 0 if chance.random() < 0.4 else chance.randrange(1, servers + 1)
     other = chance.randrange(1, servers + 1)
-    seconds = round(tick * chance.choice((0.3, 1.0, 3.0, 8.0)) * (0.5 + chance.random()), 6)
+    seconds = round(tick * chance.choice((0.3, 1.0, 3.0, 8.0, 20.0)) * (0.5 + chance.random()), 6)
     number = 0
     if kind.endswith("a write"):
         number = chance.choice((1, 2, 3, 5, 8, 13, 21, 34))

@@ -24,10 +24,11 @@ NO_CRASH = 1 << 60
 
 
 class Injector:
-    """Carries out faults; `counts` are those that had an effect, by kind."""
+    """Carries out faults; `counts` are those that had an effect, by kind. `struck` is called with each victim."""
 
     def __init__(self, ensemble: SimulatedEnsemble, network: Network, operator: Operator, pauses: list[Pause]) -> None:
         self.counts: Counter[str] = Counter()
+        self.struck: Callable[[Sid], None] = lambda _: None
         self._ensemble, self._network, self._pauses = ensemble, network, pauses
         self._loop = ensemble.loop
         self._operator = operator
@@ -58,6 +59,7 @@ class Injector:
         victim = fault.victim or self._ensemble.leader()
         if victim is not None and victim in self._ensemble.machines and self._kinds[fault.kind](fault, victim):
             self.counts[fault.kind] += 1
+            self.struck(victim)
 
     def heal(self) -> None:
         """Ends all faults, and starts every server."""

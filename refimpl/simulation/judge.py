@@ -51,6 +51,8 @@ def _journals(journals: Mapping[Sid, bytes], together: bool) -> Sequence[str]:
             if data:
                 paths.append(Path(folder) / f"server-{sid}.jsonl")
                 paths[-1].write_bytes(data)
+        if not paths:
+            return []  # no server has started, which is a failure already
         try:
             found = validate(paths, together=together)
         except JournalError as error:

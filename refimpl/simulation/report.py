@@ -43,9 +43,9 @@ class FailedRun(msgspec.Struct, frozen=True):
 class SwarmReport(msgspec.Struct, frozen=True):
     """The report of `simulate`.
 
-    `verdict` is `passed`, `failed`, or `nothing was checked`. Times are in seconds: `simulated` of all runs,
-    `processor` time, and `elapsed` time. `ratio` is simulated by processor time, `density`
-    operations in a simulated second.
+    `verdict` is `passed`, `failed`, `interrupted`, or `nothing was checked`. Times are in seconds: `simulated` of all
+    runs, `processor` time, and `elapsed` time. `ratio` is simulated by processor time, `density` operations in a
+    simulated second.
     `faults`, `operations` and `roles` are counts by kind, by outcome, and by role at each half tick.
     """
 
@@ -65,19 +65,18 @@ class SwarmReport(msgspec.Struct, frozen=True):
     operations: dict[str, int]
     roles: dict[str, int]
     failed: tuple[FailedRun, ...]
-    interrupted: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
-        """12 for a failure, 21 if nothing was checked, 0 otherwise."""
-        codes = {"failed": ExitCode.SAFETY, "passed": ExitCode.PASSED}
+        """12 for a failure, 20 after an interrupt, 21 if nothing was checked, 0 otherwise."""
+        codes = {"failed": ExitCode.SAFETY, "passed": ExitCode.PASSED, "interrupted": ExitCode.INCOMPLETE}
         return codes.get(self.verdict, ExitCode.VACUOUS)
 
     def __str__(self) -> str:
         runs = f"{self.seeds} {'seed' if self.seeds == 1 else 'seeds'} from {self.first_seed} on"
         members = f"{self.servers} servers" + (f" and {self.observers} observers" if self.observers else "")
         lines = [
-            f"{self.verdict}: {runs}, {members}{'; interrupted' if self.interrupted else ''}",
+            f"{self.verdict}: {runs}, {members}",
             f"simulated {self.simulated:.0f} s in {self.processor:.1f} s of processor time: {self.ratio:.0f} times"
             f" faster than real time, at {self.density:.1f} operations a second; elapsed {self.elapsed:.1f} s",
             f"faults: {_counts(self.faults)}",
@@ -119,7 +118,9 @@ def swarm_report(
     simulated, processor = sum(run.simulated for run in done), sum(run.real for run in done)
     failed = tuple(FailedRun(run.seed, run.failures, replays.get(run.seed, "")) for run in done if run.failures)
     operations = sum(sums["operations"].values())
-    verdict = "failed" if failed else "passed" if operations else "nothing was checked"
+    verdict = (
+        "failed" if failed else "interrupted" if interrupted else "passed" if operations else "nothing was checked"
+    )
     return SwarmReport(
         verdict=verdict,
         servers=servers,
@@ -134,6 +135,5 @@ def swarm_report(
         starts=sum(run.starts for run in done),
         watch_events=sum(run.events for run in done),
         failed=failed,
-        interrupted=interrupted,
         **{name: dict(sorted(counter.items())) for name, counter in sums.items()},
     )

@@ -210,6 +210,7 @@ class _Run:
             return
         until = asyncio.Event()
         working = self._start_clients(until)
+        self._injector.struck = self._hurry
         for fault in plan.faults:
             self._loop.outside(max(0.0, fault.at - self._loop.now), self._injector.strike, fault)
         await asyncio.sleep(max(0.0, plan.seconds - self._loop.now))
@@ -232,6 +233,10 @@ class _Run:
             self._clients.append(client)
             started.append(process.spawn(client.run(until)))
         return started
+
+    def _hurry(self, victim: Sid) -> None:
+        for client in self._clients:
+            client.hurry(victim)
 
     async def _look(self) -> None:
         while True:

@@ -83,6 +83,7 @@ class Client:
         self._server: Sid = 0
         self._count = 0
         self._versions: dict[str, int] = {}
+        self._resting: asyncio.Future[bool] | None = None
         self._watched: dict[str, int] = {}
         """The mzxid of each znode with a watch, 0 for one that did not exist."""
 
@@ -93,7 +94,21 @@ class Client:
                 await self.move()
             else:
                 await self._operate()
-                await asyncio.sleep(self._pause * 2 * self._random.random())
+                await self._rest(self._pause * 2 * self._random.random())
+
+    async def _rest(self, seconds: float) -> None:
+        """Waits for some seconds, or until `hurry`."""
+        self._resting = self._loop.create_future()
+        timer = self._loop.call_later(seconds, _wake, self._resting)
+        if await self._resting and self._session.attached:
+            timer.cancel()
+            self._count += 1
+            await self._ledger(self._random.choice((1, 3, 10, 30)))
+
+    def hurry(self, server: Sid) -> None:
+        """Something happens to a server: a client that is attached to it writes at once."""
+        if self._server == server and self._resting is not None and not self._resting.done():
+            self._resting.set_result(True)
 
     async def move(self, server: Sid | None = None) -> bool:
         """Attaches the session to a server; returns whether that was possible."""
@@ -353,3 +368,8 @@ class Client:
         self.recorded.append(done)
         self.acknowledged += done.acknowledged
         self._versions[operation.key] = version
+
+
+def _wake(resting: asyncio.Future[bool]) -> None:
+    if not resting.done():
+        resting.set_result(False)

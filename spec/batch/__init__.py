@@ -5,10 +5,10 @@ step for each of them copies its queues every time. Here they are copied once fo
 
 Rules of this package:
 
-- `step_all` handles what a healthy server does all the time: writes, proposals, acknowledgements, commits, completed
-  disk operations; and the proposals and commits that arrive while a learner is brought up to date. It returns None for
-  all else, and nothing has then happened: the caller takes single steps.
-- It decides nothing that single steps decide otherwise. `tests/properties/test_batch_laws.py` compares both on
+- `step_all` handles the usual events of a healthy server: writes, proposals, acknowledgements, commits, completed disk
+  operations, and the proposals and commits of a synchronisation. Otherwise it returns None and nothing has happened:
+  the caller takes single steps.
+- Its decisions are those of single steps. `tests/properties/test_batch_laws.py` compares both on
   random runs of whole ensembles. A journal of a node has single steps, which `checker validate` replays.
 
 Source: `spec.zab.leader_broadcast`, `spec.zab.learner_broadcast`.

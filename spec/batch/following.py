@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-- What it changes is here in lists and queues, so that an event costs the same however many proposals are pending.
+- The changing parts of the state are lists and queues here. An event costs the same with any number of proposals.
 - Left to single steps: everything about a reconfiguration, a learner that does not serve yet, and messages that must
   not arrive.
 

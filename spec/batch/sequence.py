@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class SharedSequence(Sequence[T]):
-    """Elements in the order in which they were appended, oldest first."""
+    """Elements in the order of their addition, oldest first."""
 
     __slots__ = ("_end", "_shared", "_start")
 

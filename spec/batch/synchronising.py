@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-- What it changes are sequences that are extended without a copy, so that many commits during a long synchronisation
-  cost time in proportion.
-- Left to single steps: all other packets, completed disk operations, and messages that must not arrive.
+- The changing parts of the state are sequences that grow without a copy. The time of a long synchronisation is
+  proportional to the number of its commits.
+- Single steps handle all other packets, completed disk operations, and messages that must not arrive.
 
 Source: `spec.zab.learner_sync` (`proposal`, `inform`, `commit`).
 """

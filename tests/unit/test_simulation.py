@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from checker.report.verdict import ExitCode
-from refimpl.simulation import command
+from refimpl.simulation import command, swarm
 from refimpl.simulation.faults import KINDS, Fault
 from refimpl.simulation.minimise import minimised
 from refimpl.simulation.report import RunSummary, swarm_report
@@ -91,6 +91,12 @@ def test_a_report_of_nothing_is_no_success() -> None:
     assert "passed" not in str(report)
 
 
+def test_an_interrupted_swarm_is_no_success() -> None:
+    report = swarm_report([SUMMARY], 3, 0, 1, 1.0, {}, interrupted=True)
+    assert report.exit_code is ExitCode.INCOMPLETE
+    assert "passed" not in str(report)
+
+
 def test_the_command_prints_a_report_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--seed", "3", "--length", "10", "--workers", "1", "--json"]) == ExitCode.PASSED
     report = json.loads(capsys.readouterr().out)
@@ -102,9 +108,7 @@ def test_the_command_prints_a_report_as_json(capsys: pytest.CaptureFixture[str])
 def test_a_failing_seed_is_written_as_a_file_that_replays_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refimpl.disk import epochs
-
-    monkeypatch.setattr(epochs, "save_accepted", lambda directory, epoch: None)  # a promise that is not written
+    monkeypatch.setattr(swarm, "judged", lambda outcome: ("a write is lost",))
     options = ["--seed", "12", "--length", "12", "--workers", "1", "--folder", str(tmp_path)]
     assert command.main(options) == ExitCode.SAFETY
     file = tmp_path / "simulation-12.json"

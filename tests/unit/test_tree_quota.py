@@ -15,7 +15,7 @@ from spec.tree.prepare import prepare
 from spec.tree.replies import Code
 from spec.tree.requests import Create, Multi, Request, SetData
 from spec.tree.store import FrozenStore
-from spec.tree.txns import Change, CreateTxn, ErrorTxn, MultiTxn
+from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn
 
 ENFORCED = Options(enforce_quota=True)
 
@@ -113,3 +113,14 @@ def test_each_operation_of_a_multi_is_compared_with_the_use_before_it() -> None:
         options=ENFORCED,
     )
     assert one_more.record == ErrorTxn(Code.QUOTA_EXCEEDED)
+
+
+def test_the_end_of_a_session_is_counted_for_each_of_its_znodes() -> None:
+    store = limited(b"count=9,bytes=9")
+    for zxid, name in enumerate("bc", 10):
+        created = Change(7, zxid, 1000, CreateTxn(f"/a/{name}", b"12", OPEN_ACL_UNSAFE, True, -1))
+        store = store.carry_out(apply(store, zxid, created).operations)
+    closed = apply(store, 20, Change(7, 20, 1000, CloseSessionTxn(("/a/b", "/a/c"))))
+    stores = store, store.carry_out(closed.operations)
+    use = [each.node("/zookeeper/quota/a/zookeeper_stats") for each in stores]
+    assert [znode and znode.data for znode in use] == [b"count=3,bytes=4", b"count=1,bytes=0"]

@@ -23,6 +23,8 @@ from refimpl.simulation.world.loop import Process, SimulatedLoop
 from refimpl.simulation.world.transport import End
 
 CONNECT_TIMEOUT = 60.0
+LONGEST_LATENCY = 5.0
+"""Seconds that a packet takes at most, so that none is on its way long after a slow link is healed."""
 _BACKLOG = 128
 
 
@@ -107,7 +109,7 @@ class Network:
         seconds = self.latency * (0.5 + chance())
         if self.slow_share and chance() < self.slow_share:
             seconds += 0.2 * chance()
-        return seconds * self.delay.get((source, target), 1.0)
+        return min(LONGEST_LATENCY, seconds * self.delay.get((source, target), 1.0))
 
     # Connections.
 
