@@ -161,12 +161,19 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "a refuted answer": (drains.Drains, "holds", lambda self: True),
 }  # fmt: skip
 """Conditions of the reduction, each with the function that ignores it."""
+NOTICED_BY = {
+    "an arrival that changes the receiver later": 130,
+    "other events of the receiver from the channel": 130,
+    "a repetition that has an effect": 1321,
+    "contents that never become alike": 298,
+}
+"""The first random system that notices a mutant, where no system written by hand does: a search takes a minute."""
 
 
-def is_noticed() -> bool:
+def is_noticed(numbers: Iterable[int]) -> bool:
     """Whether some system differs from its full space, or has a drained row that its model does not have."""
     try:
-        systems = chain(WRITTEN_BY_HAND, map(random_system, range(SYSTEMS)))
+        systems = chain(WRITTEN_BY_HAND, map(random_system, numbers))
         return next(differences(systems), None) is not None
     except (ModelError, StopIteration):
         return True
@@ -177,4 +184,4 @@ def test_each_condition_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) ->
     """Without it, the reduced search of some system misses a state or a deadlock, or contradicts itself."""
     owner, attribute, without = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, without)
-    assert is_noticed()
+    assert is_noticed([NOTICED_BY[name]] if name in NOTICED_BY else [])
