@@ -293,7 +293,7 @@ class LeaderRole(_Role):
             self._core.resign(Resignation.ZXIDS_EXHAUSTED)
             return False
         before = self._last_proposed()
-        if not self._core.run(event):
+        if not self._core.run_all((event,)):
             return False
         last = self._last_proposed()
         if last <= before:

@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--servers", type=int, nargs="+", default=[1, 3], metavar="N", help="sizes of the ensembles (default: 1 3)"
     )
     parser.add_argument("--release", default=MAVEN[-1], metavar="R", help=f"of the real servers (default: {MAVEN[-1]})")
-    parser.add_argument("--ours-only", action="store_true", help="no real servers: every test must pass")
+    parser.add_argument("--ours-only", action="store_true", help="no real servers: no test may fail")
     parser.add_argument("--select", default="", metavar="EXPRESSION", help="the tests to run, as pytest's -k")
     parser.add_argument(
         "--again", type=int, default=1, metavar="N", help="run tests that do not pass up to N more times (default: 1)"

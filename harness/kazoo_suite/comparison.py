@@ -49,9 +49,9 @@ class SuiteComparison(msgspec.Struct, frozen=True):
 
     @property
     def differences(self) -> list[TestOutcomes]:
-        """The tests that pass at the real servers only; without a run there, those that do not pass at ours."""
+        """The tests that pass at the real servers only; without a run there, those that fail at ours."""
         if self.real is None:
-            return [row for row in self.rows() if row.ours is not SuiteOutcome.PASSED]
+            return [row for row in self.rows() if row.ours is SuiteOutcome.FAILED]
         return [row for row in self.rows() if row.is_difference]
 
     def lines(self, *, every: bool) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """The service of a server without a leader, to clients that ask for a read-only server.
 
-A part of an ensemble that is cut off from the quorum may still answer reads, from what it has.
+A part of an ensemble without a quorum can still answer reads from its trees.
 
 Rules this module keeps:
 
 - It begins when the server has been LOOKING for a while, and ends with that: the connections end, and clients look for
   a server with a quorum.
 - Its sessions are local: no other server knows them, so they need `localSessionsEnabled`, as in ZooKeeper. A session of
-  the ensemble is refused without an answer. With the service, its sessions end too.
+  the ensemble is refused without an answer. Its sessions end with the service.
 - Every request that changes something is answered with NotReadOnly, and so is sync.
 
 Source: `QuorumPeer.run` (LOOKING), `ReadOnlyZooKeeperServer`, `ReadOnlyRequestProcessor`, `LearnerSessionTracker`.
@@ -107,7 +107,7 @@ class ReadOnlyService:
             self._answer(Change(session, request.cxid, wall_ms(), ErrorTxn(refused)), TxnResult(code=refused))
 
     def sync(self, session: SessionId, cxid: int) -> None:
-        """Refuses a sync: there is nobody to catch up with."""
+        """Refuses a sync, because the server has no leader."""
         asyncio.get_running_loop().call_soon(self._clients.synced, session, cxid, Code.NOT_READONLY)
 
     def revalidate(self, session: SessionId, timeout: int) -> None:

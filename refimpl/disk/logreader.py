@@ -6,7 +6,9 @@ Rules this module keeps:
   present, and its zxid is higher than the previous one. The first record of `log.<zxid>` has that zxid.
 - **End of the log.** In the last file the first bad record ends the log if nothing valid follows it: a crash during a
   write leaves that (a record cut short, zeros, a checksum that does not match).
-- **Damage.** A bad record followed by a valid one in the same file is refused: a record that was written is lost.
+- **Damage.** A bad record followed by a valid one in the same file is refused: a record that was written is lost. One
+  case is no damage: records of one write, of at most `GROUP` bytes, may be on the disk without a sector between them if
+  the power fails before the fsync. Then the first bad record ends the log if a whole sector of it was never written.
 - **Not the last file.** ZooKeeper leaves the torn record of a crash in place and continues in a new file, so this
   must be readable. The end of such a file is accepted in three cases. The next file begins with the very next zxid,
   which proves that nothing is missing. Or only zeros follow the records. Or the beginning of a record follows, and then
@@ -39,6 +41,10 @@ RECORD_HEADER = struct.Struct(">qi")
 END_MARK = b"B"
 PADDING = 4096
 """A file is extended before a record is written with less room than this after it."""
+GROUP = 1 << 20
+"""The most bytes of records in one write with one fsync, unless it is one record."""
+SECTOR = 512
+"""The bytes that a disk writes as a whole."""
 TXN_HEADER_SIZE = 32
 """Session, cxid, zxid, time, type."""
 ZXID_OFFSET = 12
@@ -158,7 +164,7 @@ def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> LogEnd:
     if written == offset:
         return LogEnd(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
     recovers = _next_record(file, offset + 1, written, size, zxid)
-    if recovers is not None:
+    if recovers is not None and not (written - offset <= GROUP and _lacks_sector(file, offset, recovers)):
         return LogEnd(zxid, offset, _fault(file, offset, size), recovers=recovers)
     return LogEnd(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, written, size))
 
@@ -200,6 +206,14 @@ def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
         return False
     payload = file.read(written - body)
     return not (payload.endswith(END_MARK) and adler32(payload[:-1]) == checksum)
+
+
+def _lacks_sector(file: BinaryIO, offset: int, end: int) -> bool:
+    """Whether the part of some sector between these offsets is zero up to the end of the sector: never written."""
+    file.seek(offset)
+    data = file.read(end - offset)
+    ends = range(offset // SECTOR * SECTOR + SECTOR, end + 1, SECTOR)
+    return any(not data[max(0, stop - SECTOR - offset) : stop - offset].strip(b"\0") for stop in ends)
 
 
 def _next_record(file: BinaryIO, start: int, stop: int, size: int, after: int) -> int | None:

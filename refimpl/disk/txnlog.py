@@ -29,6 +29,7 @@ from refimpl.disk.files import REMEDY, numbered, sync_directory
 from refimpl.disk.logreader import (
     END_MARK,
     FILE_HEADER,
+    GROUP,
     PADDING,
     PREFIX,
     RECORD_HEADER,
@@ -49,14 +50,18 @@ class LogUnusableError(OSError):
 
 
 class Batch:
-    """Records for one file: the zxid of the first one, and their bytes; `begins`: they start a new file."""
+    """Records of one write: the zxid of the first one, and their bytes; `begins`: they start a new file.
 
-    __slots__ = ("begins", "chunks", "first")
+    They have at most `GROUP` bytes, or are one record: the reader needs this to tell a torn write from damage.
+    """
+
+    __slots__ = ("begins", "chunks", "first", "size")
 
     def __init__(self, first: int, begins: bool) -> None:
         self.first = first
         self.begins = begins
         self.chunks: list[bytes] = []
+        self.size = 0
 
 
 class TxnLog:
@@ -84,9 +89,10 @@ class TxnLog:
             raise ValueError(f"a payload of {len(payload)} bytes whose header does not have zxid 0x{zxid:x}")
         if zxid <= self.last_zxid:
             raise ValueError(f"zxid 0x{zxid:x} after 0x{self.last_zxid:x}: zxids of a log must rise")
-        if self._begins or not self._pending:
+        if self._begins or not self._pending or self._pending[-1].size + len(payload) > GROUP - RECORD_HEADER.size - 1:
             self._pending.append(Batch(zxid, self._begins))
             self._begins = False
+        self._pending[-1].size += RECORD_HEADER.size + len(payload) + 1
         self._pending[-1].chunks += (RECORD_HEADER.pack(adler32(payload), len(payload)), payload, END_MARK)
         self.last_zxid = zxid
 

@@ -145,14 +145,14 @@ class Leading:
         self._committed = zxid
         effects: list[Effect] = [Observe(Committed(sid, epoch, txn))]
         if self._handlers:
-            effects += self._told(txn)
+            effects += self._announce(txn)
         if self._syncs:
             effects += (Send(learner, QuorumSync()) for after, learner in self._syncs if after == zxid)
             self._syncs = tuple(pair for pair in self._syncs if pair[0] != zxid)
         return (*effects, Apply(zxid), Observe(Delivered(sid, epoch, (txn,))))
 
-    def _told(self, txn: Txn) -> list[Effect]:
-        """COMMIT to followers, INFORM to observers; that of a learner before UPTODATE may have to wait."""
+    def _announce(self, txn: Txn) -> list[Effect]:
+        """Send COMMIT to followers and INFORM to observers; that of a learner before UPTODATE may have to wait."""
         sent: list[Effect] = []
         commit = Commit(txn.zxid)
         for handler in self._handlers:

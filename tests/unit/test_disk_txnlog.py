@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from refimpl.disk import logreader, txnlog
 from refimpl.disk.logreader import DamagedLogError, read
 from refimpl.disk.txnlog import LogUnusableError, TxnLog
 
@@ -209,3 +210,48 @@ def test_truncating_below_everything_leaves_an_empty_log(tmp_path: Path) -> None
     log = TxnLog(tmp_path)
     log.truncate(4)
     assert (list(tmp_path.iterdir()), log.last_zxid) == ([], 4)
+
+
+# One write of many records, and a power failure before its fsync: any of its sectors may be on the disk.
+
+
+def with_a_sector_lost(directory: Path, sector: int) -> None:
+    """The log of forty records of one write, without one of its sectors."""
+    write(directory, *range(1, 41))
+    content = bytearray((directory / "log.1").read_bytes())
+    content[sector * 512 : (sector + 1) * 512] = bytes(512)
+    (directory / "log.1").write_bytes(content)
+
+
+@pytest.mark.parametrize("sector", [1, 2, 3])
+def test_a_sector_that_a_write_has_not_reached_ends_the_log(tmp_path: Path, sector: int) -> None:
+    """Nothing behind it was acknowledged, since its fsync had not returned."""
+    with_a_sector_lost(tmp_path, sector)
+    whole = (sector * 512 - len(HEADER)) // len(record(1))
+
+    log = TxnLog(tmp_path)
+
+    assert log.last_zxid == whole
+    assert len(log.notes) == 1
+    assert zxids(tmp_path) == [*range(1, whole + 1)]
+
+
+def test_a_lost_sector_that_is_too_far_from_the_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write that it belongs to had its fsync before the next one began."""
+    monkeypatch.setattr(logreader, "GROUP", 1024)
+    with_a_sector_lost(tmp_path, 1)
+
+    with pytest.raises(DamagedLogError, match="a valid record follows"):
+        TxnLog(tmp_path)
+
+
+def test_a_write_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(txnlog, "GROUP", 1000)
+    log, sizes = TxnLog(tmp_path), list[int]()
+    monkeypatch.setattr(log, "_write", lambda data: sizes.append(len(data)))
+    for zxid in range(1, 41):
+        log.append(zxid, payload(zxid, bytes(5000 if zxid == 20 else 60)))
+    log.commit()
+
+    assert sum(sizes) == 39 * len(record(1, bytes(60))) + len(record(1, bytes(5000)))
+    assert sorted(size > 1000 for size in sizes) == [*[False] * (len(sizes) - 1), True]

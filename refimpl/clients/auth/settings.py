@@ -34,7 +34,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     """The authentication of clients that an operator asks for.
 
     - `passwords`: those of the users of SASL DIGEST-MD5; None without a JAAS file.
-    - `required`: the schemes of which a client must prove one before any other request; empty: it need not.
+    - `required`: the schemes one of which a client must prove before any other request; empty if none is required.
     - `keeps_failed`: a client whose SASL authentication fails stays connected, unless `required` has sasl.
     """
 
@@ -61,7 +61,7 @@ def has_sasl_provider(properties: Mapping[str, str]) -> bool:
 
 
 def super_users(properties: Mapping[str, str]) -> frozenset[str]:
-    """The users of SASL who may do everything: the values of `superUser` and `superUser.N`."""
+    """The users of SASL with all permissions: the values of `superUser` and `superUser.N`."""
     return frozenset(
         value for key, value in properties.items() if value and (key == "superUser" or key.startswith("superUser."))
     )

@@ -1,6 +1,6 @@
 """The digest of a tree: a number that two servers share if and only if, very probably, their znodes are the same.
 
-A leader writes it into each transaction, and every server compares it with that of its own tree after the transaction.
+A leader writes it into each transaction, and every server compares it with the digest of its tree.
 
 Rules of this module:
 

@@ -9,7 +9,8 @@ Rules of this module:
 - Only the quota nearest to a path counts it, and the root has none.
 - A soft limit (`count`, `bytes`) refuses nothing. A hard one does, where the operator enforces quotas.
 
-Where ZooKeeper differs: text that does not parse stops its server; here it is no quota, and is left as it is. A leader
+Where ZooKeeper differs: text that does not parse stops its server, and so does a quota of the root (seen on
+3.9.5); here both have no effect. A leader
 there compares with the committed use, here with that after the outstanding transactions. Within a multi both compare
 with the use before the multi.
 
