@@ -16,7 +16,7 @@ from tests.simulation.table import ALL
 
 SHIPPED = [(seed, 3, 0) for seed in range(101, 111)] + [(201, 5, 0), (202, 5, 1), (203, 3, 2), (204, 5, 0)]
 """Seeds with their voters and observers."""
-IN_THE_GATE = ("an event is sent twice", "a commit does not sync", "a server that is behind accepts a client")
+IN_THE_GATE = ("an event is sent twice", "a commit does not sync", "watches never fire")
 LEAST_FOUND = 0.9
 
 
