@@ -27,6 +27,7 @@ KINDS: Mapping[str, int] = {
     "pause": 4,
     "cut": 5,
     "isolate": 4,
+    "strand": 4,
     "partition": 3,
     "slow": 3,
     "reset": 4,
@@ -43,9 +44,11 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
       from then on. `all`: every server.
     - `fail sync`: the sync `number` from then on fails. `stall`: the disk is `number` times slower. `full`: no space.
     - `pause`: the process does not run. `clock`: the wall clock jumps by `number` milliseconds.
-    - `cut`: packets from the victim to `other` are lost. `isolate`: all from and to it. `partition`: between servers
-      whose bit is set in `number` and the others. `slow`: to and from the victim, `number` times. `reset`: of all
-      connections with `other`.
+    - `cut`: packets from the victim to `other` are lost. `isolate`: all from and to it. `partition`: those between
+      servers whose bit is set in `number` and the others. `slow`: to and from the victim, `number` times. `reset`: of
+      all connections with `other`.
+    - `strand`: the leader is isolated, and one client writes there while the others are quiet. What the leader logs
+      alone is truncated later.
     - `reconfigure`: the victim leaves the ensemble or joins it, or changes its role, as `number` says.
     """
 
@@ -101,4 +104,6 @@ def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: floa
         number = chance.choice((-3_600_000, -5000, -50, 50, 5000, 3_600_000))
     elif kind == "reconfigure":
         number = chance.randrange(3)
+    elif kind == "strand":
+        victim, seconds = 0, round(tick * (8 + 12 * chance.random()), 6)
     return Fault(at, kind, victim, other, seconds, number)

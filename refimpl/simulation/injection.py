@@ -21,14 +21,20 @@ from refimpl.simulation.world.network import Network
 from spec.quorum import Sid
 
 NO_CRASH = 1 << 60
+RETURN = 10.0
+"""Seconds that a stranded leader may need to follow the new one."""
 
 
 class Injector:
-    """Carries out faults; `counts` are those that had an effect, by kind. `struck` is called with each victim."""
+    """Carries out faults; `counts` are those that had an effect, by kind.
+
+    `struck` is called with each victim, `stranded` with a leader before it is cut off and the seconds until its return.
+    """
 
     def __init__(self, ensemble: SimulatedEnsemble, network: Network, operator: Operator, pauses: list[Pause]) -> None:
         self.counts: Counter[str] = Counter()
         self.struck: Callable[[Sid], None] = lambda _: None
+        self.stranded: Callable[[Sid, float], None] = lambda *_: None
         self._ensemble, self._network, self._pauses = ensemble, network, pauses
         self._loop = ensemble.loop
         self._operator = operator
@@ -47,6 +53,7 @@ class Injector:
             "pause": self._pause,
             "cut": self._cut,
             "isolate": self._isolate,
+            "strand": self._strand,
             "partition": self._partition,
             "slow": self._slow,
             "reset": self._reset,
@@ -172,6 +179,12 @@ class Injector:
         own = address_of(victim)
         others = [address_of(sid) for sid in self._ensemble.machines if sid != victim]
         return self._cut_links(fault, [pair for other in others for pair in ((own, other), (other, own))])
+
+    def _strand(self, fault: Fault, victim: Sid) -> bool:
+        if victim != self._ensemble.leader():
+            return False
+        self.stranded(victim, fault.seconds + RETURN)
+        return self._isolate(fault, victim)
 
     def _partition(self, fault: Fault, _victim: Sid) -> bool:
         inside = [sid for sid in self._ensemble.machines if fault.number >> (sid - 1) & 1]

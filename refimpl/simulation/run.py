@@ -210,7 +210,7 @@ class _Run:
             return
         until = asyncio.Event()
         working = self._start_clients(until)
-        self._injector.struck = self._hurry
+        self._injector.struck, self._injector.stranded = self._hurry, self._strand
         for fault in plan.faults:
             self._loop.outside(max(0.0, fault.at - self._loop.now), self._injector.strike, fault)
         await asyncio.sleep(max(0.0, plan.seconds - self._loop.now))
@@ -237,6 +237,11 @@ class _Run:
     def _hurry(self, victim: Sid) -> None:
         for client in self._clients:
             client.hurry(victim)
+
+    def _strand(self, leader: Sid, seconds: float) -> None:
+        for client in self._clients:
+            client.quieten(seconds)
+        self._clients[0].visit(leader)
 
     async def _look(self) -> None:
         while True:

@@ -83,32 +83,52 @@ class Client:
         self._server: Sid = 0
         self._count = 0
         self._versions: dict[str, int] = {}
-        self._resting: asyncio.Future[bool] | None = None
+        self._resting: asyncio.Future[None] | None = None
+        self._visiting: Sid = 0
+        self._quiet_until = 0.0
         self._watched: dict[str, int] = {}
         """The mzxid of each znode with a watch, 0 for one that did not exist."""
 
     async def run(self, until: asyncio.Event) -> None:
         """Works until the event is set."""
         while not until.is_set():
-            if not self._session.attached or self._random.random() < 0.01:
+            if self._visiting:
+                await self._write_at_once()
+            elif not self._session.attached or self._random.random() < 0.01:
                 await self.move()
+            elif self._loop.now < self._quiet_until:
+                await self._rest(1.0)
             else:
                 await self._operate()
                 await self._rest(self._pause * 2 * self._random.random())
 
     async def _rest(self, seconds: float) -> None:
-        """Waits for some seconds, or until `hurry`."""
+        """Waits for some seconds, or until `visit`."""
         self._resting = self._loop.create_future()
         timer = self._loop.call_later(seconds, _wake, self._resting)
-        if await self._resting and self._session.attached:
-            timer.cancel()
+        await self._resting
+        timer.cancel()
+
+    async def _write_at_once(self) -> None:
+        server, self._visiting = self._visiting, 0
+        if (self._session.attached and self._server == server) or await self.move(server):
             self._count += 1
             await self._ledger(self._random.choice((1, 3, 10, 30)))
 
     def hurry(self, server: Sid) -> None:
-        """Something happens to a server: a client that is attached to it writes at once."""
-        if self._server == server and self._resting is not None and not self._resting.done():
-            self._resting.set_result(True)
+        """Something happens to a server: a client that rests at it writes at once, unless it is quiet."""
+        if self._server == server and self._resting is not None and self._loop.now >= self._quiet_until:
+            self.visit(server)
+
+    def visit(self, server: Sid) -> None:
+        """Lets the client write at this server as its next work."""
+        self._visiting = server
+        if self._resting is not None:
+            _wake(self._resting)
+
+    def quieten(self, seconds: float) -> None:
+        """Lets the client make no request of its free will for some seconds."""
+        self._quiet_until = self._loop.now + seconds
 
     async def move(self, server: Sid | None = None) -> bool:
         """Attaches the session to a server; returns whether that was possible."""
@@ -370,6 +390,6 @@ class Client:
         self._versions[operation.key] = version
 
 
-def _wake(resting: asyncio.Future[bool]) -> None:
+def _wake(resting: asyncio.Future[None]) -> None:
     if not resting.done():
-        resting.set_result(False)
+        resting.set_result(None)
