@@ -1,4 +1,4 @@
-"""The operator of a simulated ensemble: reconfigurations, and the file of a server that has left.
+"""The operator of a simulated ensemble: reconfigurations, and the restart of a leader that a server cannot follow.
 
 Rules of this module:
 
@@ -22,7 +22,7 @@ PATIENCE = 5.0
 
 
 class Operator:
-    """Sends reconfigurations to an ensemble."""
+    """Sends reconfigurations to an ensemble, and restarts leaders."""
 
     def __init__(self, loop: SimulatedLoop, ensemble: SimulatedEnsemble) -> None:
         self._loop, self._ensemble = loop, ensemble
@@ -68,6 +68,23 @@ class Operator:
                     break
             await asyncio.sleep(0.5)
         return False
+
+    def release(self, sid: Sid) -> bool:
+        """Restarts the leader if a server has promised a later epoch than the leader's; returns whether it has.
+
+        The promise was made to a leader that got no quorum. ZooKeeper has the same gap: a leader offers the epoch that
+        it once chose (`Leader.getEpochToPropose`), and the server refuses it (`Learner.registerWithLeader`), until the
+        next election.
+        """
+        leader = self._ensemble.leader()
+        if leader is None or leader == sid or sid not in self._ensemble.nodes:
+            return False
+        zab = self._ensemble.nodes[leader].server.zab
+        if zab is None or self._ensemble.nodes[sid].server.durable.accepted_epoch <= zab.epoch:
+            return False
+        self._ensemble.take_down(leader, power=False)
+        self._ensemble.bring_up(leader)
+        return True
 
 
 def _request(view: View, victim: Sid, choice: int) -> Reconfig | None:

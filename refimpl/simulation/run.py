@@ -41,6 +41,8 @@ from spec.tree.requests import Create2, Sync
 
 WARM_UP = 3.0
 """Seconds before the first fault."""
+FOLLOWING = 30.0
+"""Seconds without a write after which the operator looks whether the leader has to be restarted."""
 RUNS_BETWEEN_COLLECTIONS = 16
 _RUNS = itertools.count()
 WRITER_TIMEOUT = 5000
@@ -255,7 +257,11 @@ class _Run:
             self._failures.append(f"the first members are not restored {self._plan.recovery:g} s after healing")
             return False
         for sid in self._ensemble.machines:
-            if not await self._writes(sid, deadline - self._loop.now):
+            while not await self._writes(sid, min(FOLLOWING, deadline - self._loop.now)):
+                if self._operator.release(sid):
+                    self._injector.counts["leader restarted"] += 1
+                if self._loop.now < deadline:
+                    continue
                 states = {each: self._state(each) for each in self._ensemble.machines}
                 self._failures.append(
                     f"server {sid} executes no write {self._plan.recovery:g} s after healing: {states}"
