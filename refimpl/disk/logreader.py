@@ -209,10 +209,13 @@ def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
 
 
 def _lacks_sector(file: BinaryIO, offset: int, end: int) -> bool:
-    """Whether the part of some sector between these offsets is zero up to the end of the sector: never written."""
+    """Whether the part of some sector between these offsets is zero up to the end of the sector: never written.
+
+    The first part counts if it would have the length of a record, which is never zero.
+    """
     file.seek(offset)
     data = file.read(end - offset)
-    ends = range(offset // SECTOR * SECTOR + SECTOR, end + 1, SECTOR)
+    ends = range((offset + RECORD_HEADER.size - 1) // SECTOR * SECTOR + SECTOR, end + 1, SECTOR)
     return any(not data[max(0, stop - SECTOR - offset) : stop - offset].strip(b"\0") for stop in ends)
 
 

@@ -285,16 +285,14 @@ def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
 def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
     """The transaction of this zxid, on disk or queued; the likely positions are searched first."""
     txns = durable.txns
-    if txns:
-        behind = txns[-1].zxid - zxid  # in a log without gaps
-        if 0 <= behind < len(txns) and txns[-1 - behind].zxid == zxid:
-            return txns[-1 - behind]
-    if queue and type(queue[0]) is Append:
-        place = zxid - queue[0].txn.zxid  # in a queue without gaps
-        if 0 <= place < len(queue):
-            guess = queue[place]
-            if type(guess) is Append and guess.txn.zxid == zxid:
-                return guess.txn
+    behind = durable.last_zxid - zxid  # in a log without gaps
+    if behind in range(len(txns)) and txns[~behind].zxid == zxid:
+        return txns[~behind]
+    oldest = next(iter(queue), None)
+    place = zxid - oldest.txn.zxid if type(oldest) is Append else len(queue)  # in a queue without gaps
+    guess = queue[place] if place in range(len(queue)) else None
+    if type(guess) is Append and guess.txn.zxid == zxid:
+        return guess.txn
     for operation in queue:
         if type(operation) is Append:
             if operation.txn.zxid == zxid:

@@ -179,10 +179,9 @@ def test_zkcli_prints_the_same_at_a_real_server_and_at_ours(
     assert printed("node", SCRIPTS[name]) == real
 
 
-def test_quotas_are_znodes_like_others_and_their_usage_is_not_counted(
+def test_zkcli_prints_the_same_quotas_and_usage_at_both(
     printed: Callable[[str, str], tuple[list[str], list[str]]],
 ) -> None:
     real, node = (printed(kind, QUOTAS)[0] for kind in ("real", "node"))
-    differing = [pair for pair in zip(real, node, strict=True) if pair[0] != pair[1]]
-    assert differing
-    assert all("Output stat for" in there and "Output stat for" in here for there, here in differing), differing
+    assert any("Output stat for" in line for line in real)
+    assert node == real

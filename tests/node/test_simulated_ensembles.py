@@ -14,7 +14,7 @@ from refimpl.simulation.swarm import run_plan
 from tests.simulation.mutant import REPOSITORY, Mutant
 from tests.simulation.table import ALL
 
-SHIPPED = [(seed, 3, 0) for seed in range(101, 111)] + [(201, 5, 0), (202, 5, 1), (203, 3, 2), (204, 5, 0)]
+SHIPPED = [(seed, 3, 0) for seed in range(101, 107)] + [(201, 5, 0), (202, 5, 1), (203, 3, 2)]
 """Seeds with their voters and observers."""
 IN_THE_GATE = ("an event is sent twice", "a commit does not sync", "watches never fire")
 LEAST_FOUND = 0.9

@@ -45,7 +45,7 @@ from tests.support.random_processes import (
 
 SYSTEMS = 2000
 CHUNK = 100
-CHUNKS = [pytest.param(n, marks=pytest.mark.slow if n >= SYSTEMS // 2 else ()) for n in range(0, SYSTEMS, CHUNK)]
+CHUNKS = [pytest.param(n, marks=pytest.mark.slow if n >= SYSTEMS // 4 else ()) for n in range(0, SYSTEMS, CHUNK)]
 MOST = 3000  # states of a system that a test enumerates
 
 
