@@ -8,10 +8,14 @@ transactions are therefore removed from every log and every part of the history 
 - A transaction is settled when every server that leads or follows has it on disk, has delivered it if it serves, and
   has the same log before it. Settled transactions have the same position in every sequence that an invariant reads, so
   the invariants have the same values without them. The last two stay, so that no invariant becomes vacuous.
+- Only committed transactions are settled. A transaction that a server that is down has on disk, and that was never
+  committed, stays in its log, however old it is: it may be part of the history with which an epoch began.
 - A server that returns is compared from its previous position. If it does not agree, the settled part shrinks to the
   prefix that it agrees with, and the invariants see the difference.
 - A snapshot contains the log of its sender at the time of sending. A snapshot from a server without a journal is taken
   as given, and so is everything before the logs begin.
+- A process that ends may have finished the snapshot that NEWLEADER asked for, and not have reported it. The disk has
+  then the log of that snapshot, not the one before.
 - The records of a turn reach the system before its effects are carried out. A server can report there that it has
   established an epoch, and be killed before the epoch is on its disk. A later life then establishes the same epoch with
   the same log, which is one reign. Every other second establishment is a second reign.
@@ -39,14 +43,14 @@ from checker.models.ensemble.history import (
 )
 from checker.validate.codec import digest_in
 from checker.validate.happens_before import NONE
-from checker.validate.replay import delivered, is_present, known_from, tree_in_memory, written
+from checker.validate.replay import delivered, finished, is_present, known_from, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
 from spec.quorum import Reconfiguration, Sid
 from spec.server import Event, Server, stopped
 from spec.txn import Txn, epoch_of
 from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Truncated
 from spec.zab.packets import Inform, InformAndActivate, Proposal, Snap
-from spec.zab.state import Learner
+from spec.zab.state import Learner, TakeSnapshot
 
 Txns = tuple[Txn, ...]
 KEPT = 2
@@ -109,9 +113,10 @@ class CommittedLog:
         return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
 
     def is_before(self, end: int, txn: Txn) -> bool:
-        """Whether a transaction is committed at a position before `end`. The log must be ascending."""
-        place = bisect_left(self.zxids, txn.zxid)
-        return place < min(end, len(self)) and self.is_at(place, txn)
+        """Whether a transaction is committed at a position before `end`. The log up to there must be ascending."""
+        end = min(end, len(self))
+        place = bisect_left(self.zxids, txn.zxid, 0, end)
+        return place < end and self.is_at(place, txn)
 
 
 def _number_of(txn: Txn) -> int:
@@ -124,8 +129,9 @@ class Image:
     """The state of a server according to all journals: its log on disk, and `tree` in memory after TRUNC and SNAP.
 
     `agreed`: the length of the prefix of the committed log that it has on disk, and has delivered if it serves;
-    maintained while it is present. `turn`: the epochs that it has established in its latest turn. `unentered`: the
-    epochs that it established in the last turn of a life, and that did not reach its disk.
+    maintained while it is present. `ended`: the server at the end of its last life, with the requests to its disk; `tree`
+    is that of this end until it starts again. `turn`: the epochs that it has established in its latest turn.
+    `unentered`: the epochs that it established in the last turn of a life, and that did not reach its disk.
     """
 
     server: Server
@@ -133,6 +139,7 @@ class Image:
     tree: Log | None = None
     agreed: int = 0
     present: bool = False
+    ended: Server | None = None
     turn: set[int] = field(default_factory=set)
     unentered: set[int] = field(default_factory=set)
 
@@ -165,7 +172,10 @@ class GlobalHistory:
     def restarted(self, server: Server) -> None:
         """A server starts with the contents of its disk; `Replay` has found that they are possible."""
         image = self.images[server.sid]
-        image.tree, image.present = None, False
+        snapshot = None if image.ended is None else finished(image.ended, server.durable)
+        if snapshot is not None:
+            image.log = self._in_snapshot(image, snapshot)
+        image.tree, image.present, image.ended = None, False, None
         image.unentered |= {epoch for epoch in image.turn if epoch > server.durable.current_epoch}
         image.turn.clear()
         log = image.log.up_to(server.durable.last_zxid)
@@ -181,7 +191,7 @@ class GlobalHistory:
         """A server has stopped."""
         image = self.images[sid]
         server = image.server
-        image.server, image.tree, image.present = stopped(server, server.durable), None, False
+        image.server, image.ended, image.present = stopped(server, server.durable), server, False
 
     def stepped(
         self, record: int, before: Server, after: Server, event: Event, effects: Effects, sent: int, *, first: bool
@@ -235,10 +245,13 @@ class GlobalHistory:
         if snapshot is None:
             image.log = image.log.and_then(self._beyond(new[len(old) :]))
         else:
-            tree = image.tree or Log(self._least, self._beyond(snapshot.txns))
-            image.log = tree.and_then(self._beyond(new[len(snapshot.txns) :]))
+            image.log = self._in_snapshot(image, snapshot).and_then(self._beyond(new[len(snapshot.txns) :]))
         if now is None:
             image.tree = None
+
+    def _in_snapshot(self, image: Image, snapshot: TakeSnapshot) -> Log:
+        """The log in a snapshot that the disk of a server has finished."""
+        return image.tree or Log(self._least, self._beyond(snapshot.txns))
 
     def _received(self, sid: Sid, source: Sid, snap: Snap, sent: int) -> Log:
         """The log in a snapshot."""
@@ -271,7 +284,11 @@ class GlobalHistory:
             return log.txns[self.settled - log.base :]
         floor = self.floor
         older = tuple(self.committed.txn(place) for place in range(self.settled, log.base))
-        return (*older, *(txn for txn in log.txns if txn.zxid > floor))
+        return (*older, *(txn for txn in log.txns if txn.zxid > floor or not self._is_removed(txn)))
+
+    def _is_removed(self, txn: Txn) -> bool:
+        """Whether a transaction is settled and removed, or taken as given."""
+        return txn.zxid <= self.start or self.committed.is_before(self.settled, txn)
 
     # Facts.
 
@@ -316,7 +333,7 @@ class GlobalHistory:
         floor, known = self.floor, len(self.history.committed)
         if isinstance(fact, Delivered):
             fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))
-        if isinstance(fact, Broadcast) and fact.txn.zxid <= floor:
+        if isinstance(fact, Broadcast) and fact.txn.zxid <= floor and self._is_removed(fact.txn):
             return
         if isinstance(fact, Truncated):
             self._lost(fact, floor)

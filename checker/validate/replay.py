@@ -269,3 +269,18 @@ def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | N
     left = _queue(after)
     ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
     return next(ended, None)
+
+
+def finished(ended: Server, found: Durable) -> TakeSnapshot | None:
+    """The snapshot that the disk has finished without a report, by its contents `found` after the end of a process.
+
+    Operations complete in the order of their requests, so the first state of the disk with the last zxid that was found
+    is the one that it was in.
+    """
+    durable, snapshot = ended.durable, None
+    for operation in _queue(ended):
+        if durable.last_zxid == found.last_zxid:
+            break
+        durable = disk.done(durable, operation)
+        snapshot = operation if isinstance(operation, TakeSnapshot) else snapshot
+    return snapshot if durable.last_zxid == found.last_zxid else None
