@@ -25,7 +25,7 @@ from refimpl.system import system
 from refimpl.tls.peers import PLAIN, PeerSecurity
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
-from spec.config.problems import java_integer
+from spec.config.problems import is_true, java_integer
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid, View, majority_view
 from spec.tree.options import Options
@@ -121,16 +121,16 @@ def settings_of(config: Config) -> Settings:
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
-        digests=_is_true(properties, "digest.enabled", otherwise="true"),
-        read_only=config.distributed and _is_true(properties, "readonlymode.enabled"),
-        local_sessions=_is_true(properties, "localSessionsEnabled"),
+        digests=is_true(properties, "digest.enabled", otherwise="true"),
+        read_only=config.distributed and is_true(properties, "readonlymode.enabled"),
+        local_sessions=is_true(properties, "localSessionsEnabled"),
         options=Options(
-            extended_types=_is_true(properties, "extendedTypesEnabled"),
+            extended_types=is_true(properties, "extendedTypesEnabled"),
             skip_acl=properties.get("skipACL", "no") == "yes",
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
-            exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
+            exists_needs_read=is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
-            enforce_quota=_is_true(properties, "enforceQuota"),
+            enforce_quota=is_true(properties, "enforceQuota"),
             sasl=has_sasl_provider(properties),
             super_users=super_users(properties),
             any_sasl_user=properties.get("letAnySaslUserDoX", ""),
@@ -174,10 +174,6 @@ def _client_settings(config: Config, properties: dict[str, str]) -> ClientSettin
     secure = properties.get("secureClientPort")
     host = properties.get("secureClientPortAddress", LOOPBACK)
     return ClientSettings.of(config, _listening(config), Address(host, int(secure)) if secure else None)
-
-
-def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:
-    return properties.get(key, otherwise).lower() == "true"
 
 
 def _listening(config: Config) -> Address | None:
