@@ -89,11 +89,11 @@ def _dump(_view: AdminView, backend: Backend) -> Body:
 
 
 def _monitor(view: AdminView, backend: Backend) -> Body:
-    return dict(view.figures(backend))
+    return view.figures(backend)
 
 
 def _server_stats(view: AdminView, backend: Backend) -> Body:
-    statistics, status, figures = view.clients.statistics, backend.status(), dict(view.figures(backend))
+    statistics, status = view.clients.statistics, backend.status()
     body: Body = {
         "version": version_text(),
         "read_only": backend.read_only(0) is not None,
@@ -102,7 +102,7 @@ def _server_stats(view: AdminView, backend: Backend) -> Body:
             "packets_received": statistics.received,
             "provider_null": False,
             "server_state": status.mode,
-            "uptime": figures["uptime"],
+            "uptime": view.clients.four_letter_words.uptime,
             "outstanding_requests": view.clients.in_process,
             "min_latency": statistics.latency.least,
             "avg_latency": statistics.latency.average,
