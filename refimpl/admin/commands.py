@@ -24,6 +24,8 @@ from refimpl.admin.http import HTML, JSON, HttpAnswer, HttpRequest
 from refimpl.admin.view import HIDDEN, SECRET, AdminView
 from refimpl.clients.backend import Backend
 from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
+from refimpl.disk.files import VERSION_DIRECTORY
+from refimpl.disk.snapshot import newest_first
 
 DIGEST_VERSION = 2
 """The version of the digests (`DigestCalculator`)."""
@@ -131,14 +133,9 @@ def _reset_statistics(view: AdminView, _query: Query) -> Body:
 
 def _last_snapshot(view: AdminView, _query: Query) -> Body:
     """The zxid of the newest snapshot in hexadecimal, and the time of its file in seconds since 1970."""
-    found = [
-        (int(file.suffix[1:], 16), file)
-        for file in (view.settings.data_dir / "version-2").glob("snapshot.*")
-        if re.fullmatch(r"\.[0-9a-f]+", file.suffix)
-    ]
-    if not found:
+    zxid, newest = next(newest_first(view.settings.data_dir / VERSION_DIRECTORY), (0, None))
+    if newest is None:
         return {"zxid": "ffffffffffffffff", "timestamp": -1}
-    zxid, newest = max(found)
     return {"zxid": f"{zxid:x}", "timestamp": int(newest.stat().st_mtime)}
 
 
