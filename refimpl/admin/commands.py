@@ -26,9 +26,8 @@ from refimpl.clients.backend import Backend
 from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.snapshot import newest_first
+from spec.tree.accounting.digest import VERSION
 
-DIGEST_VERSION = 2
-"""The version of the digests (`DigestCalculator`)."""
 Body: TypeAlias = dict[str, Any]
 Query: TypeAlias = Mapping[str, str]
 
@@ -75,9 +74,7 @@ def _is_read_only(_view: AdminView, backend: Backend) -> Body:
 
 def _digests(_view: AdminView, backend: Backend) -> Body:
     """The digests of the tree after some transactions."""
-    found = [
-        {"zxid": zxid, "digest_version": DIGEST_VERSION, "digest": digest} for zxid, digest in backend.status().digests
-    ]
+    found = [{"zxid": zxid, "digest_version": VERSION, "digest": digest} for zxid, digest in backend.status().digests]
     return {"digests": found}
 
 
