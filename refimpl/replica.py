@@ -61,8 +61,7 @@ class Replica:
     def replace(self, tree: Tree, zxid: int) -> None:
         """Replaces the tree with one from the disk or from a leader's snapshot."""
         self.tree, self.zxid = tree, zxid
-        self._digest: int = tree_digest(tree.preorder()) if self._digests else 0
-        self._digest_ahead: int = self._digest
+        self._digest: int = tree_digest(tree.znodes()) if self._digests else 0
         self._fuzzy = _FUZZY_AT_MOST
         self.write_configuration()
         self.forget_proposals()

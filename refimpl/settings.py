@@ -12,23 +12,25 @@ Rules this module keeps:
 Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProcessor` (snapCount).
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from refimpl.admin.settings import AdminError, AdminSettings
+from refimpl.admin.settings import AdminSettings
 from refimpl.clients.auth.settings import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
 from refimpl.system import system
 from refimpl.tls.peers import PLAIN, PeerSecurity
-from refimpl.tls.settings import TlsError
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
-from spec.config.problems import java_integer
+from spec.config.problems import is_true, java_integer
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid, View, majority_view
 from spec.tree.options import Options
 
+_Read = TypeVar("_Read")
 LOOPBACK = "127.0.0.1"
 _SAFER = {
     "quorum.auth.enableSasl": "SASL between servers",
@@ -99,8 +101,8 @@ def settings_of(config: Config) -> Settings:
         return value
 
     problems += _unsupported(config)
-    security = _security(config, problems)
-    clients = _client_settings(config, problems)
+    security = _valid(lambda: PeerSecurity.of(properties), PLAIN, config, problems)
+    clients = _valid(lambda: _client_settings(config, properties), ClientSettings(), config, problems)
     sid = config.myid if config.distributed and config.myid is not None else 0
     settings = Settings(
         config=config,
@@ -119,22 +121,22 @@ def settings_of(config: Config) -> Settings:
         snapshots_kept=number("autopurge.snapRetainCount", 3, 3),
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
-        digests=_is_true(properties, "digest.enabled", otherwise="true"),
-        read_only=config.distributed and _is_true(properties, "readonlymode.enabled"),
-        local_sessions=_is_true(properties, "localSessionsEnabled"),
+        digests=is_true(properties, "digest.enabled", otherwise="true"),
+        read_only=config.distributed and is_true(properties, "readonlymode.enabled"),
+        local_sessions=is_true(properties, "localSessionsEnabled"),
         options=Options(
-            extended_types=_is_true(properties, "extendedTypesEnabled"),
+            extended_types=is_true(properties, "extendedTypesEnabled"),
             skip_acl=properties.get("skipACL", "no") == "yes",
             super_digest=properties.get("DigestAuthenticationProvider.superDigest", ""),
-            exists_needs_read=_is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
+            exists_needs_read=is_true(properties, "quorate.existsNeedsRead", otherwise="true"),
             max_multi_read=clients.max_buffer,
-            enforce_quota=_is_true(properties, "enforceQuota"),
+            enforce_quota=is_true(properties, "enforceQuota"),
             sasl=has_sasl_provider(properties),
             super_users=super_users(properties),
             any_sasl_user=properties.get("letAnySaslUserDoX", ""),
         ),
         security=security,
-        admin=_admin(config, problems),
+        admin=_valid(lambda: AdminSettings.of(properties), AdminSettings(), config, problems),
     )
     if config.client is None and "secureClientPort" not in properties:
         problems.append(Problem(config.file, 0, "clientPort is missing", "add clientPort=2181"))
@@ -154,41 +156,24 @@ def _unsupported(config: Config) -> list[Problem]:
     return found
 
 
-def _client_settings(config: Config, problems: list[Problem]) -> ClientSettings:
-    """The settings of the client port. An invalid value is added to `problems`, and the defaults are used."""
-    properties = dict(config.properties)
+def _valid(read: Callable[[], _Read], otherwise: _Read, config: Config, problems: list[Problem]) -> _Read:
+    """The settings that `read` returns. An invalid value is added to `problems`, and `otherwise` is used.
+
+    The ValueError that it raises then has the remedy after a semicolon, or none.
+    """
     try:
-        secure = properties.get("secureClientPort")
-        host = properties.get("secureClientPortAddress", LOOPBACK)
-        return ClientSettings.of(config, _listening(config), Address(host, int(secure)) if secure else None)
+        return read()
     except ValueError as error:
         what, _, right = str(error).partition("; ")
         problems.append(Problem(config.file, 0, what, right or "correct that key"))
-        return ClientSettings()
+        return otherwise
 
 
-def _security(config: Config, problems: list[Problem]) -> PeerSecurity:
-    """How the server connects with others. An invalid value is added to `problems`, and plain connections result."""
-    try:
-        return PeerSecurity.of(dict(config.properties))
-    except TlsError as error:
-        what, _, right = str(error).partition("; ")
-        problems.append(Problem(config.file, 0, what, right or "correct that key"))
-        return PLAIN
-
-
-def _admin(config: Config, problems: list[Problem]) -> AdminSettings:
-    """The ports for operators. An invalid value is added to `problems`, and no port results."""
-    try:
-        return AdminSettings.of(dict(config.properties))
-    except AdminError as error:
-        what, _, right = str(error).partition("; ")
-        problems.append(Problem(config.file, 0, what, right))
-        return AdminSettings()
-
-
-def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:
-    return properties.get(key, otherwise).lower() == "true"
+def _client_settings(config: Config, properties: dict[str, str]) -> ClientSettings:
+    """The settings of the client port. Raises ValueError for an invalid value."""
+    secure = properties.get("secureClientPort")
+    host = properties.get("secureClientPortAddress", LOOPBACK)
+    return ClientSettings.of(config, _listening(config), Address(host, int(secure)) if secure else None)
 
 
 def _listening(config: Config) -> Address | None:

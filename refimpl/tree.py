@@ -80,6 +80,10 @@ class Tree:
             elif type(operation) is EndSession:
                 self.sessions.pop(operation.session, None)
 
+    def znodes(self) -> Iterable[tuple[str, Znode]]:
+        """Every znode with its path, in no particular order; the tree must not change meanwhile."""
+        return self._nodes.items()
+
     def preorder(self) -> Iterator[tuple[str, Znode]]:
         """Yield every znode with its path, after its parent; the tree may change between two of them."""
         waiting = [iter((ROOT,))]

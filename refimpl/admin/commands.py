@@ -24,9 +24,10 @@ from refimpl.admin.http import HTML, JSON, HttpAnswer, HttpRequest
 from refimpl.admin.view import HIDDEN, SECRET, AdminView
 from refimpl.clients.backend import Backend
 from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
+from refimpl.disk.files import VERSION_DIRECTORY
+from refimpl.disk.snapshot import newest_first
+from spec.tree.accounting.digest import VERSION
 
-DIGEST_VERSION = 2
-"""The version of the digests (`DigestCalculator`)."""
 Body: TypeAlias = dict[str, Any]
 Query: TypeAlias = Mapping[str, str]
 
@@ -73,9 +74,7 @@ def _is_read_only(_view: AdminView, backend: Backend) -> Body:
 
 def _digests(_view: AdminView, backend: Backend) -> Body:
     """The digests of the tree after some transactions."""
-    found = [
-        {"zxid": zxid, "digest_version": DIGEST_VERSION, "digest": digest} for zxid, digest in backend.status().digests
-    ]
+    found = [{"zxid": zxid, "digest_version": VERSION, "digest": digest} for zxid, digest in backend.status().digests]
     return {"digests": found}
 
 
@@ -89,11 +88,11 @@ def _dump(_view: AdminView, backend: Backend) -> Body:
 
 
 def _monitor(view: AdminView, backend: Backend) -> Body:
-    return dict(view.figures(backend))
+    return view.figures(backend)
 
 
 def _server_stats(view: AdminView, backend: Backend) -> Body:
-    statistics, status, figures = view.clients.statistics, backend.status(), dict(view.figures(backend))
+    statistics, status = view.clients.statistics, backend.status()
     body: Body = {
         "version": version_text(),
         "read_only": backend.read_only(0) is not None,
@@ -102,7 +101,7 @@ def _server_stats(view: AdminView, backend: Backend) -> Body:
             "packets_received": statistics.received,
             "provider_null": False,
             "server_state": status.mode,
-            "uptime": figures["uptime"],
+            "uptime": view.clients.four_letter_words.uptime,
             "outstanding_requests": view.clients.in_process,
             "min_latency": statistics.latency.least,
             "avg_latency": statistics.latency.average,
@@ -131,14 +130,9 @@ def _reset_statistics(view: AdminView, _query: Query) -> Body:
 
 def _last_snapshot(view: AdminView, _query: Query) -> Body:
     """The zxid of the newest snapshot in hexadecimal, and the time of its file in seconds since 1970."""
-    found = [
-        (int(file.suffix[1:], 16), file)
-        for file in (view.settings.data_dir / "version-2").glob("snapshot.*")
-        if re.fullmatch(r"\.[0-9a-f]+", file.suffix)
-    ]
-    if not found:
+    zxid, newest = next(newest_first(view.settings.data_dir / VERSION_DIRECTORY), (0, None))
+    if newest is None:
         return {"zxid": "ffffffffffffffff", "timestamp": -1}
-    zxid, newest = max(found)
     return {"zxid": f"{zxid:x}", "timestamp": int(newest.stat().st_mtime)}
 
 

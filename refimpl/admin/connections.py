@@ -23,9 +23,8 @@ def connections(view: AdminView, full: bool) -> dict[str, Any]:
 
 def _connection(connection: Connection, full: bool) -> dict[str, Any]:
     statistics = connection.statistics
-    host = f"[{connection.address}]" if ":" in connection.address else connection.address
     found: dict[str, Any] = {
-        "remote_socket_address": f"{host}:{connection.port}",
+        "remote_socket_address": connection.remote,
         "interest_ops": connection.interest(),
         "outstanding_requests": len(connection.waiting),
         "packets_received": statistics.received,
@@ -57,10 +56,8 @@ def reset(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
 
 def watch_summary(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     """How many connections watch how many paths."""
-    watches = tuple(view.clients.processor.data_watches())
-    watchers = {watcher for _, each in watches for watcher in each}
-    total = sum(len(each) for _, each in watches)
-    return {"num_connections": len(watchers), "num_paths": len(watches), "num_total_watches": total}
+    names = ("num_connections", "num_paths", "num_total_watches")
+    return dict(zip(names, view.clients.processor.watch_totals(), strict=True))
 
 
 def watches(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def exposition(view: AdminView) -> Iterator[str]:
     """The metrics, each with its type."""
     backend = view.backend
     if backend is not None:
-        for name, value in view.figures(backend):
+        for name, value in view.figures(backend).items():
             if not isinstance(value, str):
                 yield _metric(name, value, "counter" if name in COUNTERS else "gauge", name)
     for name, value, kind, text in process_figures():

@@ -11,7 +11,7 @@ Source: `JettyAdminServer`, `AdminServerFactory`, `PrometheusMetricsProvider.con
 import msgspec
 
 from spec.config import Address
-from spec.config.problems import java_integer
+from spec.config.problems import is_true, java_integer
 
 LOOPBACK = "127.0.0.1"
 PROMETHEUS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
@@ -41,10 +41,10 @@ class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, properties: dict[str, str]) -> "AdminSettings":
         """Reads the keys of zoo.cfg. Raises AdminError."""
         for key in _REFUSED:
-            if properties.get(key, "false").lower() == "true":
+            if is_true(properties, key):
                 raise AdminError(f"{key}=true: TLS at the AdminServer is not supported; put a TLS proxy before it")
         admin = None
-        if properties.get("admin.enableServer", "true").lower() == "true":
+        if is_true(properties, "admin.enableServer", otherwise="true"):
             port = _number(properties, "admin.serverPort", 8080)
             admin = Address(properties.get("admin.serverAddress", LOOPBACK), port)
         url = properties.get("admin.commandURL", "/commands").rstrip("/")

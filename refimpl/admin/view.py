@@ -18,7 +18,6 @@ from pathlib import Path
 
 from refimpl.clients import ClientPort
 from refimpl.clients.backend import Backend
-from refimpl.clients.four_letter_words import FourLetterWords
 from refimpl.membership import Membership
 from refimpl.node import Node
 from refimpl.settings import Settings
@@ -40,7 +39,6 @@ _LEARNER_PHASES = {
 SECRET = re.compile("passw|secret|digest", re.IGNORECASE)
 """Finds the keys whose values are not shown."""
 HIDDEN = "(hidden)"
-Figure = tuple[str, int | float | str]
 
 
 class AdminView:
@@ -48,7 +46,6 @@ class AdminView:
 
     def __init__(self, node: Node, clients: ClientPort, settings: Settings, membership: Membership | None) -> None:
         self.node, self.clients, self.settings, self.membership = node, clients, settings, membership
-        self.words = FourLetterWords(clients)
         self.first_file = _shown_file(Path(settings.config.file))
         self._role: object = None
         self._served_since = time.monotonic()
@@ -79,11 +76,10 @@ class AdminView:
         zab = self.server.zab
         return self.server.sid if isinstance(zab, Leader) else zab.leader if isinstance(zab, Learner) else None
 
-    def figures(self, backend: Backend) -> Iterator[Figure]:
+    def figures(self, backend: Backend) -> dict[str, int | float | str]:
         """The figures of `monitor` and of the metrics, by ZooKeeper's names."""
         status = backend.status()
-        names: dict[str, int | float | str] = dict(self.words.monitored(backend, status))
-        names.update(status.monitored)
+        names = dict(self.clients.four_letter_words.monitored(backend, status))
         if status.proposals is not None and self.settings.distributed:
             names |= dict(
                 zip(("last_proposal_size", "min_proposal_size", "max_proposal_size"), status.proposals, strict=True)
@@ -104,7 +100,7 @@ class AdminView:
                 "pending_syncs": len(zab.syncs),
                 "leader_uptime": int((time.monotonic() - self._since(backend)) * 1000),
             }
-        yield from names.items()
+        return names
 
     def _since(self, backend: Backend) -> float:
         """The time since which this role has been seen to serve."""

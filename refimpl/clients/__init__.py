@@ -4,7 +4,8 @@
 - `backend`: the interface between the port and the core of the node, in both directions.
 - `channel`, `connection`, `final_processor`: the transport of one client, its requests, and their answers.
 - `turns`: the bound on requests in one turn of the event loop. `descriptors`: the bound on connections by open files.
-- `settings`, `tls`: the keys of zoo.cfg for the port. `four_letter_words`: their answers. `statistics`: figures.
+- `settings`: the keys of zoo.cfg for the port. `four_letter_words`: their answers. `statistics`: figures.
+- `auth`: the users of SASL, and the demanded schemes. `read_only`: the service of a server without a quorum.
 
 A module knows those below it in this order: `backend`, `channel`, `connection`, `final_processor`, `four_letter_words`,
 `acceptor`, `client_port`. A lower one sees a higher one through a protocol that it defines itself.

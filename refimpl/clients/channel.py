@@ -149,6 +149,11 @@ class Channel(asyncio.Protocol, ABC):
         return self._transport is not None
 
     @property
+    def remote(self) -> str:
+        """The address and the port of the client; an address of IPv6 has brackets."""
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+    @property
     def is_secure(self) -> bool:
         """Whether the connection uses TLS."""
         return self._transport is not None and self._transport.get_extra_info("ssl_object") is not None

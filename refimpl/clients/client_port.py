@@ -66,7 +66,7 @@ class ClientPort:
         self.in_process = 0
         self.now = 0
         self.write_queue = WriteQueue(self._call_soon)
-        self._words = FourLetterWords(self)
+        self.four_letter_words = FourLetterWords(self)
         self._first_reserved = first_reserved
         self._connections: dict[int, Connection] = {}
         self._count = 0
@@ -248,7 +248,7 @@ class ClientPort:
 
     def answer_word(self, connection: Connection, opening: bytes) -> bool:
         """Whether the first bytes are a four-letter word, which is then answered before the connection ends."""
-        return self._words.answer(connection, opening)
+        return self.four_letter_words.answer(connection, opening)
 
     # Queries of the four-letter words.
 

@@ -182,6 +182,12 @@ class FinalProcessor:
         """Each path with data watches, and its watchers, for the commands `wchs`, `wchc` and `wchp`."""
         return self._watches.data_watches()
 
+    def watch_totals(self) -> tuple[int, int, int]:
+        """The numbers of connections with data watches, of watched paths, and of these watches, for `wchs`."""
+        watches = tuple(self.data_watches())
+        watchers = {watcher for _, each in watches for watcher in each}
+        return len(watchers), len(watches), sum(len(each) for _, each in watches)
+
 
 def _add(connection: Connection, gained: tuple[Id, ...]) -> bool:
     """Adds identities to a connection; returns False, and adds none, if they are too many.

@@ -142,8 +142,12 @@ class FourLetterWords:
         return "".join(line + "\n" for line in lines)
 
     def _mntr(self, backend: Backend) -> str:
-        values = [*self.monitored(backend, backend.status()), *backend.status().monitored]
-        return "".join(f"zk_{name}\t{value}\n" for name, value in values)
+        return "".join(f"zk_{name}\t{value}\n" for name, value in self.monitored(backend, backend.status()))
+
+    @property
+    def uptime(self) -> int:
+        """The time since the start of the server, in milliseconds."""
+        return int((time.monotonic() - self._started) * 1000)
 
     def monitored(self, backend: Backend, status: ServerStatus) -> Iterator[tuple[str, int | float | str]]:
         """The figures of `mntr`, without the prefix of their names."""
@@ -166,9 +170,10 @@ class FourLetterWords:
         yield "approximate_data_size", tree.bytes_of_data
         yield "open_file_descriptor_count", _open_files()
         yield "local_sessions", 0
-        yield "uptime", int((time.monotonic() - self._started) * 1000)
+        yield "uptime", self.uptime
         yield "max_latency", statistics.latency.greatest
         yield "connection_rejected", statistics.refused
+        yield from status.monitored
 
     def _conf(self, backend: Backend) -> str:
         status, lines = backend.status(), list(self._clients.settings.conf)
@@ -216,10 +221,8 @@ class FourLetterWords:
         return "".join(line + "\n" for line in lines)
 
     def _wchs(self, _backend: Backend) -> str:
-        watches = tuple(self._clients.processor.data_watches())
-        watchers = {watcher for _, each in watches for watcher in each}
-        total = sum(len(each) for _, each in watches)
-        return f"{len(watchers)} connections watching {len(watches)} paths\nTotal watches:{total}\n"
+        connections, paths, total = self._clients.processor.watch_totals()
+        return f"{connections} connections watching {paths} paths\nTotal watches:{total}\n"
 
     def _wchc(self, _backend: Backend) -> str:
         by_watcher: dict[Connection, list[str]] = {}
@@ -252,8 +255,7 @@ def _date(seconds: float) -> str:
 
 
 def _socket(connection: Connection) -> str:
-    host = f"[{connection.address}]" if ":" in connection.address else connection.address
-    return f"/{host}:{connection.port}"
+    return f"/{connection.remote}"
 
 
 def _brief(connection: Connection) -> str:

@@ -43,12 +43,16 @@ COMMITTED_LOG = 500
 
 
 class LoadedDatabase(NamedTuple):
-    """The initial state of a server: `recent` are the last transactions after the snapshot, oldest first."""
+    """The initial state of a server.
+
+    `recent` are the last transactions after the snapshot, oldest first, and `sizes` their sizes in the log.
+    """
 
     tree: Tree
     snapshot_zxid: int
     last_zxid: int
     recent: deque[tuple[int, Change]]
+    sizes: LogBytes
     warnings: list[str]
 
 
@@ -131,7 +135,7 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
         sizes.forget_before(recent[0][0])
         awaited.discard(number)
         last = number
-    return LoadedDatabase(tree, zxid, last, recent, warnings)
+    return LoadedDatabase(tree, zxid, last, recent, sizes, warnings)
 
 
 def _check_passed_over(snapshots: Path, zxid: int, awaited: set[int], warnings: list[str]) -> None:
@@ -165,7 +169,7 @@ def _new_server(snapshots: Path, logs: Path, warnings: list[str], keep: int) -> 
         )
     tree = Tree()
     snapshot.save(snapshots, tree, 0)
-    return LoadedDatabase(tree, 0, 0, deque(maxlen=keep), warnings)
+    return LoadedDatabase(tree, 0, 0, deque(maxlen=keep), LogBytes(), warnings)
 
 
 def _decode(logs: Path, zxid: int, payload: bytes) -> Change:

@@ -32,9 +32,8 @@ from refimpl.jute import JuteError
 from refimpl.settings import Settings
 from refimpl.system import system
 from refimpl.tree import Tree
-from refimpl.wire.txn import TxnEncoder, encode_txn, txn_of
+from refimpl.wire.txn import TxnEncoder, txn_of
 from spec.durable import Durable
-from spec.quorum import change_of
 from spec.tree.txns import Change
 from spec.txn import Txn
 
@@ -81,9 +80,7 @@ class Storage:
         A standalone server neither reads nor writes epochs, so those of an earlier life in an ensemble remain.
         """
         recent = TxnBuffer(self._txn(zxid, change) for zxid, change in loaded.recent)
-        for txn in recent:
-            self.log_bytes.add(txn.zxid, len(encode_txn(txn.zxid, change_of(txn.value))))
-        recent = recent.trimmed(loaded.last_zxid, self.log_bytes)
+        self.log_bytes = loaded.sizes
         if not self._settings.distributed:
             return Durable(snapshot=loaded.snapshot_zxid, log=recent)
         read = epochs.load(self._snapshots, loaded.last_zxid)

@@ -190,10 +190,10 @@ class ElectionSockets:
         own: ServerLine,
         membership: Membership,
         deliver: Callable[[Sid, Notification], None],
-        streams: PeerStreams | None = None,
+        streams: PeerStreams,
     ) -> None:
         self._own, self._membership, self._deliver = own, membership, deliver
-        self._streams = streams or PeerStreams()
+        self._streams = streams
         self._opening = encode_opening(Opening(own.sid, _election_addresses(own)[:1]))
         self._links: dict[Sid, Link] = {}
         self._strangers: dict[ElectionSocket, asyncio.TimerHandle] = {}

@@ -41,9 +41,9 @@ BETWEEN = 0.5
 class LeaderLink(QuorumEndpoint):
     """The connection with the leader; `ping_zxid` is the zxid of its last PING, which the answer repeats."""
 
-    def __init__(self, core: QuorumCore, membership: Membership, streams: PeerStreams | None = None) -> None:
+    def __init__(self, core: QuorumCore, membership: Membership, streams: PeerStreams) -> None:
         super().__init__(core)
-        self._streams = streams or PeerStreams()
+        self._streams = streams
         self._membership = membership
         self.ping_zxid = 0
         self.lost = False

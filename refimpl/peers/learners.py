@@ -37,11 +37,9 @@ from spec.zab.timeouts import is_late, resignation, silent_learners
 class Learners(QuorumEndpoint):
     """The learners of a leader."""
 
-    def __init__(
-        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
-    ) -> None:
+    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams) -> None:
         super().__init__(core)
-        self._streams = streams or PeerStreams()
+        self._streams = streams
         self._own, self._membership = own, membership
         self._listening: list[Listener] = []
         self._strangers: dict[QuorumSocket, None] = {}

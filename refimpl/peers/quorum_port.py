@@ -33,9 +33,7 @@ _WRAPPED = (zab.FollowerInfo, zab.NewLeader, zab.QuorumPing, zab.SyncRequest)
 class QuorumSockets:
     """The quorum port, implemented with sockets (`refimpl.peers.ports.QuorumPort`)."""
 
-    def __init__(
-        self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams | None = None
-    ) -> None:
+    def __init__(self, core: QuorumCore, own: ServerLine, membership: Membership, streams: PeerStreams) -> None:
         self._core, self._own, self._membership = core, own, membership
         self._learners = Learners(core, own, membership, streams)
         self._link = LeaderLink(core, membership, streams)

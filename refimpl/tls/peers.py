@@ -33,6 +33,7 @@ import msgspec
 from refimpl.listening import MAX_STRANGERS, Listener, serve
 from refimpl.rate_limit import RateLimit
 from refimpl.tls.settings import SERVERS, TlsError, TlsSettings
+from spec.config.problems import is_true
 
 logger = logging.getLogger("quorate.tls")
 logger.addFilter(RateLimit())
@@ -62,20 +63,20 @@ class PeerSecurity(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, properties: dict[str, str]) -> PeerSecurity:
         """Reads the keys of zoo.cfg. Raises TlsError."""
-        by_tls, unified = _is_true(properties, "sslQuorum"), _is_true(properties, "portUnification")
+        by_tls, unified = is_true(properties, "sslQuorum"), is_true(properties, "portUnification")
         if not (by_tls or unified):
             return cls()
         wanted_by = "sslQuorum=true" if by_tls else "portUnification=true"
-        fips = _is_true(properties, "fips-mode", otherwise="true")
-        servers = _is_true(properties, f"{SERVERS}hostnameVerification", otherwise="false" if fips else "true")
+        fips = is_true(properties, "fips-mode", otherwise="true")
+        servers = is_true(properties, f"{SERVERS}hostnameVerification", otherwise="false" if fips else "true")
         return cls(
             connects_by_tls=by_tls,
             accepts_plain=unified,
             tls=TlsSettings.of(properties, SERVERS, wanted_by),
             detection=_milliseconds(properties, f"{SERVERS}handshakeDetectionTimeoutMillis", 5000) / 1000,
             verifies_servers=servers,
-            verifies_clients=servers and _is_true(properties, f"{SERVERS}clientHostnameVerification", otherwise="true"),
-            reloads=_is_true(properties, "sslQuorumReloadCertFiles"),
+            verifies_clients=servers and is_true(properties, f"{SERVERS}clientHostnameVerification", otherwise="true"),
+            reloads=is_true(properties, "sslQuorumReloadCertFiles"),
         )
 
 
@@ -218,10 +219,6 @@ def _stamp_of(file: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _is_true(properties: dict[str, str], key: str, otherwise: str = "false") -> bool:
-    return properties.get(key, otherwise).lower() == "true"
 
 
 def _milliseconds(properties: dict[str, str], key: str, default: int) -> int:

@@ -6,6 +6,7 @@ size limit, and a template that nothing has filled in.
 """
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -93,6 +94,11 @@ def java_integer(text: str, bits: int = 32, base: int = 10) -> int | None:
         return None
     value = int(text, base)
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def is_true(properties: Mapping[str, str], key: str, *, otherwise: str = "false") -> bool:
+    """Whether a key is true, as `Boolean.parseBoolean` reads it; `otherwise` is the value of a missing key."""
+    return properties.get(key, otherwise).lower() == "true"
 
 
 def java_split(text: str, separator: str) -> list[str]:

@@ -25,7 +25,7 @@ from spec.config.ensemble import (
     read_version,
     reject_unrecognised,
 )
-from spec.config.problems import Findings, Problem, java_integer
+from spec.config.problems import Findings, Problem, is_true, java_integer
 from spec.config.properties import Property, last_of_each, read_properties
 from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, ServerLine, parse_role
 from spec.config.settings import Settings
@@ -100,7 +100,7 @@ class Config(msgspec.Struct, frozen=True):
     @property
     def listens_on_all_ips(self) -> bool:
         """Whether the peer ports are bound on every address of the machine (`quorumListenOnAllIPs`)."""
-        return dict(self.properties).get("quorumListenOnAllIPs", "").lower() == "true"
+        return is_true(dict(self.properties), "quorumListenOnAllIPs")
 
     @property
     def peer_addresses(self) -> Addresses:

@@ -3,7 +3,6 @@
 The keys are those of the real server; its package lacks the part of Netty that it would need here.
 """
 
-import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from harness import Ensemble
 from harness.processes import LOOPBACK, free_ports
+from tests.node.certificates import self_signed
 from tests.node.hostile import client, connection, log_of
 from tests.node.patience import LONG_LIMITS
 
@@ -27,12 +27,7 @@ WAIT = 60.0
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a key and a self-signed certificate, used by servers and clients."""
-    folder = tmp_path_factory.mktemp("pem")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    files = ["-keyout", str(folder / "key"), "-out", str(folder / "trust.pem")]
-    subprocess.run([*made, "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True)
-    (folder / "store.pem").write_bytes((folder / "key").read_bytes() + (folder / "trust.pem").read_bytes())
-    return folder
+    return self_signed(tmp_path_factory.mktemp("pem"), "localhost")
 
 
 def keys(port: int, pem: Path) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from harness import Ensemble
 from harness.processes import LOOPBACK, wait_until
+from tests.node.certificates import self_signed
 from tests.node.conftest import NEWEST, launching
 from tests.node.connecting import client_at
 
@@ -31,11 +31,7 @@ FOLLOWER_INFO = bytes.fromhex("0000000b")
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     """The keys of zoo.cfg for one certificate that all servers have and trust."""
-    folder = tmp_path_factory.mktemp("quorum-tls")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=servers"]
-    files = ["-keyout", str(folder / "key"), "-out", str(folder / "trust.pem")]
-    subprocess.run([*made, "-addext", "subjectAltName=IP:127.0.0.1", *files], check=True, capture_output=True)
-    (folder / "store.pem").write_bytes((folder / "key").read_bytes() + (folder / "trust.pem").read_bytes())
+    folder = self_signed(tmp_path_factory.mktemp("quorum-tls"), "servers")
     return {
         "ssl.quorum.keyStore.location": str(folder / "store.pem"),
         "ssl.quorum.trustStore.location": str(folder / "trust.pem"),

@@ -17,6 +17,7 @@ from refimpl.listening import MAX_STRANGERS
 from refimpl.membership import Membership
 from refimpl.peers import election_port
 from refimpl.peers.election_port import ElectionSockets
+from refimpl.tls.peers import PeerStreams
 from refimpl.wire.election import decode_notification
 from spec.config import parse_ensemble
 from spec.election.messages import Notification
@@ -87,7 +88,7 @@ class Stage:
         own = next(server for server in ensemble.servers if server.sid == OWN)
         self.heard: list[tuple[int, Notification]] = []
         membership = Membership(Path("zoo.cfg"), OWN, ensemble)
-        self.port = ElectionSockets(own, membership, lambda sid, what: self.heard.append((sid, what)))
+        self.port = ElectionSockets(own, membership, lambda sid, what: self.heard.append((sid, what)), PeerStreams())
         self.called: asyncio.Queue[Peer] = asyncio.Queue()
         self._listening: list[asyncio.Server] = []
 

@@ -11,6 +11,7 @@ import pytest
 
 from harness import free_ports
 from refimpl.peers.learners import Learners
+from refimpl.tls.peers import PeerStreams
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 LOOPBACK = "127.0.0.1"
@@ -29,7 +30,7 @@ def learners_at(port: int) -> Learners:
     core: Any = SimpleNamespace(settings=settings, submit=lambda work: None)
     own: Any = SimpleNamespace(sid=1, addresses=[SimpleNamespace(host=LOOPBACK, quorum_port=port)])
     ensemble: Any = SimpleNamespace(servers=[])
-    return Learners(core, own, ensemble)
+    return Learners(core, own, ensemble, PeerStreams())
 
 
 @pytest.mark.parametrize("turns", range(4))

@@ -1,19 +1,44 @@
 """The order in which the requests of one connection are answered, and the effect of an answer on the connection."""
 
+from typing import TypeAlias
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.connection import (
+    ROUTES,
+    Ending,
+    PendingRequest,
+    Route,
+    answered_at_once,
+    ending,
+    number_settled,
+    throttled,
+)
 from spec.tree import requests
 from spec.tree.replies import Code
 from spec.tree.requests import OPCODES
 
 IN_FLIGHT = (Route.WRITE, Route.SYNC)
+Waiting: TypeAlias = tuple[PendingRequest, ...]
 
 
 def asked(xid: int, route: Route) -> PendingRequest:
     return PendingRequest(xid, None, route)
+
+
+def arrive(waiting: Waiting, new: PendingRequest) -> tuple[Waiting, bool]:
+    """Return the requests that wait after a new one, and whether that is answered immediately."""
+    if answered_at_once(new, behind_others=bool(waiting)):
+        return waiting, True
+    return (*waiting, new), False
+
+
+def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
+    """Return the requests that still wait after a transaction or the end of a sync, and the answered ones."""
+    end = number_settled(waiting, xid, route, closes=closes)
+    return waiting[end:], waiting[:end]
 
 
 def test_every_request_has_a_route_and_no_write_is_a_read() -> None:

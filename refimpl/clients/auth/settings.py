@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from refimpl.clients.auth.jaas import read_users
+from spec.config.problems import is_true
 
 JAAS_FILE = "java.security.auth.login.config"
 PROVIDER = "authProvider."
@@ -51,7 +52,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
         return cls(
             _passwords(properties),
             _required(properties),
-            _is_true(properties, "allowSaslFailedClients"),
+            is_true(properties, "allowSaslFailedClients"),
         )
 
 
@@ -81,9 +82,9 @@ def _passwords(properties: Mapping[str, str]) -> Mapping[str, str] | None:
 
 
 def _required(properties: Mapping[str, str]) -> frozenset[str]:
-    if _is_true(properties, "sessionRequireClientSASLAuth"):
+    if is_true(properties, "sessionRequireClientSASLAuth"):
         key, schemes = "sessionRequireClientSASLAuth=true", frozenset({"sasl"})
-    elif _is_true(properties, "enforce.auth.enabled"):
+    elif is_true(properties, "enforce.auth.enabled"):
         listed = properties.get("enforce.auth.schemes", "")
         key, schemes = f"enforce.auth.schemes={listed}", frozenset(part.strip() for part in listed.split(","))
     else:
@@ -97,7 +98,3 @@ def _required(properties: Mapping[str, str]) -> frozenset[str]:
         )
         raise ValueError(f"{key}: {unknown[0] or 'an empty name'} is no scheme of this server; {remedy}")
     return schemes
-
-
-def _is_true(properties: Mapping[str, str], key: str) -> bool:
-    return properties.get(key, "").lower() == "true"
