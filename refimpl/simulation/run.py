@@ -86,7 +86,6 @@ class Outcome(msgspec.Struct, frozen=True):
     joined: bool
     events: int
     starts: int
-    turns: int
     digest: str
 
 
@@ -189,7 +188,6 @@ class _Run:
             joined=self._ensemble.joined,
             events=sum(client.events for client in self._clients),
             starts=self._ensemble.starts,
-            turns=self._loop.turns,
             digest=f"{self._network.digest:08x}"
             + "".join(f"{machine.disk.digest:08x}" for machine in self._ensemble.machines.values()),
         )

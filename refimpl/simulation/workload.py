@@ -74,7 +74,6 @@ class Client:
         self.errors: list[str] = []
         self.outcomes: Counter[str] = Counter()
         self.events = 0
-        self.acknowledged = 0
         self.living: dict[int, dict[str, None]] = {}
         """The ephemeral znodes that each session certainly has while it lives."""
         self._loop, self._servers, self._pause = loop, servers, pause
@@ -386,7 +385,6 @@ class Client:
             operation, completed=now, outcome="ok", value=value, zxid=answer.zxid, mzxid=mzxid, version=version
         )
         self.recorded.append(done)
-        self.acknowledged += done.acknowledged
         self._versions[operation.key] = version
 
 
