@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from checker.report.verdict import ExitCode
-from refimpl.simulation.minimise import MOST_RUNS, minimised
+from refimpl.simulation.minimise import minimised
 from refimpl.simulation.report import RunSummary, SwarmReport, shortened, swarm_report
 from refimpl.simulation.run import Plan, plan_of
 from refimpl.simulation.swarm import run_all, run_plan
@@ -150,7 +150,7 @@ def _written(options: argparse.Namespace, run: RunSummary) -> str:
     """Minimises a failing run, and writes its file; returns the name, or an empty text if it cannot be written."""
     plan = plan_of(int(run.seed), options.servers, options.observers, options.length)
     _say(f"seed {run.seed} failed; looking for a smaller run that fails")
-    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures), MOST_RUNS)
+    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures))
     final = run_plan(smaller)
     file: Path = options.folder / f"simulation-{run.seed}.json"
     replay = Replay(smaller, tuple(shortened(failure, 2000) for failure in final.failures), final.digest)
