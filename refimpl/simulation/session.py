@@ -90,7 +90,13 @@ class ClientSession(asyncio.Protocol):
     `protocol_error` describes a violation of the protocol by a server; empty without one.
     """
 
-    def __init__(self, loop: SimulatedLoop, timeout: int, patience: float, watched: Callable[[int, str], None]) -> None:
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        timeout: int,
+        patience: float,
+        watched: Callable[[int, str], None] = lambda _kind, _path: None,
+    ) -> None:
         self._loop, self.patience, self._watched = loop, patience, watched
         self.timeout = timeout
         self.session = 0
