@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from checker.report.verdict import ExitCode
-from refimpl.simulation.minimise import MOST_RUNS, minimised
+from refimpl.simulation.minimise import minimised
 from refimpl.simulation.report import RunSummary, SwarmReport, shortened, swarm_report
 from refimpl.simulation.run import Plan, plan_of
 from refimpl.simulation.swarm import run_all, run_plan
@@ -114,8 +114,7 @@ def _replay(file: Path) -> int:
     return int(ExitCode.SAFETY if run.failures else ExitCode.PASSED)
 
 
-def _plans(options: argparse.Namespace) -> Iterator[Plan]:
-    count = options.seeds or (None if options.seconds else 1)
+def _plans(options: argparse.Namespace, count: int | None) -> Iterator[Plan]:
     seeds = itertools.count(options.seed) if count is None else range(options.seed, options.seed + count)
     return (plan_of(seed, options.servers, options.observers, options.length) for seed in seeds)
 
@@ -125,22 +124,22 @@ def _swarm(options: argparse.Namespace) -> SwarmReport:
     runs: list[RunSummary] = []
     interrupted = False
 
-    def goes_on() -> bool:
+    def goes_on(_: Plan) -> bool:
         return options.seconds is None or time.monotonic() - began < options.seconds
 
+    count: int | None = options.seeds or (None if options.seconds else 1)
     workers = options.workers or len(os.sched_getaffinity(0))
-    if options.seeds or not options.seconds:
-        workers = min(workers, options.seeds or 1)
+    if count is not None:
+        workers = min(workers, count)
     try:
-        for run in run_all(_plans(options), workers, goes_on):
+        for run in run_all(itertools.takewhile(goes_on, _plans(options, count)), workers):
             runs.append(run)
             _progress(runs, time.monotonic() - began)
     except KeyboardInterrupt:
         interrupted = True
     _clear()
-    replays: dict[str, str] = {}
-    for run in [each for each in runs if each.failures][:1]:
-        replays[run.seed] = _written(options, run)
+    failing = next((run for run in runs if run.failures), None)
+    replays = {} if failing is None else {failing.seed: _written(options, failing)}
     elapsed = time.monotonic() - began
     return swarm_report(
         runs, options.servers, options.observers, options.seed, elapsed, replays, interrupted=interrupted
@@ -151,7 +150,7 @@ def _written(options: argparse.Namespace, run: RunSummary) -> str:
     """Minimises a failing run, and writes its file; returns the name, or an empty text if it cannot be written."""
     plan = plan_of(int(run.seed), options.servers, options.observers, options.length)
     _say(f"seed {run.seed} failed; looking for a smaller run that fails")
-    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures), MOST_RUNS)
+    smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures))
     final = run_plan(smaller)
     file: Path = options.folder / f"simulation-{run.seed}.json"
     replay = Replay(smaller, tuple(shortened(failure, 2000) for failure in final.failures), final.digest)

@@ -76,6 +76,7 @@ class SimulatedEnsemble:
         self.controller = Process(loop, "10.0.2.1")
         network.started("10.0.2.1", self.controller)
         self._stopping: dict[Sid, asyncio.Event] = {}
+        self._all_stop = False
         self._down: dict[Sid, int] = dict.fromkeys(self.machines, 0)
         loop.died = self._died
         for sid, machine in self.machines.items():
@@ -160,10 +161,8 @@ class SimulatedEnsemble:
                 reason = f"{type(error).__name__}: {error}"
         if reason and len(self.ended) < MOST_REASONS:
             self.ended.append(f"{self.loop.now:.6f} s, server {sid} ended by itself: {reason}")
-        process.dying = "" if stopping.is_set() and not reason and sid in self._stopped else "ended"
+        process.dying = "" if stopping.is_set() and not reason and self._all_stop else "ended"
         raise PowerOff
-
-    _stopped: frozenset[Sid] = frozenset()
 
     def _started(self, sid: Sid, node: Node) -> None:
         self.nodes[sid] = node
@@ -199,7 +198,7 @@ class SimulatedEnsemble:
 
     def stop_all(self) -> None:
         """Stops every server in order, as a signal does."""
-        self._stopped = frozenset(self.machines)
+        self._all_stop = True
         for sid, machine in self.machines.items():
             if machine.process is not None and sid in self._stopping:
                 self.loop.inside(machine.process, self._stopping[sid].set)

@@ -137,7 +137,11 @@ class Injector:
     def _stall(self, fault: Fault, victim: Sid) -> bool:
         machine = self._ensemble.machines[victim]
         machine.slowness *= fault.number
-        self._until(fault.seconds, lambda: _divide(machine, fault.number))
+
+        def undo() -> None:
+            machine.slowness /= fault.number
+
+        self._until(fault.seconds, undo)
         return True
 
     def _full(self, fault: Fault, victim: Sid) -> bool:
@@ -159,6 +163,12 @@ class Injector:
 
     # The network.
 
+    def _links_of(self, victim: Sid) -> list[tuple[str, str]]:
+        """The links between a server and all others, in both directions."""
+        own = address_of(victim)
+        others = [address_of(sid) for sid in self._ensemble.machines if sid != victim]
+        return [pair for other in others for pair in ((own, other), (other, own))]
+
     def _cut_links(self, fault: Fault, links: list[tuple[str, str]]) -> bool:
         for link in links:
             self._network.cut(*link)
@@ -176,9 +186,7 @@ class Injector:
         return self._cut_links(fault, [(address_of(victim), address_of(fault.other))])
 
     def _isolate(self, fault: Fault, victim: Sid) -> bool:
-        own = address_of(victim)
-        others = [address_of(sid) for sid in self._ensemble.machines if sid != victim]
-        return self._cut_links(fault, [pair for other in others for pair in ((own, other), (other, own))])
+        return self._cut_links(fault, self._links_of(victim))
 
     def _strand(self, fault: Fault, victim: Sid) -> bool:
         if victim != self._ensemble.leader():
@@ -193,13 +201,7 @@ class Injector:
         return self._cut_links(fault, [*pairs, *((other, one) for one, other in pairs)])
 
     def _slow(self, fault: Fault, victim: Sid) -> bool:
-        own, delay = address_of(victim), self._network.delay
-        links = [
-            pair
-            for sid in self._ensemble.machines
-            if sid != victim
-            for pair in ((own, address_of(sid)), (address_of(sid), own))
-        ]
+        links, delay = self._links_of(victim), self._network.delay
         for link in links:
             delay[link] = delay.get(link, 1.0) * fault.number
 
@@ -218,7 +220,3 @@ class Injector:
     def _reconfigure(self, fault: Fault, victim: Sid) -> bool:
         self._ensemble.reconfigured = True
         return self._operator.change(victim, fault.number)
-
-
-def _divide(machine: object, number: int) -> None:
-    machine.slowness /= number  # type: ignore[attr-defined]

@@ -23,17 +23,13 @@ AFTERWARDS = 5.0
 
 def minimised(plan: Plan, fails: Callable[[Plan], bool], most: int = MOST_RUNS) -> Plan:
     """The smallest failing plan that was found; `fails` runs a plan."""
-    left = [most]
-
-    def tries(candidate: Plan) -> bool:
-        left[0] -= 1
-        return fails(candidate)
-
-    while left[0] > 0:
-        smaller = next((each for each in _smaller(plan) if left[0] > 0 and tries(each)), None)
-        if smaller is None:
+    candidates = _smaller(plan)
+    for _ in range(most):
+        candidate = next(candidates, None)
+        if candidate is None:
             break
-        plan = smaller
+        if fails(candidate):
+            plan, candidates = candidate, _smaller(candidate)
     return plan
 
 

@@ -42,7 +42,7 @@ class Operator:
 
     async def _send(self, request: Reconfig) -> None:
         leader = self._ensemble.leader() or 1
-        session = ClientSession(self._loop, 10_000, PATIENCE, lambda _kind, _path: None)
+        session = ClientSession(self._loop, 10_000, PATIENCE)
         try:
             await session.attach(address_of(leader), CLIENT_PORT)
             await session.ask(request)
@@ -58,14 +58,14 @@ class Operator:
         ensemble = self._ensemble
         while self._loop.now < deadline:
             view = ensemble.view()
-            wrong = [] if view is None else [sid for sid in ensemble.machines if not ensemble.has_first_role(sid, view)]
-            if view is not None and not wrong:
-                return True
-            for sid in wrong:
-                request = None if view is None else _request(view, sid, 2 if ensemble.is_observer(sid) else 1)
+            if view is not None:
+                wrong = [sid for sid in ensemble.machines if not ensemble.has_first_role(sid, view)]
+                if not wrong:
+                    return True
+                requests = (_request(view, sid, 2 if ensemble.is_observer(sid) else 1) for sid in wrong)
+                request = next((each for each in requests if each is not None), None)
                 if request is not None:
                     await self._send(request)
-                    break
             await asyncio.sleep(0.5)
         return False
 

@@ -36,7 +36,7 @@ from refimpl.simulation.world.network import Network
 from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.tree import Tree
 from spec.quorum import Sid
-from spec.tree.data import OPEN_ACL_UNSAFE, Stat, stat_of
+from spec.tree.data import OPEN_ACL_UNSAFE, stat_of
 from spec.tree.requests import Create2, Sync
 
 WARM_UP = 3.0
@@ -86,7 +86,6 @@ class Outcome(msgspec.Struct, frozen=True):
     joined: bool
     events: int
     starts: int
-    turns: int
     digest: str
 
 
@@ -189,7 +188,6 @@ class _Run:
             joined=self._ensemble.joined,
             events=sum(client.events for client in self._clients),
             starts=self._ensemble.starts,
-            turns=self._loop.turns,
             digest=f"{self._network.digest:08x}"
             + "".join(f"{machine.disk.digest:08x}" for machine in self._ensemble.machines.values()),
         )
@@ -279,7 +277,7 @@ class _Run:
     async def _writes(self, sid: Sid, patience: float) -> bool:
         """Whether a server executes a write within some seconds."""
         deadline = self._loop.now + patience
-        session = ClientSession(self._loop, WRITER_TIMEOUT, 5.0, lambda _kind, _path: None)
+        session = ClientSession(self._loop, WRITER_TIMEOUT, 5.0)
         while self._loop.now < deadline:
             try:
                 await session.attach(address_of(sid), CLIENT_PORT)
@@ -305,7 +303,7 @@ class _Run:
                 self._failures.append(f"{client.name} cannot read its watched znodes after healing")
         await self._stay_alive()
         living = {path: client.session for client in self._clients for path in client.living.get(client.session, ())}
-        self._check_ephemerals("while their sessions live", living)
+        self._check_ephemerals(living)
         for client in self._clients:
             await client.close()
         longest = max(plan.session_timeout, WRITER_TIMEOUT) / 1000
@@ -333,18 +331,21 @@ class _Run:
             if not await client.finish(1) or client.session != sessions[client.name]:
                 self._failures.append(f"{client.name}: pings do not keep session {sessions[client.name]:#x} alive")
 
-    def _check_ephemerals(self, when: str, living: dict[str, int]) -> None:
-        for sid, node in self._ensemble.nodes.items():
-            zab = node.server.zab
-            if zab is None or sid != self._ensemble.leader():
-                continue
-            for path, session in living.items():
-                znode = node._replica.tree.node(path)
-                if znode is None or znode.ephemeral_owner != session:
-                    self._failures.append(f"server {sid} lacks {path}, an ephemeral of session {session:#x}, {when}")
+    def _check_ephemerals(self, living: dict[str, int]) -> None:
+        """The leader, if there is one, has the ephemeral znodes of living sessions."""
+        sid = self._ensemble.leader()
+        if sid is None:
+            return
+        tree = self._ensemble.nodes[sid]._replica.tree
+        for path, session in living.items():
+            znode = tree.node(path)
+            if znode is None or znode.ephemeral_owner != session:
+                self._failures.append(
+                    f"server {sid} lacks {path}, an ephemeral of session {session:#x}, while their sessions live"
+                )
 
     async def _synced(self, sid: Sid) -> None:
-        session = ClientSession(self._loop, WRITER_TIMEOUT, 10.0, lambda _kind, _path: None)
+        session = ClientSession(self._loop, WRITER_TIMEOUT, 10.0)
         try:
             await session.attach(address_of(sid), CLIENT_PORT)
             await session.ask(Sync("/"))
@@ -382,6 +383,5 @@ def _leaves(tree: Tree) -> dict[str, Leaf]:
     for path, znode in tree.preorder():
         if path.startswith(ROOT):
             stat = stat_of(znode, len(tree.children(path)))
-            numbers = {name: getattr(stat, name) for name in Stat.__struct_fields__}
-            found[path] = Leaf((znode.data or b"").decode(), numbers)
+            found[path] = Leaf((znode.data or b"").decode(), msgspec.structs.asdict(stat))
     return found

@@ -42,7 +42,6 @@ from spec.tree.requests import (
     Multi,
     Ping,
     Reconfig,
-    Request,
     SetData,
     SetWatches,
     Sync,
@@ -91,12 +90,17 @@ class ClientSession(asyncio.Protocol):
     `protocol_error` describes a violation of the protocol by a server; empty without one.
     """
 
-    def __init__(self, loop: SimulatedLoop, timeout: int, patience: float, watched: Callable[[int, str], None]) -> None:
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        timeout: int,
+        patience: float,
+        watched: Callable[[int, str], None] = lambda _kind, _path: None,
+    ) -> None:
         self._loop, self.patience, self._watched = loop, patience, watched
         self.timeout = timeout
         self.session = 0
         self.last_zxid = 0
-        self.attachments = 0
         self.protocol_error = ""
         self._password = bytes(16)
         self._transport: Any = None
@@ -131,7 +135,6 @@ class ClientSession(asyncio.Protocol):
         if self.session and session != self.session:
             self.protocol_error = f"session {self.session:#x} was asked for, and {session:#x} given"
         self.session, self._password = session, password
-        self.attachments += 1
         self._pinging = self._loop.call_later(timeout / 3000, self._ping, timeout / 3000)
 
     def send(self, record: Record) -> asyncio.Future[Answer]:
@@ -243,6 +246,3 @@ class ClientSession(asyncio.Protocol):
         )
         if not future.done():
             future.set_result(Answer(err, zxid, record))
-
-
-__all__ = ["Answer", "ClientSession", "NoAnswerError", "Request", "SessionExpiredError"]

@@ -11,8 +11,9 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
 
 from refimpl.simulation.judge import judged
 from refimpl.simulation.report import RunSummary
@@ -57,19 +58,17 @@ def run_plan(plan: Plan) -> RunSummary:
     )
 
 
-def run_all(plans: Iterator[Plan], workers: int, goes_on: Callable[[], bool]) -> Iterator[RunSummary]:
-    """Yields the summaries of plans as they end; no run begins once `goes_on` returns False."""
+def run_all(plans: Iterator[Plan], workers: int) -> Iterator[RunSummary]:
+    """Yields the summaries of plans as they end; a plan is taken when its run can begin."""
     if workers == 1:
-        while goes_on() and (only := next(plans, None)) is not None:
-            yield run_plan(only)
+        yield from map(run_plan, plans)
         return
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
         running: set[Future[RunSummary]] = set()
         try:
             while True:
-                while len(running) < workers and goes_on() and (plan := next(plans, None)) is not None:
-                    running.add(pool.submit(run_plan, plan))
+                running |= {pool.submit(run_plan, plan) for plan in islice(plans, workers - len(running))}
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)

@@ -14,6 +14,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -74,7 +75,6 @@ class Client:
         self.errors: list[str] = []
         self.outcomes: Counter[str] = Counter()
         self.events = 0
-        self.acknowledged = 0
         self.living: dict[int, dict[str, None]] = {}
         """The ephemeral znodes that each session certainly has while it lives."""
         self._loop, self._servers, self._pause = loop, servers, pause
@@ -137,9 +137,7 @@ class Client:
             await self._session.attach(address_of(self._server), CLIENT_PORT)
         except SessionExpiredError:
             self.outcomes["session expired"] += 1
-            self.living.pop(self._session.session, None)
-            self._session.forget()
-            self._watched.clear()
+            self._forget()
             return False
         except NoAnswerError:
             self._note()
@@ -187,23 +185,26 @@ class Client:
 
     async def close(self) -> bool:
         """Ends the session; returns whether that was acknowledged."""
-        session = self._session.session
         try:
             await self._session.close()
         except NoAnswerError:
             return False
         finally:
-            self.living.pop(session, None)
-            self._session.forget()
-            self._watched.clear()
+            self._forget()
         return True
+
+    def _forget(self) -> None:
+        """Forgets the session, its ephemeral znodes and its watches."""
+        self.living.pop(self._session.session, None)
+        self._session.forget()
+        self._watched.clear()
 
     # Work.
 
     async def _operate(self) -> None:
         kind = self._random.choices(list(KINDS), list(KINDS.values()))[0]
         self._count += 1
-        try:
+        with suppress(NoAnswerError):
             match kind:
                 case "ledger":
                     await self._ledger(1)
@@ -222,8 +223,6 @@ class Client:
                     await self._read(kind, self._random.choice(REGISTERS))
                 case "create" | "set" | "delete":
                     await self._write(kind, self._random.choice(REGISTERS))
-        except NoAnswerError:
-            self._note()
         self._note()
 
     async def _ledger(self, count: int) -> None:
@@ -248,11 +247,9 @@ class Client:
         condition = ANY_VERSION
         if kind != "create" and self._random.random() < 0.2:
             condition = self._versions.get(key, 0)
-        value = None if kind == "delete" else f"{self.name}-{self._count}"
-        operation = self._operation(kind, key, value, condition)
-        data = (value or "").encode() + b"." * self._random.choice((0, 0, 0, 700))
-        if value is not None:
-            operation = msgspec.structs.replace(operation, value=data.decode())
+        content = f"{self.name}-{self._count}" + "." * self._random.choice((0, 0, 0, 700))
+        operation = self._operation(kind, key, None if kind == "delete" else content, condition)
+        data = content.encode()
         request = {
             "create": Create2(key, data, OPEN_ACL_UNSAFE, 0),
             "set": SetData(key, data, condition),
@@ -271,24 +268,22 @@ class Client:
             await self._exists(key)
             return
         answer = await self._ask(operation, GetData(key, watch))
-        if answer.err in (Code.OK, Code.NO_NODE):
-            mzxid = 0 if answer.err else answer.record.stat.mzxid
-            self._seen(key, mzxid)
-            if watch and not answer.err:
-                self._watched[key] = mzxid
+        self._seen(key, answer, watches=watch and not answer.err)
 
     async def _exists(self, key: str) -> None:
-        answer = await self._session.ask(Exists(key, True))
-        if answer.err in (Code.OK, Code.NO_NODE):
-            mzxid = 0 if answer.err else answer.record.stat.mzxid
-            self._seen(key, mzxid)
-            self._watched[key] = mzxid
+        self._seen(key, await self._session.ask(Exists(key, True)), watches=True)
 
-    def _seen(self, key: str, mzxid: int) -> None:
+    def _seen(self, key: str, answer: Answer, *, watches: bool) -> None:
+        """Judges the znode in an answer by its watch; `watches`: the request has set another one."""
+        if answer.err not in (Code.OK, Code.NO_NODE):
+            return
+        mzxid = 0 if answer.err else answer.record.stat.mzxid
         before = self._watched.get(key)
         if before is not None and before != mzxid:
             self._error(f"{key} was seen at mzxid {mzxid:#x}; its watch from {before:#x} has had no event")
             del self._watched[key]
+        if watches:
+            self._watched[key] = mzxid
 
     def _event(self, kind: int, path: str) -> None:
         self.events += 1
@@ -386,7 +381,6 @@ class Client:
             operation, completed=now, outcome="ok", value=value, zxid=answer.zxid, mzxid=mzxid, version=version
         )
         self.recorded.append(done)
-        self.acknowledged += done.acknowledged
         self._versions[operation.key] = version
 
 

@@ -20,8 +20,6 @@ import random
 import zlib
 from collections.abc import Callable
 
-from refimpl.simulation.world.loop import PowerOff
-
 SECTOR = 512
 """Bytes that a disk writes entirely or not at all."""
 
@@ -271,6 +269,3 @@ class SimulatedDisk:
 
 def _error(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
-
-
-__all__ = ["Directory", "Inode", "PowerOff", "SimulatedDisk"]

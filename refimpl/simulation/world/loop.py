@@ -114,7 +114,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def __init__(self, seed: str) -> None:
         self.now = 0.0
-        self.turns = 0
         self.defects: list[str] = []
         self.processes: list[Process] = []
         self.network: Connector
@@ -231,7 +230,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._runnable.append(process)
 
     def _turn(self, process: Process) -> None:
-        self.turns += 1
         self._current = process
         process.lag = 0.0
         ready = process.ready

@@ -45,9 +45,7 @@ class Machine:
         self.chance = random.Random(f"{seed}/{address}/machine")
         self.wall_offset = 0
         self.slowness = 1.0
-        self.is_on = True
         self.process: Process | None = None
-        self.system: SimulatedSystem | None = None
         self.fail_sync = 0
         """The number of syncs until one fails; 0: none fails."""
         self.die_at: tuple[int, bool] | None = None
@@ -56,10 +54,8 @@ class Machine:
 
     def boot(self, name: str) -> Process:
         """Starts a process with a new system."""
-        self.is_on = True
-        process = Process(self.loop, name)
-        self.process, self.system = process, SimulatedSystem(self, process)
-        process.context.run(SYSTEM.set, self.system)
+        process = self.process = Process(self.loop, name)
+        process.context.run(SYSTEM.set, SimulatedSystem(self, process))
         self.network.started(self.address, process)
         return process
 
@@ -69,7 +65,7 @@ class Machine:
         self.die_at, self.fail_sync = None, 0
         if process is None:
             return
-        self.process, self.is_on = None, not power
+        self.process = None
         process.alive = False
         self.network.ended(self.address, process, silent=power)
         process.end()

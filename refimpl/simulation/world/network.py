@@ -38,7 +38,6 @@ class Network:
         self.latency = 0.0002 + 0.002 * self.random.random()
         self.slow_share = self.random.choice((0.0, 0.01, 0.05))
         self.digest = 0
-        self.delivered = 0
         self.delay: dict[tuple[str, str], float] = {}
         self._cuts: dict[tuple[str, str], int] = {}
         self._listening: dict[tuple[str, int], ListeningSocket] = {}
@@ -160,7 +159,6 @@ class Network:
 
     def delivers(self, data: bytes) -> None:
         """Notes bytes that arrive."""
-        self.delivered += 1
         self.digest = zlib.crc32(data, self.digest ^ int(self.loop.now * 1e6))
 
     def forget(self, end: End) -> None:

@@ -9,7 +9,7 @@ import fnmatch
 import io
 import os
 from collections.abc import Iterator
-from pathlib import Path, PosixPath
+from pathlib import PosixPath
 from typing import IO, Any, Protocol, cast
 
 from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
@@ -168,6 +168,3 @@ class SimulatedPath(PosixPath):
     def absolute(self) -> SimulatedPath:
         """The path itself: all simulated paths are absolute."""
         return self
-
-
-__all__ = ["Path", "SimulatedFile", "SimulatedPath"]
