@@ -11,6 +11,8 @@ Source: `spec.zab.leader_broadcast` (`propose`, `ack`, `synced`).
 
 from collections import deque
 
+from msgspec.structs import replace
+
 from spec.effects import Apply, DiskOperation, Effect, Effects, Observe, Persist, Send
 from spec.quorum import MembershipChange, Reconfiguration, Sid
 from spec.server import Event, Server
@@ -67,17 +69,13 @@ class Leading:
 
     def part(self) -> Leader:
         """The leader after all events."""
-        was = self._leader
-        return Leader(
-            was.phase,
-            was.epoch,
-            was.counted,
-            self._handlers,
-            tuple(self._outstanding),
-            tuple(self._queue),
-            self._committed,
-            (),
-            self._syncs,
+        return replace(
+            self._leader,
+            handlers=self._handlers,
+            outstanding=tuple(self._outstanding),
+            queue=tuple(self._queue),
+            committed=self._committed,
+            syncs=self._syncs,
         )
 
     def handle(self, event: Event) -> Effects | None:
