@@ -10,7 +10,7 @@ Rules of this module:
   other transaction of the session (its expiry, a write of an earlier connection) answers no request.
 - Authentication is answered when it arrives, ahead of the waiting requests; it applies to the requests that follow.
 - Where clients must authenticate themselves, a request of another kind before that ends the connection.
-- Waiting requests are a value, so the same rules run in the checker and in the node.
+- The caller has the waiting requests, oldest first, and a request that is not answered at once is the newest of them.
 
 Source: `CommitProcessor.run`, `needCommit`; `AuthenticationHelper.enforceAuthentication`;
 `ZooKeeperServer.processPacket`, `processSasl`, `submitRequestNow`, `shouldThrottle`;
@@ -19,7 +19,6 @@ Source: `CommitProcessor.run`, `needCommit`; `AuthenticationHelper.enforceAuthen
 
 import enum
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import msgspec
 
@@ -100,9 +99,6 @@ class PendingRequest(msgspec.Struct, frozen=True, gc=False):
     auth: tuple[Id, ...] = ()
 
 
-Waiting: TypeAlias = tuple[PendingRequest, ...]
-"""The waiting requests of a connection, oldest first."""
-
 _ENDING = (Route.REFUSED, Route.UNAUTHENTICATED)
 
 
@@ -113,13 +109,6 @@ def demanded(asked: PendingRequest, schemes: frozenset[str]) -> PendingRequest:
     return PendingRequest(asked.xid, None, Route.UNAUTHENTICATED)
 
 
-def arrive(waiting: Waiting, asked: PendingRequest) -> tuple[Waiting, bool]:
-    """Handle a new request: return the requests that wait now, and whether this one is answered immediately."""
-    if answered_at_once(asked, behind_others=bool(waiting)):
-        return waiting, True
-    return (*waiting, asked), False
-
-
 def answered_at_once(asked: PendingRequest, *, behind_others: bool) -> bool:
     """Whether a new request is answered immediately; otherwise it waits, `behind_others` or for its transaction."""
     route = asked.route
@@ -128,19 +117,13 @@ def answered_at_once(asked: PendingRequest, *, behind_others: bool) -> bool:
     return not behind_others or route is Route.AUTH or route in _ENDING
 
 
-def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
-    """Handle a transaction of this session, or the end of a sync. Return the waiting and the answered requests.
+def number_settled(waiting: Sequence[PendingRequest], xid: int, route: Route, *, closes: bool = False) -> int:
+    """The number of the oldest waiting requests that a transaction of this session, or the end of a sync, answers.
 
-    The first answered request is the write or sync itself, and the rest are the reads that waited behind it. None are
+    They are the request with this xid on this route, and the requests behind it, up to the next write or sync. None is
     answered if the transaction is not that of this connection's next request. One that `closes` the session may be the
     request of another connection of the session, with the same xid; then it answers nothing here.
     """
-    end = number_settled(waiting, xid, route, closes=closes)
-    return waiting[end:], waiting[:end]
-
-
-def number_settled(waiting: Sequence[PendingRequest], xid: int, route: Route, *, closes: bool = False) -> int:
-    """The number of the oldest waiting requests that a transaction, or the end of a sync, answers (see `settle`)."""
     if not waiting or waiting[0].xid != xid or waiting[0].route is not route:
         return 0
     if closes and type(waiting[0].record) is not requests.CloseSession:

@@ -4,12 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.service.connection import ROUTES, Ending, PendingRequest, Route, Waiting, arrive, ending, settle, throttled
+from spec.service.connection import (
+    ROUTES,
+    Ending,
+    PendingRequest,
+    Route,
+    answered_at_once,
+    ending,
+    number_settled,
+    throttled,
+)
 from spec.tree import requests
 from spec.tree.replies import Code
 from spec.tree.requests import OPCODES
 
 IN_FLIGHT = (Route.WRITE, Route.SYNC)
+Waiting = tuple[PendingRequest, ...]
 
 
 def asked(xid: int, route: Route) -> PendingRequest:
@@ -30,6 +40,18 @@ def test_every_request_has_a_route_and_no_write_is_a_read() -> None:
         requests.CloseSession,
     }
     assert writes == made | changed
+
+
+def arrive(waiting: Waiting, request: PendingRequest) -> tuple[Waiting, bool]:
+    """Return the requests that wait after a new one, and whether that is answered immediately."""
+    at_once = answered_at_once(request, behind_others=bool(waiting))
+    return (waiting if at_once else (*waiting, request)), at_once
+
+
+def settle(waiting: Waiting, xid: int, route: Route, *, closes: bool = False) -> tuple[Waiting, Waiting]:
+    """Return the requests that wait after a transaction or the end of a sync, and those that it answers."""
+    end = number_settled(waiting, xid, route, closes=closes)
+    return waiting[end:], waiting[:end]
 
 
 def all_of(*routes: Route) -> Waiting:
