@@ -88,12 +88,23 @@ def find_record(cache: Array, key: Any, further: Any, messages: Array) -> Any:
 
 
 @inlined
+def recall(cache: Array, key: Any, further: Any, messages: Array) -> Any:
+    """An answer of the cache: (its slot, or the slot for it, and YES or NO; UNKNOWN if it is not there)."""
+    slot, is_there = find_record(cache, key, further, messages)
+    answer = I64(UNKNOWN)
+    if is_there:
+        answer = I64(cache[slot, flags_at(U64(messages.size))])
+    return slot, answer
+
+
+@inlined
 def keep(cache: Array, slot: Any, key: Any, further: Any, messages: Array, answer: Any) -> None:
-    """Store an answer YES or NO."""
-    cache[slot, KEY], cache[slot, FURTHER] = key, further
-    for w in range(messages.size):
-        cache[slot, MESSAGES + U64(w)] = messages[w]
-    cache[slot, flags_at(U64(messages.size))] = U64(answer)
+    """Store an answer, unless it is UNKNOWN."""
+    if answer != UNKNOWN:
+        cache[slot, KEY], cache[slot, FURTHER] = key, further
+        for w in range(messages.size):
+            cache[slot, MESSAGES + U64(w)] = messages[w]
+        cache[slot, flags_at(U64(messages.size))] = U64(answer)
 
 
 @inlined

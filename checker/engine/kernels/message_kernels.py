@@ -23,10 +23,9 @@ from checker.engine.kernels.closure_kernels import (
     UNKNOWN,
     YES,
     begin_closure,
-    find_record,
-    flags_at,
     keep,
     note_step,
+    recall,
     spread,
 )
 from checker.engine.kernels.hash_tables import BITS32, ONE, ZERO
@@ -94,13 +93,11 @@ def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, miss
 def are_redundant(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Whether the messages of a channel are redundant from now on: YES, NO or UNKNOWN."""
     key, further, bits = U64(local) + ONE, (NEEDS << BITS32) | U64(channel), g.channel_bits[channel]
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_for_effect(local, messages, bits, g, r, missing, counters)
-    if answer != UNKNOWN:
+    slot, answer = recall(r.cache, key, further, messages)
+    if answer == UNKNOWN:
+        answer = I64(search_for_effect(local, messages, bits, g, r, missing, counters))
         keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
+    return answer
 
 
 @shared
@@ -135,13 +132,11 @@ def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any
     if step == REFUSED or g.events[step & EVENT, AFTER] != local:
         return NO
     key, further = U64(local) + ONE, (INERT << BITS32) | U64(channel) | (U64(bit) << U64(40))
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_for_change(local, messages, g.channel_bits[channel], bit, g, r, missing, counters)
-    if answer != UNKNOWN:
+    slot, answer = recall(r.cache, key, further, messages)
+    if answer == UNKNOWN:
+        answer = I64(search_for_change(local, messages, g.channel_bits[channel], bit, g, r, missing, counters))
         keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
+    return answer
 
 
 @shared
