@@ -108,9 +108,12 @@ def keep(cache: Array, slot: Any, key: Any, further: Any, messages: Array, answe
 
 
 @inlined
-def note_step(local: Any, bit: Any, g: Any, missing: Array, counters: Array) -> None:
-    """Ask for the step of a local state on a message."""
-    note(missing, counters, (U64(g.cells[local]) << BITS32) | U64(g.questions[g.owner[local], bit]))
+def step_on(local: Any, bit: Any, g: Any, missing: Array, counters: Array) -> Any:
+    """The step of a local state on a message; 0 if it is not yet known."""
+    step = g.steps[local, bit]
+    if step == U32(0):
+        note(missing, counters, (U64(g.cells[local]) << BITS32) | U64(g.questions[g.owner[local], bit]))
+    return step
 
 
 @inlined
@@ -153,9 +156,8 @@ def spread(local: Any, messages: Array, without: Array, stamp: Any, size: Any, g
         while bits:
             bit = U64(64 * w) + ones_below(bits)
             bits &= bits - ONE
-            step = g.steps[local, bit]
+            step = step_on(local, bit, g, missing, counters)
             if step == U32(0):
-                note_step(local, bit, g, missing, counters)
                 status = UNKNOWN
             elif step >= FIRST_EVENT:
                 size = reach(g.events[step & EVENT, AFTER], stamp, size, r)
@@ -222,9 +224,8 @@ def search_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, m
             while bits:
                 bit = ones_below(bits)
                 bits &= bits - ONE
-                step = g.steps[cell, U64(64 * w) + bit]
+                step = step_on(cell, U64(64 * w) + bit, g, missing, counters)
                 if step == U32(0):
-                    note_step(cell, U64(64 * w) + bit, g, missing, counters)
                     status = UNKNOWN
                 elif step == IRREGULAR_STEP:
                     return NO

@@ -24,9 +24,9 @@ from checker.engine.kernels.closure_kernels import (
     YES,
     begin_closure,
     keep,
-    note_step,
     recall,
     spread,
+    step_on,
 )
 from checker.engine.kernels.hash_tables import BITS32, ONE, ZERO
 from checker.engine.kernels.jit import inlined, ones_below, shared
@@ -57,9 +57,8 @@ def redundant_in(local: Any, messages: Array, bits: Array, g: Any, missing: Arra
         while left:
             bit = U64(64 * w) + ones_below(left)
             left &= left - ONE
-            step = g.steps[local, bit]
+            step = step_on(local, bit, g, missing, counters)
             if step == U32(0):
-                note_step(local, bit, g, missing, counters)
                 status = UNKNOWN
             elif not is_redundant(local, step, g):
                 return NO
@@ -78,9 +77,8 @@ def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, miss
         while left:
             bit = U64(64 * w) + ones_below(left)
             left &= left - ONE
-            step = g.steps[local, bit]
+            step = step_on(local, bit, g, missing, counters)
             if step == U32(0):
-                note_step(local, bit, g, missing, counters)
                 return UNKNOWN
             possible |= step != REFUSED
     if not possible:
@@ -125,9 +123,8 @@ def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any
 
     It sends the same messages whenever it arrives, and nothing else is sent to the same channels until then.
     """
-    step = g.steps[local, bit]
+    step = step_on(local, bit, g, missing, counters)
     if step == U32(0):
-        note_step(local, bit, g, missing, counters)
         return UNKNOWN
     if step == REFUSED or g.events[step & EVENT, AFTER] != local:
         return NO
@@ -150,9 +147,8 @@ def search_for_change(local: Any, messages: Array, bits: Array, bit: Any, g: Any
         cell = r.queue[at]
         at += ONE
         known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
-        later = g.steps[cell, bit]
+        later = step_on(cell, bit, g, missing, counters)
         if later == U32(0):
-            note_step(cell, bit, g, missing, counters)
             known = UNKNOWN
         elif later == REFUSED or g.events[later & EVENT, AFTER] != cell or g.events[later & EVENT, SENDS] != sends:
             answer = NO

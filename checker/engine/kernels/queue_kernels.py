@@ -23,8 +23,8 @@ from checker.engine.kernels.closure_kernels import (
     YES,
     keep,
     note_own,
-    note_step,
     recall,
+    step_on,
 )
 from checker.engine.kernels.hash_tables import BITS32, GOLDEN, ONE, ZERO, note
 from checker.engine.kernels.jit import inlined, ones_below, shared
@@ -160,9 +160,8 @@ def commutes_with_sender(content: Any, channel: Any, local: Any, messages: Array
             while bits:
                 bit = U64(64 * w) + ones_below(bits)
                 bits &= bits - ONE
-                step = g.steps[cell, bit]
+                step = step_on(cell, bit, g, missing, counters)
                 if step == U32(0):
-                    note_step(cell, bit, g, missing, counters)
                     status = UNKNOWN
                 elif step >= FIRST_EVENT:
                     answer, size = send_one(one, step, channel, stamp, size, g, r, missing, counters)
