@@ -65,8 +65,9 @@ def _run(operation: str, outstanding: int, count: int, *, profiled: bool) -> tup
     result: list[tuple[float, Counter[str]]] = []
 
     async def measured(settings_file: Path, port: int) -> None:
-        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-        server = loop.create_task(serve(read_settings(settings_file), None, stopping))
+        listening, stopping, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
+        server = loop.create_task(serve(read_settings(settings_file), None, stopping, lambda _: listening.set()))
+        await listening.wait()
         context = multiprocessing.get_context("spawn")
         here: Words = context.Queue()
         there: Words = context.Queue()
@@ -96,19 +97,14 @@ def _run(operation: str, outstanding: int, count: int, *, profiled: bool) -> tup
 
 def _client(port: int, operation: str, outstanding: int, count: int, ready: Words, go: Words) -> None:
     """Warm the server up, wait, and make the requests; runs in another process."""
-    while True:
-        try:
-            with session(port) as connection:
-                make(connection, "/load-000001")
-                drive(connection, batch("set", WARM_UP, "/load-000001"), outstanding)
-                make(connection, "/load-000002")
-                ready.put("warm")
-                go.get()
-                drive(connection, batch(operation, count, "/load-000002"), outstanding)
-                ready.put("done")
-                return
-        except OSError:
-            time.sleep(0.05)
+    with session(port) as connection:
+        make(connection, "/load-000001")
+        drive(connection, batch("set", WARM_UP, "/load-000001"), outstanding)
+        make(connection, "/load-000002")
+        ready.put("warm")
+        go.get()
+        drive(connection, batch(operation, count, "/load-000002"), outstanding)
+        ready.put("done")
 
 
 def _layers(profile: cProfile.Profile) -> Counter[str]:

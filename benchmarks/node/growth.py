@@ -8,6 +8,8 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from refimpl.disk.txn_buffer import TxnBuffer
 from spec import server as spec_server
 from spec.batch import step_all
@@ -59,8 +61,7 @@ def leading(count: int) -> None:
         zxid += TOGETHER
         log = server.durable.log
         assert isinstance(log, TxnBuffer)
-        trimmed = log.trimmed(zxid)
-        server = _with_log(server, trimmed)
+        server = replace(server, durable=replace(server.durable, log=log.trimmed(zxid)))
     ended = spec_server.step(server, Receive(2, Ack(make_zxid(1))), RULES, ZAB)
     assert ended is not None and len(ended.effects) == count + 1
 
@@ -82,17 +83,6 @@ def following(count: int) -> None:
     assert server.durable.last_zxid == make_zxid(1) + count
 
 
-def _with_log(server: Server, log: TxnBuffer) -> Server:
-    durable = server.durable
-    return Server(
-        server.sid,
-        server.view,
-        Durable(durable.accepted_epoch, durable.current_epoch, durable.snapshot, log),
-        server.election,
-        server.zab,
-    )
-
-
 def seconds(work: Callable[[int], None], count: int) -> float:
     """The shortest time of a few, in seconds of this thread."""
     taken = []
@@ -105,9 +95,8 @@ def seconds(work: Callable[[int], None], count: int) -> float:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
-    argparse.ArgumentParser(prog="python -m benchmarks growth", description=(__doc__ or "").split(":")[1]).parse_args(
-        argv
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks growth", description=(__doc__ or "").splitlines()[0])
+    parser.parse_args(argv)
     print(f"{'part':<10} {'commits':>8} {'seconds':>8} {'us a commit':>12} {'to the first':>13}")
     for work in (leading, following):
         first = 0.0

@@ -74,9 +74,10 @@ class Figures:
     p99: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
-    def add(self, run: Run, cpu: float = 0.0) -> None:
-        """Add the figures of one round."""
-        self.cpu.append(cpu)
+    def add(self, run: Run, cpu: float | None = None) -> None:
+        """Add the figures of one round; nothing is known of the processor without `cpu`."""
+        if cpu is not None:
+            self.cpu.append(cpu)
         self.rates.append(run.rate)
         self.p50.append(run.percentile(50))
         self.p99.append(run.percentile(99))

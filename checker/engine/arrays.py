@@ -48,10 +48,7 @@ class Vector:
         self.size += len(added)
 
     def _reserve(self, needed: int) -> None:
-        if needed > len(self._data):
-            larger = aligned_zeros((max(needed, 2 * len(self._data)), *self._data.shape[1:]), self._data.dtype)
-            larger[: self.size] = self._data[: self.size]
-            self._data = larger
+        self._data = grown(self._data, needed)
 
 
 class Memo:
@@ -97,6 +94,15 @@ class Memo:
 
     def _empty(self) -> Array:
         return aligned_zeros((hash_tables.WORDS << self._bits,), np.uint64)
+
+
+def grown(array: Array, needed: int) -> Array:
+    """An array with room for `needed` elements or rows: itself, or a copy of twice the length or more."""
+    if needed <= len(array):
+        return array
+    larger = aligned_zeros((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Array:

@@ -11,13 +11,15 @@ Source: `spec.zab.leader_broadcast` (`propose`, `ack`, `synced`).
 
 from collections import deque
 
+from msgspec.structs import replace
+
 from spec.effects import Apply, DiskOperation, Effect, Effects, Observe, Persist, Send
 from spec.quorum import MembershipChange, Reconfiguration, Sid
 from spec.server import Event, Server
 from spec.txn import Txn, counter_of
 from spec.zab.events import Broadcast, ClientWrite, Committed, Delivered, Receive, Synced
-from spec.zab.leader_broadcast import with_held
-from spec.zab.packets import Ack, Commit, Inform, Proposal, QuorumPacket, QuorumRequest, QuorumSync
+from spec.zab.leader_broadcast import tell_learners
+from spec.zab.packets import Ack, Proposal, QuorumPacket, QuorumRequest, QuorumSync
 from spec.zab.state import Append, Leader, LeaderPhase, Outstanding, Stage, ZabRules, with_sid
 
 
@@ -67,17 +69,13 @@ class Leading:
 
     def part(self) -> Leader:
         """The leader after all events."""
-        was = self._leader
-        return Leader(
-            was.phase,
-            was.epoch,
-            was.counted,
-            self._handlers,
-            tuple(self._outstanding),
-            tuple(self._queue),
-            self._committed,
-            (),
-            self._syncs,
+        return replace(
+            self._leader,
+            handlers=self._handlers,
+            outstanding=tuple(self._outstanding),
+            queue=tuple(self._queue),
+            committed=self._committed,
+            syncs=self._syncs,
         )
 
     def handle(self, event: Event) -> Effects | None:
@@ -145,23 +143,12 @@ class Leading:
         self._committed = zxid
         effects: list[Effect] = [Observe(Committed(sid, epoch, txn))]
         if self._handlers:
-            effects += self._announce(txn)
+            self._handlers, told = tell_learners(self._handlers, txn, None, self._rules)
+            effects += told
         if self._syncs:
             effects += (Send(learner, QuorumSync()) for after, learner in self._syncs if after == zxid)
             self._syncs = tuple(pair for pair in self._syncs if pair[0] != zxid)
         return (*effects, Apply(zxid), Observe(Delivered(sid, epoch, (txn,))))
-
-    def _announce(self, txn: Txn) -> list[Effect]:
-        """Send COMMIT to followers and INFORM to observers; that of a learner before UPTODATE may have to wait."""
-        sent: list[Effect] = []
-        commit = Commit(txn.zxid)
-        for handler in self._handlers:
-            if handler.stage is Stage.SYNCING and not handler.observer and self._rules.hold_commits:
-                holding = with_held(handler, commit)
-                self._handlers = tuple(holding if each is handler else each for each in self._handlers)
-            elif handler.stage >= Stage.SYNCING:
-                sent.append(Send(handler.sid, Inform(txn) if handler.observer else commit))
-        return sent
 
 
 def newest(server: Server, queue: tuple[DiskOperation, ...], count: int) -> deque[Txn]:

@@ -10,7 +10,7 @@ Rules of this module:
   other transaction of the session (its expiry, a write of an earlier connection) answers no request.
 - Authentication is answered when it arrives, ahead of the waiting requests; it applies to the requests that follow.
 - Where clients must authenticate themselves, a request of another kind before that ends the connection.
-- The caller keeps the waiting requests of a connection, oldest first; nothing here changes them.
+- The caller has the waiting requests, oldest first, and a request that is not answered at once is the newest of them.
 
 Source: `CommitProcessor.run`, `needCommit`; `AuthenticationHelper.enforceAuthentication`;
 `ZooKeeperServer.processPacket`, `processSasl`, `submitRequestNow`, `shouldThrottle`;
@@ -118,9 +118,9 @@ def answered_at_once(asked: PendingRequest, *, behind_others: bool) -> bool:
 
 
 def number_settled(waiting: Sequence[PendingRequest], xid: int, route: Route, *, closes: bool = False) -> int:
-    """The number of waiting requests, oldest first, that a transaction of this session or the end of a sync answers.
+    """The number of the oldest waiting requests that a transaction of this session, or the end of a sync, answers.
 
-    The first answered request is the write or sync itself, and the rest are the reads that waited behind it. None are
+    They are the request with this xid on this route, and the requests behind it, up to the next write or sync. None is
     answered if the transaction is not that of this connection's next request. One that `closes` the session may be the
     request of another connection of the session, with the same xid; then it answers nothing here.
     """

@@ -130,14 +130,7 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:], rules)
         peer, configured = reconfiguration.activate(peer, view, rules)
         sent = [*configured, *sent, Observe(ViewCommitted(peer.sid, leader.epoch, view))]
-    handlers = leader.handlers
-    for handler in leader.handlers:
-        packet = _packet_of_commit(txn, handler, designated)
-        if rules.hold_commits and handler.stage is Stage.SYNCING and isinstance(packet, Commit | CommitAndActivate):
-            holding = with_held(handler, packet)
-            handlers = tuple(holding if each is handler else each for each in handlers)
-        elif handler.stage >= Stage.SYNCING:
-            sent.append(Send(handler.sid, packet))
+    handlers, told = tell_learners(leader.handlers, txn, designated, rules)
     waiting = [sid for after, sid in leader.syncs if after == zxid]
     after = replace(
         leader,
@@ -148,12 +141,31 @@ def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: Zab
         syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
         successor=None if designated == peer.sid else designated,
     )
-    effects = (*sent, *(Send(sid, QuorumSync()) for sid in waiting))
+    effects = (*sent, *told, *(Send(sid, QuorumSync()) for sid in waiting))
     done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(peer, after, zxid)
     return (done if view is None else _commit_ready(peer, done, rules)).after(effects)
 
 
-def with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
+def tell_learners(
+    handlers: tuple[Handler, ...], txn: Txn, designated: Sid | None, rules: ZabRules
+) -> tuple[tuple[Handler, ...], list[Send]]:
+    """The commit of a transaction for all learners: their handlers afterwards, and the packets that are sent now.
+
+    That of a learner before UPTODATE may have to wait (`ZabRules.hold_commits`). `designated` is the leader of the new
+    view, for the commit of a reconfiguration.
+    """
+    to_follower, to_observer = _packets_of_commit(txn, designated)
+    sent: list[Send] = []
+    for handler in handlers:
+        if handler.stage is Stage.SYNCING and not handler.observer and rules.hold_commits:
+            holding = _with_held(handler, to_follower)
+            handlers = tuple(holding if each is handler else each for each in handlers)
+        elif handler.stage >= Stage.SYNCING:
+            sent.append(Send(handler.sid, to_observer if handler.observer else to_follower))
+    return handlers, sent
+
+
+def _with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
     """The handler of a learner with another packet that waits for UPTODATE (`ZabRules.hold_commits`)."""
     if isinstance(packet, CommitAndActivate):
         return replace(handler, held=(*handler.held, packet))
@@ -172,11 +184,11 @@ def held_packets(handler: Handler) -> Iterator[Commit | CommitAndActivate]:
             yield held
 
 
-def _packet_of_commit(txn: Txn, handler: Handler, designated: Sid | None) -> QuorumPacket:
-    """The packet that tells a learner of a commit; that of a reconfiguration has the leader of the new view."""
+def _packets_of_commit(txn: Txn, designated: Sid | None) -> tuple[Commit | CommitAndActivate, QuorumPacket]:
+    """The packets that tell a follower and an observer of a commit."""
     if designated is None:
-        return Inform(txn) if handler.observer else Commit(txn.zxid)
-    return InformAndActivate(txn, designated) if handler.observer else CommitAndActivate(txn.zxid, designated)
+        return Commit(txn.zxid), Inform(txn)
+    return CommitAndActivate(txn.zxid, designated), InformAndActivate(txn, designated)
 
 
 def _commit_ready(peer: Peer, done: ZabResult, rules: ZabRules) -> ZabResult:

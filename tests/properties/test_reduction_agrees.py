@@ -18,8 +18,8 @@ from checker.engine.model import Row
 from checker.engine.reduction import answers, channels, drains, futures, reduced_search
 from checker.engine.reduction.drains import Drains
 from checker.engine.reduction.eligible import eligible_channels
-from checker.engine.search import RefutedError, Search, explore
-from checker.engine.semantics import by_rule, successors
+from checker.engine.search import explore
+from checker.engine.semantics import successors
 from checker.engine.tables import Tables
 from checker.models import rounds
 from tests.support.random_processes import (
@@ -28,6 +28,7 @@ from tests.support.random_processes import (
     cleared_by_its_sender,
     random_system,
 )
+from tests.support.reduced_searches import deliveries, searched
 
 SYSTEMS = 2000
 CHUNK = 100
@@ -63,21 +64,9 @@ def enumerated(model: Model, after: Callable[[Row, Row], Row] = lambda _, row: r
 def reduced(model: Model) -> tuple[Space | None, int]:
     """The space that the reduced search reaches, enumerated by its last answers, and its number of states."""
     tables = Tables(model)
-    decided = Drains(tables, eligible_channels(model).channels)
-    while True:
-        try:
-            found = Search(model, reduced=tables).run()
-            break
-        except RefutedError:
-            continue
-
-    def drained(before: Row, row: Row) -> Row:
-        for column in decided.drained(tables.row(before), tables.row(row)):
-            own = {rule.name for rule in model.rules if [r.column for r in rule.reads] == [model.columns[column].name]}
-            row = next(after for rule, _, after in by_rule(model, row) if rule in own)
-        return row
-
-    return enumerated(model, drained), found.states
+    Drains(tables, eligible_channels(model).channels)
+    found = searched(model, tables)
+    return enumerated(model, deliveries(model, tables)), found.states
 
 
 WRITTEN_BY_HAND = [cleared_by_its_receiver(), cleared_by_its_sender(), cleared_by_another()]

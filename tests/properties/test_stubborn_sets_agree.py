@@ -19,7 +19,7 @@ from checker.engine.model import Row
 from checker.engine.reduction import events, idle_rules, local_graph, reduced_search, stubborn
 from checker.engine.reduction.eligible import eligible_channels, reason_against_stubborn_sets
 from checker.engine.result import disagreements
-from checker.engine.search import RefutedError, Search, explore
+from checker.engine.search import explore
 from checker.engine.semantics import by_rule, read
 from checker.engine.tables import Tables
 from checker.models import rounds
@@ -42,6 +42,7 @@ from tests.support.random_processes import (
     toggles_for_ever,
     turns_back,
 )
+from tests.support.reduced_searches import deliveries, searched
 
 SYSTEMS = 2000
 CHUNK = 100
@@ -91,25 +92,13 @@ def reduced(model: Model) -> tuple[int, tuple[int, Kept] | None]:
     """The number of states of the reduced search, and the space of its stubborn sets."""
     tables = Tables(model)
     decided = stubborn.StubbornSets(tables, eligible_channels(model).channels)
-    while True:
-        try:
-            found = Search(model, reduced=tables).run()
-            break
-        except RefutedError:
-            continue
-    own = {column.name: {rule.name for rule in model.rules if [each.column for each in rule.reads] == [column.name]}
-           for column in model.columns}  # fmt: skip
-
-    def drained(before: Row, row: Row) -> Row:
-        for column in decided.drained(tables.row(before), tables.row(row)):
-            row = next(after for rule, _, after in by_rule(model, row) if rule in own[model.columns[column].name])
-        return row
+    found = searched(model, tables)
 
     def chosen(row: Row) -> set[str] | None:
         columns = decided.chosen(tables.row(row))
         return None if columns is None else {model.columns[column].name for column in columns}
 
-    return found.states, enumerated(model, chosen, drained)
+    return found.states, enumerated(model, chosen, deliveries(model, tables))
 
 
 WRITTEN_BY_HAND = [

@@ -88,18 +88,32 @@ def find_record(cache: Array, key: Any, further: Any, messages: Array) -> Any:
 
 
 @inlined
-def keep(cache: Array, slot: Any, key: Any, further: Any, messages: Array, answer: Any) -> None:
-    """Store an answer YES or NO."""
-    cache[slot, KEY], cache[slot, FURTHER] = key, further
-    for w in range(messages.size):
-        cache[slot, MESSAGES + U64(w)] = messages[w]
-    cache[slot, flags_at(U64(messages.size))] = U64(answer)
+def recall(cache: Array, key: Any, further: Any, messages: Array) -> Any:
+    """An answer of the cache: (its slot, or the slot for it, and YES or NO; UNKNOWN if it is not there)."""
+    slot, is_there = find_record(cache, key, further, messages)
+    answer = I64(UNKNOWN)
+    if is_there:
+        answer = I64(cache[slot, flags_at(U64(messages.size))])
+    return slot, answer
 
 
 @inlined
-def note_step(local: Any, bit: Any, g: Any, missing: Array, counters: Array) -> None:
-    """Ask for the step of a local state on a message."""
-    note(missing, counters, (U64(g.cells[local]) << BITS32) | U64(g.questions[g.owner[local], bit]))
+def keep(cache: Array, slot: Any, key: Any, further: Any, messages: Array, answer: Any) -> None:
+    """Store an answer, unless it is UNKNOWN."""
+    if answer != UNKNOWN:
+        cache[slot, KEY], cache[slot, FURTHER] = key, further
+        for w in range(messages.size):
+            cache[slot, MESSAGES + U64(w)] = messages[w]
+        cache[slot, flags_at(U64(messages.size))] = U64(answer)
+
+
+@inlined
+def step_on(local: Any, bit: Any, g: Any, missing: Array, counters: Array) -> Any:
+    """The step of a local state on a message; 0 if it is not yet known."""
+    step = g.steps[local, bit]
+    if step == U32(0):
+        note(missing, counters, (U64(g.cells[local]) << BITS32) | U64(g.questions[g.owner[local], bit]))
+    return step
 
 
 @inlined
@@ -142,9 +156,8 @@ def spread(local: Any, messages: Array, without: Array, stamp: Any, size: Any, g
         while bits:
             bit = U64(64 * w) + ones_below(bits)
             bits &= bits - ONE
-            step = g.steps[local, bit]
+            step = step_on(local, bit, g, missing, counters)
             if step == U32(0):
-                note_step(local, bit, g, missing, counters)
                 status = UNKNOWN
             elif step >= FIRST_EVENT:
                 size = reach(g.events[step & EVENT, AFTER], stamp, size, r)
@@ -211,9 +224,8 @@ def search_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, m
             while bits:
                 bit = ones_below(bits)
                 bits &= bits - ONE
-                step = g.steps[cell, U64(64 * w) + bit]
+                step = step_on(cell, U64(64 * w) + bit, g, missing, counters)
                 if step == U32(0):
-                    note_step(cell, U64(64 * w) + bit, g, missing, counters)
                     status = UNKNOWN
                 elif step == IRREGULAR_STEP:
                     return NO

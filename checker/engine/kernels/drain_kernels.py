@@ -18,7 +18,7 @@ from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING,
 from checker.engine.kernels.jit import inlined, kernel, shared
 from checker.engine.kernels.message_kernels import is_inert
 from checker.engine.kernels.move_kernels import DONE, FIELDS, INCOMPLETE, LISTED, UNLISTED, run
-from checker.engine.kernels.stubborn_kernels import IRREGULAR, delivery_is_free, is_silent, receivers_needed
+from checker.engine.kernels.stubborn_kernels import delivery_is_free, is_regular, is_silent, receivers_needed
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -161,25 +161,6 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
         if answer == UNKNOWN:
             status = UNKNOWN
     return status, ZERO
-
-
-@inlined
-def is_regular(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, missing: Array, counters: Array) -> Any:
-    """Whether the local states and contents of a row are known, and all contents are regular: YES, NO or UNKNOWN."""
-    status = YES
-    for c in range(plan.inputs.shape[0]):
-        cell = U64(row[plan.inputs[c, 0]])
-        if numbers[cell] == IRREGULAR:
-            return NO
-        if cells[cell * FIELDS + LISTED] == UNLISTED:
-            note(missing, counters, cell << BITS32)
-            status = UNKNOWN
-    for p in range(plan.processes.shape[0]):
-        cell = U64(row[plan.processes[p, 0]])
-        if numbers[cell] == U32(0):
-            note(missing, counters, (cell << BITS32) | U64(g.own_question[0]))
-            status = UNKNOWN
-    return status
 
 
 @shared

@@ -23,11 +23,10 @@ from checker.engine.kernels.closure_kernels import (
     UNKNOWN,
     YES,
     begin_closure,
-    find_record,
-    flags_at,
     keep,
-    note_step,
+    recall,
     spread,
+    step_on,
 )
 from checker.engine.kernels.hash_tables import BITS32, ONE, ZERO
 from checker.engine.kernels.jit import inlined, ones_below, shared
@@ -58,9 +57,8 @@ def redundant_in(local: Any, messages: Array, bits: Array, g: Any, missing: Arra
         while left:
             bit = U64(64 * w) + ones_below(left)
             left &= left - ONE
-            step = g.steps[local, bit]
+            step = step_on(local, bit, g, missing, counters)
             if step == U32(0):
-                note_step(local, bit, g, missing, counters)
                 status = UNKNOWN
             elif not is_redundant(local, step, g):
                 return NO
@@ -79,9 +77,8 @@ def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, miss
         while left:
             bit = U64(64 * w) + ones_below(left)
             left &= left - ONE
-            step = g.steps[local, bit]
+            step = step_on(local, bit, g, missing, counters)
             if step == U32(0):
-                note_step(local, bit, g, missing, counters)
                 return UNKNOWN
             possible |= step != REFUSED
     if not possible:
@@ -94,13 +91,11 @@ def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, miss
 def are_redundant(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Whether the messages of a channel are redundant from now on: YES, NO or UNKNOWN."""
     key, further, bits = U64(local) + ONE, (NEEDS << BITS32) | U64(channel), g.channel_bits[channel]
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_for_effect(local, messages, bits, g, r, missing, counters)
-    if answer != UNKNOWN:
+    slot, answer = recall(r.cache, key, further, messages)
+    if answer == UNKNOWN:
+        answer = I64(search_for_effect(local, messages, bits, g, r, missing, counters))
         keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
+    return answer
 
 
 @shared
@@ -128,20 +123,17 @@ def is_inert(local: Any, messages: Array, channel: Any, bit: Any, g: Any, r: Any
 
     It sends the same messages whenever it arrives, and nothing else is sent to the same channels until then.
     """
-    step = g.steps[local, bit]
+    step = step_on(local, bit, g, missing, counters)
     if step == U32(0):
-        note_step(local, bit, g, missing, counters)
         return UNKNOWN
     if step == REFUSED or g.events[step & EVENT, AFTER] != local:
         return NO
     key, further = U64(local) + ONE, (INERT << BITS32) | U64(channel) | (U64(bit) << U64(40))
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = search_for_change(local, messages, g.channel_bits[channel], bit, g, r, missing, counters)
-    if answer != UNKNOWN:
+    slot, answer = recall(r.cache, key, further, messages)
+    if answer == UNKNOWN:
+        answer = I64(search_for_change(local, messages, g.channel_bits[channel], bit, g, r, missing, counters))
         keep(r.cache, slot, key, further, messages, answer)
-    return I64(answer)
+    return answer
 
 
 @shared
@@ -155,9 +147,8 @@ def search_for_change(local: Any, messages: Array, bits: Array, bit: Any, g: Any
         cell = r.queue[at]
         at += ONE
         known, size = spread(cell, messages, bits, stamp, size, g, r, missing, counters)
-        later = g.steps[cell, bit]
+        later = step_on(cell, bit, g, missing, counters)
         if later == U32(0):
-            note_step(cell, bit, g, missing, counters)
             known = UNKNOWN
         elif later == REFUSED or g.events[later & EVENT, AFTER] != cell or g.events[later & EVENT, SENDS] != sends:
             answer = NO

@@ -21,11 +21,10 @@ from checker.engine.kernels.closure_kernels import (
     UNKNOWN,
     UNLISTED,
     YES,
-    find_record,
-    flags_at,
     keep,
     note_own,
-    note_step,
+    recall,
+    step_on,
 )
 from checker.engine.kernels.hash_tables import BITS32, GOLDEN, ONE, ZERO, note
 from checker.engine.kernels.jit import inlined, ones_below, shared
@@ -97,22 +96,17 @@ def delivery_commutes(content: Any, channel: Any, local: Any, messages: Array, s
     messages lead to are searched first, and then, if one of them does not commute, those that its closure leads to.
     """
     key, further = U64(content), (COMMUTES << BITS32) | U64(channel)
-    slot, is_there = find_record(r.cache, key, further, sent)
-    if is_there:
-        answer = I64(r.cache[slot, flags_at(U64(sent.size))])
-    else:
+    slot, answer = recall(r.cache, key, further, sent)
+    if answer == UNKNOWN:
         answer = I64(commutes_with_all(content, channel, sent, g, r, missing, counters))
-        if answer != UNKNOWN:
-            keep(r.cache, slot, key, further, sent, answer)
+        keep(r.cache, slot, key, further, sent, answer)
     if answer != NO:
         return answer
     key = U64(local) + ONE
     further = (COMMUTES_WITH_SENDER << BITS32) | U64(channel) | (U64(content) << U64(40))
-    slot, is_there = find_record(r.cache, key, further, messages)
-    if is_there:
-        return I64(r.cache[slot, flags_at(U64(messages.size))])
-    answer = I64(commutes_with_sender(content, channel, local, messages, g, r, missing, counters))
-    if answer != UNKNOWN:
+    slot, answer = recall(r.cache, key, further, messages)
+    if answer == UNKNOWN:
+        answer = I64(commutes_with_sender(content, channel, local, messages, g, r, missing, counters))
         keep(r.cache, slot, key, further, messages, answer)
     return answer
 
@@ -166,9 +160,8 @@ def commutes_with_sender(content: Any, channel: Any, local: Any, messages: Array
             while bits:
                 bit = U64(64 * w) + ones_below(bits)
                 bits &= bits - ONE
-                step = g.steps[cell, bit]
+                step = step_on(cell, bit, g, missing, counters)
                 if step == U32(0):
-                    note_step(cell, bit, g, missing, counters)
                     status = UNKNOWN
                 elif step >= FIRST_EVENT:
                     answer, size = send_one(one, step, channel, stamp, size, g, r, missing, counters)

@@ -11,7 +11,8 @@ The views of a row are found first, then the needs of processes, and with them t
     sides = the columns of neither processes nor channels
     idle = the joint rules that are taken never to have a possible move, as bits (u64)
     broken = those of them that had one in some row
-    numbers[cell] = the number of a local state plus 1, or of a content; 0: not yet known; IRREGULAR: not in order
+    numbers[cell] = the number of a local state plus 1, or of a content; 0: not yet known; IRREGULAR_CONTENT: not in
+        order
 """
 
 from __future__ import annotations
@@ -39,13 +40,12 @@ from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING,
 from checker.engine.kernels.jit import inlined, kernel, ones_below, shared
 from checker.engine.kernels.message_kernels import are_redundant, needs_sender
 from checker.engine.kernels.move_kernels import FIELDS, GROUP, LISTED, SET, UNLISTED
-from checker.engine.kernels.queue_kernels import delivery_commutes, sending_commutes
+from checker.engine.kernels.queue_kernels import IRREGULAR_CONTENT, delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
 U64, U32, I64 = np.uint64, np.uint32, np.int64
 NOBODY = 0xFF
-IRREGULAR = U32(0xFFFFFFFF)
 ALL, UNSETTLED = U64(0xFFFFFFFFFFFFFFFF), U64(0)  # instead of a set of processes
 MOST_PROCESSES = 63
 MOST_CHANNELS = 64  # `outlets` has a bit for each
@@ -103,30 +103,36 @@ def watch_idle_rules(row: Array, plan: Any, cells: Array, masks: Array, masked: 
 
 
 @inlined
-def place(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Write the local states of a row, and the messages that its channels hold: YES, UNKNOWN, or NO if irregular."""
+def is_regular(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, missing: Array, counters: Array) -> Any:
+    """Whether the local states and contents of a row are known, and all contents are regular: YES, NO or UNKNOWN."""
     status = YES
+    for c in range(plan.inputs.shape[0]):
+        cell = U64(row[plan.inputs[c, 0]])
+        if numbers[cell] == IRREGULAR_CONTENT:
+            return NO
+        if cells[cell * FIELDS + LISTED] == UNLISTED:
+            note(missing, counters, cell << BITS32)
+            status = UNKNOWN
     for p in range(plan.processes.shape[0]):
         cell = U64(row[plan.processes[p, 0]])
         if numbers[cell] == U32(0):
             note(missing, counters, (cell << BITS32) | U64(g.own_question[0]))
             status = UNKNOWN
-        else:
-            r.locals[p] = numbers[cell] - U32(1)
-        for w in range(r.masks.shape[1]):
+    return status
+
+
+@inlined
+def place(row: Array, plan: Any, numbers: Array, g: Any, r: Any) -> None:
+    """Write the local states of a regular row, and the messages that its channels hold."""
+    words = r.masks.shape[1]
+    for p in range(plan.processes.shape[0]):
+        r.locals[p] = numbers[U64(row[plan.processes[p, 0]])] - U32(1)
+        for w in range(words):
             r.masks[p, w] = ZERO
     for c in range(plan.inputs.shape[0]):
-        cell = U64(row[plan.inputs[c, 0]])
-        content = numbers[cell]
-        if cells[cell * FIELDS + LISTED] == UNLISTED:
-            note(missing, counters, cell << BITS32)
-            status = UNKNOWN
-        elif content == IRREGULAR:
-            return NO
-        else:
-            for w in range(r.masks.shape[1]):
-                r.masks[plan.inputs[c, 2], w] |= g.held[content, w]
-    return status
+        content = numbers[U64(row[plan.inputs[c, 0]])]
+        for w in range(words):
+            r.masks[plan.inputs[c, 2], w] |= g.held[content, w]
 
 
 @inlined
@@ -277,8 +283,9 @@ def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Arr
     r.settled[0] = U32(0)
     if not is_quiet(row, plan, masks, joint):
         return ALL
-    status = place(row, plan, numbers, cells, g, r, missing, counters)
+    status = is_regular(row, plan, numbers, cells, g, missing, counters)
     if status == YES:
+        place(row, plan, numbers, g, r)
         status = settle(g, r, missing, counters)
     if status != YES:
         return ALL if status == NO else UNSETTLED

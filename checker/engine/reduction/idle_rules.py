@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from checker.engine.kernels import move_kernels
+from checker.engine.reduction.channels import LOW
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -36,8 +37,8 @@ class IdleRules:
             words = self._tables.effect_words(move)
             if words and not words[0] >> 32 & int(move_kernels.SET | move_kernels.GROUP):
                 known = self._operations.setdefault(words[0] >> 32, set())
-                self._has_grown |= words[0] & 0xFFFFFFFF not in known
-                known.add(words[0] & 0xFFFFFFFF)
+                self._has_grown |= words[0] & LOW not in known
+                known.add(words[0] & LOW)
 
     def hold(self, broken: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bool:
         """Whether no rule was broken and no operation is new. Otherwise the search must begin again."""
@@ -52,7 +53,7 @@ class IdleRules:
         if not all(self._tables.shows_alike(position, before, after) for position in self._rules):
             return False
         for operation in self._operations.get(self._tables.column_of(before), ()):
-            possible = [self._tables.result(cell, operation) & 0xFFFFFFFF != IMPOSSIBLE for cell in (before, after)]
+            possible = [self._tables.result(cell, operation) & LOW != IMPOSSIBLE for cell in (before, after)]
             if possible[0] != possible[1]:
                 return False
         return True

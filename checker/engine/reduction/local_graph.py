@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.arrays import grown
 from checker.engine.kernels import closure_kernels, queue_kernels
 from checker.engine.model import ModelError
 from checker.engine.reduction.eligible import EligibleChannel
@@ -18,15 +19,6 @@ Array = np.ndarray[Any, Any]
 
 BITS = 64  # of a word
 FIRST = 64  # room for states, contents, events and sendings at the beginning
-
-
-def grown(array: Array, needed: int) -> Array:
-    """An array with room for `needed` rows: itself, or a copy of twice the length or more."""
-    if needed <= len(array):
-        return array
-    larger = np.zeros((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 def wider(array: Array, columns: int) -> Array:

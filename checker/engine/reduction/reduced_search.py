@@ -4,7 +4,8 @@ Rules:
 
 - A search that drains deliveries begins again whenever an answer is refuted. If it ends, it has relied on none: it has
   reached every state of the model, except for the contents of channels, and every deadlock.
-- The answers about stubborn sets are final.
+- The answers about stubborn sets are final, except that a joint rule is idle (`idle_rules`). Where one is not, that
+  search begins again too.
 - A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
   without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
   shortest.

@@ -9,7 +9,7 @@ The kernel `stubborn_kernels` selects them, by closures of views (`closure_kerne
    moves.
 
 The answers regard every run that the messages in the channels permit, and not only what the search has reached. So they
-are final. docs/explanation-reduction.md has the proof.
+are final, except that a joint rule is idle (`idle_rules`). docs/explanation-reduction.md has the proof.
 """
 
 from __future__ import annotations
