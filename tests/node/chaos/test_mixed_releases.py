@@ -7,8 +7,7 @@ are logged again after later ones, into files whose names overlap. The next star
 transactions. A server whose log shows this is left out of the comparison.
 """
 
-import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import pairwise, permutations
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from checker import histories
 from checker.histories import ClientHistory
 from harness.releases import DEBIAN
+from harness.reproduce.disks import logged_zxids
 from tests.node.chaos.test_chaos import KILLS, run
 from tests.node.conftest import NEWEST
 
@@ -41,7 +41,9 @@ def test_nothing_is_lost_through_ten_kills(servers: tuple[str, ...], tmp_path: P
     report = run(kinds, tmp_path, KILLS_OF_A_RUN, seed, only=KILLS, releases=releases)
     print(report)
     affected = {
-        sid for sid, server in enumerate(servers, 1) if server == DEBIAN and _logged_again(tmp_path / f"server-{sid}")
+        sid
+        for sid, server in enumerate(servers, 1)
+        if server == DEBIAN and _logged_again(tmp_path / f"server-{sid}" / "data")
     }
     print(f"ZOOKEEPER-4712: servers {sorted(affected)}")
 
@@ -64,19 +66,6 @@ def _without(history: ClientHistory, servers: Collection[int]) -> ClientHistory:
     )
 
 
-def _logged_again(home: Path) -> bool:
+def _logged_again(data: Path) -> bool:
     """Whether the log of a server has a transaction after one that is not older."""
-    files = sorted((home / "data" / "version-2").glob("log.*"), key=lambda file: int(file.name[4:], 16))
-    zxids = [zxid for file in files for zxid in _zxids(file.read_bytes())]
-    return any(later <= earlier for earlier, later in pairwise(zxids))
-
-
-def _zxids(content: bytes) -> Iterator[int]:
-    """The zxids of the records in a file of the log (`FileTxnLog`): checksum, length, header with the zxid, mark."""
-    offset = 16
-    while len(content) > offset + 32:
-        length, zxid = struct.unpack_from(">i12xq", content, offset + 8)
-        if length <= 0:
-            return
-        yield zxid
-        offset += 8 + 4 + length + 1
+    return any(later <= earlier for earlier, later in pairwise(logged_zxids(data)))
