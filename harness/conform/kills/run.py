@@ -21,7 +21,8 @@ from checker import histories
 from checker.histories import Entry, FinalZnodes, Findings, Leaf, Operation
 from harness import commands as c
 from harness.conform.kills.control import ServerControl
-from harness.conform.kills.load import FAILURES, PATIENCE, REGISTERS, TIMEOUT, LoadClient
+from harness.conform.kills.load import FAILURES, PATIENCE, TIMEOUT, LoadClient
+from harness.conform.kills.operations import registers
 from harness.layouts import Stat
 from harness.processes import Place, ServerError, srvr
 from harness.session import Session
@@ -100,7 +101,7 @@ class KillsRun:
         session = Session(TIMEOUT)
         session.connect(self._places[0])
         made: list[Operation] = []
-        for number, path in enumerate((self._root, *(f"{self._root}/register-{each}" for each in range(REGISTERS)))):
+        for number, path in enumerate((self._root, *registers(self._root))):
             value, invoked = f"first-{number}", time.monotonic()
             answer = session.ask(c.CREATE, path, value.encode(), c.OPEN, c.PERSISTENT)
             if answer.err:
