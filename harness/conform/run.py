@@ -84,10 +84,14 @@ class ConformResult(NamedTuple):
         return tuple(each for each in every if each.is_finding)
 
     @property
+    def unexplained(self) -> int:
+        """The number of cases, random scripts and opcodes with a difference that is not explained."""
+        return len(self.findings) + sum(row.is_finding for row in self.opcodes)
+
+    @property
     def is_equal(self) -> bool:
         """Whether no case, no random script and no opcode has an unexplained difference, and the kills lost nothing."""
-        no_kill_found = self.kills is None or self.kills.passed
-        return no_kill_found and not self.findings and not any(row.is_finding for row in self.opcodes)
+        return not self.unexplained and (self.kills is None or self.kills.passed)
 
     def supports(self, opcode: int) -> bool:
         """Whether the tested server has an opcode of the table."""
