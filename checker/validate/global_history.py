@@ -129,8 +129,8 @@ class Image:
     """The state of a server according to all journals: its log on disk, and `tree` in memory after TRUNC and SNAP.
 
     `agreed`: the length of the prefix of the committed log that it has on disk, and has delivered if it serves;
-    maintained while it is present. `ended`: the server at the end of its last life, with the requests to its disk; `tree`
-    is that of this end until it starts again. `turn`: the epochs that it has established in its latest turn.
+    maintained while it is present. `ended`: the server at the end of its last life, with the requests to its disk;
+    `tree` is that of this end until it starts again. `turn`: the epochs that it has established in its latest turn.
     `unentered`: the epochs that it established in the last turn of a life, and that did not reach its disk.
     """
 

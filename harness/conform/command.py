@@ -18,7 +18,7 @@ from harness import real
 from harness.commands import CREATE2
 from harness.conform import report, table, zetcd
 from harness.conform.cases.waiting_cases import waiting_cases
-from harness.conform.kills.control import OwnServers, ServerControl, ShellCommands
+from harness.conform.kills.control import ServerControl, ShellCommands
 from harness.conform.kills.run import KillsRun, revived
 from harness.conform.run import AREAS, Bench, ConformResult, measure
 from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, release_of, start_oracle
@@ -156,7 +156,7 @@ def _servers(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, S
         kinds, folder / "tested", release=options.start, extra=ORACLE_KEYS, tick_time=TICK, java_options=java
     ) as tested:
         tested.start_all()
-        yield tested.connect_string, OwnServers(tested)
+        yield tested.connect_string, tested
 
 
 def _measured(options: argparse.Namespace, servers: str, control: ServerControl | None, folder: Path) -> ConformResult:

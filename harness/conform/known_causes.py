@@ -37,7 +37,7 @@ from harness.conform.mismatch import (
     told_without_read,
     unchecked_permission,
 )
-from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, error_of, opcode_of
+from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, Opcode, error_of, opcode_of
 
 
 def number_of(release: str) -> tuple[int, ...]:
@@ -203,11 +203,19 @@ CAUSES: tuple[KnownCause, ...] = (
 )
 
 
+def newer_opcode(number: int | None, release: str | None) -> Opcode | None:
+    """The opcode with this number if it came after a release; None also if the release is unknown, or zetcd."""
+    known = None if number is None else OPCODES.get(number)
+    if known is None or release is None or release == zetcd.NAME:
+        return None
+    return known if number_of(known.since) > number_of(release) else None
+
+
 def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
     """The known cause that fits a difference, or None."""
     if release == zetcd.NAME:
         return next((cause for cause in zetcd.CAUSES if cause.fits(mismatch)), None)
-    if release is not None and (cause := _newer_opcode(mismatch, release)) is not None:
+    if (cause := _of_newer_opcode(mismatch, release)) is not None:
         return cause
     for cause in CAUSES:
         if cause.fits(mismatch) and _of_release(cause, release):
@@ -228,7 +236,7 @@ def _of_release(cause: KnownCause, release: str | None) -> bool:
     return number < of_line
 
 
-def _newer_opcode(mismatch: Mismatch, release: str) -> KnownCause | None:
+def _of_newer_opcode(mismatch: Mismatch, release: str | None) -> KnownCause | None:
     """The cause of a refusal of an opcode that came after this release, alone or in a multi."""
     if not_supported(mismatch):
         numbers = [opcode_of(mismatch.command)]
@@ -236,8 +244,7 @@ def _newer_opcode(mismatch: Mismatch, release: str) -> KnownCause | None:
         numbers = [opcode_of(part) for part in mismatch.command.parts]
     else:
         return None
-    newer = (OPCODES[each] for each in numbers if each in OPCODES)
-    known = next((each for each in newer if number_of(each.since) > number_of(release)), None)
+    known = next((opcode for number in numbers if (opcode := newer_opcode(number, release)) is not None), None)
     if known is None:
         return None
     return KnownCause(known.came, CauseKind.RELEASE, known.issue, not_supported)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from harness import commands as c
 from harness.conform import zetcd
 from harness.conform.cases.case import LONG, SECRET, node
-from harness.conform.known_causes import number_of
+from harness.conform.known_causes import newer_opcode
 from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, UNIMPLEMENTED, error_of
 from harness.conform.servers import NOT_RUN
 from harness.interpreter import Seen
@@ -108,11 +108,8 @@ def support(record: Sequence[Seen]) -> Support:
 def row(opcode: int, name: str, tested: Support, expected: Support, release: str | None) -> OpcodeRow:
     """A row of the table, with the known cause of a difference."""
     cause = None
-    known = OPCODES.get(opcode)
-    numbered = release is not None and release != zetcd.NAME
-    is_newer = known is not None and release is not None and numbered and number_of(known.since) > number_of(release)
     if tested is not expected and release == zetcd.NAME:
         cause = "`readReqOp` of zetcd knows no such opcode"
-    elif tested is not expected and known is not None and is_newer:
+    elif tested is not expected and (known := newer_opcode(opcode, release)) is not None:
         cause = f"came with {known.since} ({known.issue})"
     return OpcodeRow(opcode, name, tested, expected, cause)

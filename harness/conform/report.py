@@ -51,7 +51,7 @@ def summary(result: ConformResult) -> str:
     randoms = (
         f"; {result.random_count} random scripts (seed {result.seed}), {like} differ" if result.random_count else ""
     )
-    count = len(result.findings) + sum(row.is_finding for row in result.opcodes)
+    count = result.unexplained
     verdict = f"differences to look at: {count}" if count else "no unexplained difference"
     kills = ""
     if result.kills is not None:

@@ -84,10 +84,14 @@ class ConformResult(NamedTuple):
         return tuple(each for each in every if each.is_finding)
 
     @property
+    def unexplained(self) -> int:
+        """The number of cases, random scripts and opcodes with a difference that is not explained."""
+        return len(self.findings) + sum(row.is_finding for row in self.opcodes)
+
+    @property
     def is_equal(self) -> bool:
         """Whether no case, no random script and no opcode has an unexplained difference, and the kills lost nothing."""
-        no_kill_found = self.kills is None or self.kills.passed
-        return no_kill_found and not self.findings and not any(row.is_finding for row in self.opcodes)
+        return not self.unexplained and (self.kills is None or self.kills.passed)
 
     def supports(self, opcode: int) -> bool:
         """Whether the tested server has an opcode of the table."""
@@ -101,12 +105,9 @@ class Bench(NamedTuple):
     tested: Side
     release: str | None
     progress: Callable[[str], None]
-    missing: frozenset[int] = frozenset()
 
-    def compare(self, script: c.Script, exact: bool = False, verbatim: bool = False) -> tuple[Difference, ...]:
-        """Run a script at both sides; in older opcodes, unless it is verbatim, where the tested side lacks one."""
-        if not verbatim:
-            script = translated(script, self.missing)
+    def compare(self, script: c.Script, exact: bool = False) -> tuple[Difference, ...]:
+        """Run a script at both sides."""
         expected = self.oracle.run(script)
         return tuple(differences(self.tested.run(script), expected, exact, self.release))
 
@@ -114,24 +115,29 @@ class Bench(NamedTuple):
 def measure(bench: Bench, areas: Sequence[str], count: int, seed: int, waiting: Sequence[Case] = ()) -> ConformResult:
     """Run the cases of these areas, the table of opcodes and `count` random scripts. Raises ServerError, OSError.
 
-    `waiting` are cases that take long, in addition.
+    `waiting` are cases that take long, in addition. Scripts are translated for a server that lacks opcodes.
     """
-    chosen = [*(case for case in CASES if case.area in areas), *waiting]
     table = tuple(_opcode_rows(bench))
-    bench = bench._replace(missing=frozenset(row.opcode for row in table if row.is_missing))
+    missing = frozenset(row.opcode for row in table if row.is_missing)
+    chosen = [_in_dialect(case, missing) for case in (*(case for case in CASES if case.area in areas), *waiting)]
     results: list[CaseResult] = []
     for number, case in enumerate(chosen, 1):
         bench.progress(f"case {number} of {len(chosen)}: {case.area}, {case.name}")
         results.append(_result(bench, case))
-    return ConformResult(bench.release, tuple(results), table, count, seed, tuple(_random(bench, count, seed)))
+    randoms = tuple(_random(bench, count, seed, missing))
+    return ConformResult(bench.release, tuple(results), table, count, seed, randoms)
+
+
+def _in_dialect(case: Case, missing: frozenset[int]) -> Case:
+    """The case in older opcodes, as far as these do the same, unless it is about an opcode itself."""
+    return case if case.verbatim else case._replace(script=translated(case.script, missing))
 
 
 def _result(bench: Bench, case: Case) -> CaseResult:
-    case = case if case.verbatim else case._replace(script=translated(case.script, bench.missing))
-    found = bench.compare(case.script, case.exact, case.verbatim)
+    found = bench.compare(case.script, case.exact)
     if not found or all(each.explained for each in found):
         return CaseResult(case, found)
-    again = bench.compare(case.script, case.exact, case.verbatim)
+    again = bench.compare(case.script, case.exact)
     return CaseResult(case, again or found, unstable=not again)
 
 
@@ -143,12 +149,12 @@ def _opcode_rows(bench: Bench) -> Iterator[opcodes.OpcodeRow]:
         yield opcodes.row(opcode, name, opcodes.support(bench.tested.run(script)), expected, bench.release)
 
 
-def _random(bench: Bench, count: int, seed: int) -> list[RandomFinding]:
+def _random(bench: Bench, count: int, seed: int, missing: frozenset[int]) -> list[RandomFinding]:
     generator = ScriptGenerator(seed)
     found: dict[object, RandomFinding] = {}
     for number in range(1, count + 1):
         bench.progress(f"random script {number} of {count}")
-        script = translated(generator.script(number), bench.missing)
+        script = translated(generator.script(number), missing)
         seen = bench.compare(script)
         if not seen:
             continue

@@ -15,6 +15,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,6 @@ class Side:
         self._revive = revive
         self.root = root
         self._seconds = seconds
-        self._silent = frozenset(place for place in self.places if "Zxid" not in srvr(place))
         self._scripts = 0
         self._failures = 0
 
@@ -137,6 +137,11 @@ class Side:
             return interpreter.run(script)
         finally:
             interpreter.close()
+
+    @cached_property
+    def _silent(self) -> frozenset[Place]:
+        """The servers that do not answer `srvr`, asked before the first script."""
+        return frozenset(place for place in self.places if "Zxid" not in srvr(place))
 
     def _begun(self, parent: str) -> TolerantInterpreter:
         """Begin a script below a new znode."""

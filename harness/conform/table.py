@@ -62,7 +62,7 @@ def record_of(result: ConformResult, name: str) -> ConformRecord:
         cases=cases,
         opcodes={f"{row.opcode} {row.name}": (row.tested.value, row.cause or "") for row in result.opcodes},
         random=(result.random_count, result.seed, sum(each.times for each in result.random)),
-        unexplained=len(result.findings) + sum(row.is_finding for row in result.opcodes),
+        unexplained=result.unexplained,
     )
 
 

@@ -79,7 +79,7 @@ class SuiteRun(msgspec.Struct, frozen=True):
     def outcomes(self, python: Path, ended: Callable[[str], None] = lambda _line: None) -> dict[str, SuiteOutcome]:
         """Run the tests with this Python; return the outcome of each test by `module::class::name`.
 
-        Raises ServerError if pytest could not run, or did not end within an hour.
+        Raises ServerError if pytest wrote no report. The bound of a run is that of each test.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         report = self.folder / "report.xml"

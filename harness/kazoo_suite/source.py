@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-- Nothing of kazoo's source is part of the project. The archive's wheel lacks no test, but the versions of everything
-  are pinned here, so that two runs execute the same tests.
-- A folder with the final name is complete: it is made under another name and renamed at the end.
+- Nothing of kazoo's source is part of the project. The versions of everything are pinned here, so that two runs execute
+  the same tests.
+- A folder is complete if it has a file `complete`, which is made at the end; any other one is made anew.
 
 Source: kazoo 2.11.0, `setup.cfg` (the extras `test` and `sasl`).
 """

@@ -11,40 +11,33 @@ import pytest
 from harness import Ensemble
 from harness.__main__ import main
 from harness.conform.kills import run as kills_run
-from harness.conform.kills.control import OwnServers
 from harness.conform.kills.run import KillsRun
 from harness.conform.servers import ORACLE_KEYS, TICK
 from harness.session import Session
+from tests.node.chaos.test_harness import Forgetful
 from tests.node.conftest import NEWEST, need
 
 Launch = Callable[..., Ensemble]
 
 
-def run_of(ensemble: Ensemble, control: OwnServers, kills: int) -> KillsRun:
+def run_of(ensemble: Ensemble, kills: int) -> KillsRun:
     """A run below a new root."""
     session = Session(10_000)
     session.connect(ensemble.client_port(1))
     session.ask(1, "/root", b"", ((31, "world", "anyone"),), 0)
     session.close()
     places = [ensemble.client_port(sid) for sid in ensemble.sids]
-    return KillsRun(places, "/root", control, kills, seed=1, creates=True)
+    return KillsRun(places, "/root", ensemble, kills, seed=1, creates=True)
 
 
 @pytest.mark.slow
-def test_a_server_that_forgets_its_writes_is_found(
-    launch: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_forgets_its_writes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The only server starts each time with an empty directory, so that acknowledged writes are lost."""
-
-    class Forgetting(OwnServers):
-        def start(self, number: int) -> None:
-            for file in self.ensemble.data(number).glob("version-2/*"):
-                file.unlink()
-            super().start(number)
-
     monkeypatch.setattr(kills_run, "RECOVERY", 5.0)
-    ensemble = launch(["node"], tick_time=TICK, extra=ORACLE_KEYS)
-    result = run_of(ensemble, Forgetting(ensemble), kills=1).run(tmp_path / "history.jsonl", lambda _: None)
+    need("node")
+    with Forgetful(["node"], tmp_path, tick_time=TICK, extra=ORACLE_KEYS) as ensemble:
+        ensemble.start_all()
+        result = run_of(ensemble, kills=1).run(tmp_path / "history.jsonl", lambda _: None)
     assert not result.passed
     assert result.findings.violations
 
@@ -52,7 +45,7 @@ def test_a_server_that_forgets_its_writes_is_found(
 @pytest.mark.slow
 def test_three_nodes_pass(launch: Launch, tmp_path: Path) -> None:
     ensemble = launch(["node"] * 3, tick_time=TICK, extra=ORACLE_KEYS)
-    result = run_of(ensemble, OwnServers(ensemble), kills=5).run(tmp_path / "history.jsonl", lambda _: None)
+    result = run_of(ensemble, kills=5).run(tmp_path / "history.jsonl", lambda _: None)
     assert (result.passed, len(result.cycles), result.findings.replicas) == (True, 5, 3)
     assert result.findings.acknowledged > 100
     assert (tmp_path / "history.jsonl").stat().st_size > 0

@@ -1,4 +1,4 @@
-"""Reduced searches of small models, begun again until no answer is refuted; and the deliveries that drain their rows."""
+"""Reduced searches of small models, repeated until no answer is refuted, and the deliveries that drain their rows."""
 
 from __future__ import annotations
 

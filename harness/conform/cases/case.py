@@ -43,6 +43,16 @@ def node(path: str, flags: int = c.PERSISTENT, who: int = 0, acl: c.Acl | None =
     return c.Create(who, path, data=data, acl=acl, flags=flags, by=c.CREATE2)
 
 
+def container(path: str, flags: int = c.CONTAINER, by: int = c.CREATE_CONTAINER) -> c.Create:
+    """Create a container."""
+    return c.Create(0, path, flags=flags, by=by)
+
+
+def lasting(path: str, ttl: int, flags: int = c.TTL) -> c.Create:
+    """Create a znode with a time to live in milliseconds."""
+    return c.Create(0, path, flags=flags, by=c.CREATE_TTL, ttl=ttl)
+
+
 def area(name: str, verbatim: Collection[str] = (), **scripts: tuple[c.Command, ...]) -> tuple[Case, ...]:
     """The cases of an area; a case has the name of its argument, with spaces. `verbatim` are such arguments."""
     return tuple(

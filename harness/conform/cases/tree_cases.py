@@ -4,15 +4,20 @@ Source: `PrepRequestProcessor.pRequest2Txn`, `PathUtils.validatePath`, `DataTree
 """
 
 from harness import commands as c
-from harness.conform.cases.case import CLEANER, CREATE, DELETE, LONG, READ, SECRET, WRITE, Case, area, node
-
-
-def _container(path: str, flags: int = c.CONTAINER, by: int = c.CREATE_CONTAINER) -> c.Create:
-    return c.Create(0, path, flags=flags, by=by)
-
-
-def _lasting(path: str, ttl: int, flags: int = c.TTL) -> c.Create:
-    return c.Create(0, path, flags=flags, by=c.CREATE_TTL, ttl=ttl)
+from harness.conform.cases.case import (
+    CLEANER,
+    CREATE,
+    DELETE,
+    LONG,
+    READ,
+    SECRET,
+    WRITE,
+    Case,
+    area,
+    container,
+    lasting,
+    node,
+)
 
 
 def _acl(path: str, *entries: c.AclEntry, who: int = 0) -> c.SetAcl:
@@ -205,12 +210,12 @@ ACLS = area(
 )
 CONTAINERS = area(
     "containers and TTL",
-    a_container=(_container("/a"), node("/a/b"), c.Children2(0, "/a")),
-    a_container_with_another_mode=(_container("/a", c.PERSISTENT), _container("/b", c.EPHEMERAL), c.Children(0, "")),
+    a_container=(container("/a"), node("/a/b"), c.Children2(0, "/a")),
+    a_container_with_another_mode=(container("/a", c.PERSISTENT), container("/b", c.EPHEMERAL), c.Children(0, "")),
     mode_container_by_create2=(node("/a", c.CONTAINER), c.Exists(0, "/a")),
-    a_time_to_live=(_lasting("/a", LONG), c.Get(0, "/a"), node("/a/b"), c.Children2(0, "/a")),
-    a_time_to_live_and_a_sequence=(_lasting("/a", LONG, c.TTL_SEQUENTIAL), c.Children(0, "")),
-    times_to_live_that_are_too_short_or_long=(_lasting("/a", 0), _lasting("/b", 1 << 41), c.Children(0, "")),
+    a_time_to_live=(lasting("/a", LONG), c.Get(0, "/a"), node("/a/b"), c.Children2(0, "/a")),
+    a_time_to_live_and_a_sequence=(lasting("/a", LONG, c.TTL_SEQUENTIAL), c.Children(0, "")),
+    times_to_live_that_are_too_short_or_long=(lasting("/a", 0), lasting("/b", 1 << 41), c.Children(0, "")),
     mode_TTL_by_create2=(node("/a", c.TTL), c.Exists(0, "/a")),
 )
 PATHS = area(

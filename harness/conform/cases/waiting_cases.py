@@ -10,24 +10,16 @@ Source: `ContainerManager.getCandidates`, `checkContainers`; `PrepRequestProcess
 """
 
 from harness import commands as c
-from harness.conform.cases.case import Case, area, node
+from harness.conform.cases.case import LONG, Case, area, container, lasting, node
 
 AREA = "deletion after time"
 SHORT = 1000
 """A time to live in milliseconds: longer than the commands that come before its end."""
 
 
-def _container(path: str) -> c.Create:
-    return c.Create(0, path, flags=c.CONTAINER, by=c.CREATE_CONTAINER)
-
-
-def _lasting(path: str, ttl: int = SHORT) -> c.Create:
-    return c.Create(0, path, flags=c.TTL, by=c.CREATE_TTL, ttl=ttl)
-
-
 def _emptied(path: str) -> c.Script:
     """A container that had a child."""
-    return (_container(path), node(f"{path}/child"), c.Delete(0, f"{path}/child"))
+    return (container(path), node(f"{path}/child"), c.Delete(0, f"{path}/child"))
 
 
 def waiting_cases(seconds: float) -> tuple[Case, ...]:
@@ -40,26 +32,26 @@ def waiting_cases(seconds: float) -> tuple[Case, ...]:
     return area(
         AREA,
         a_container_without_children_any_more=(
-            _container("/a"),
+            container("/a"),
             node("/a/child"),
             c.Exists(1, "/a", True),
             c.Delete(0, "/a/child"),
             gone("/a"),
             c.Children2(0, ""),
         ),
-        a_container_that_never_had_a_child=(_container("/a"), *passes, c.Exists(0, "/a")),
-        a_container_with_a_child=(_container("/a"), node("/a/b"), *passes, c.Children2(0, "/a")),
-        a_container_in_a_container=(_container("/a"), *_emptied("/a/b"), gone("/a/b"), gone("/a")),
-        a_time_to_live_that_is_over=(_lasting("/a"), c.Exists(1, "/a", True), gone("/a"), c.Children2(0, "")),
+        a_container_that_never_had_a_child=(container("/a"), *passes, c.Exists(0, "/a")),
+        a_container_with_a_child=(container("/a"), node("/a/b"), *passes, c.Children2(0, "/a")),
+        a_container_in_a_container=(container("/a"), *_emptied("/a/b"), gone("/a/b"), gone("/a")),
+        a_time_to_live_that_is_over=(lasting("/a", SHORT), c.Exists(1, "/a", True), gone("/a"), c.Children2(0, "")),
         a_time_to_live_with_a_child=(
-            _lasting("/a"),
+            lasting("/a", SHORT),
             node("/a/b"),
             *passes,
             c.Exists(0, "/a"),
             c.Delete(0, "/a/b"),
             gone("/a"),
         ),
-        a_time_to_live_that_is_not_over=(_lasting("/a", 1_000_000), *passes, c.Exists(0, "/a")),
+        a_time_to_live_that_is_not_over=(lasting("/a", LONG), *passes, c.Exists(0, "/a")),
         a_plain_znode_that_lost_its_child=(node("/a"), node("/a/b"), c.Delete(0, "/a/b"), *passes, c.Exists(0, "/a")),
         an_ACL_does_not_keep_a_container=(
             c.Create(0, "/a", acl=((31, "world", "anyone"),), flags=c.CONTAINER, by=c.CREATE_CONTAINER),

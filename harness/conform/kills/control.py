@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from harness.ensemble import Ensemble
 from harness.processes import Place, ServerError, address_of
 
 SECONDS = 120.0
@@ -20,27 +19,13 @@ SECONDS = 120.0
 
 
 class ServerControl(Protocol):
-    """Something that kills and starts servers by their numbers, from 1."""
+    """Something that kills and starts servers by their numbers, from 1; an `Ensemble` does."""
 
-    def kill(self, number: int) -> None:
+    def kill(self, number: int, /) -> None:
         """End a server at once, as a crash does. Raises ServerError."""
 
-    def start(self, number: int) -> None:
+    def start(self, number: int, /) -> None:
         """Start a server that was killed. Raises ServerError."""
-
-
-class OwnServers(NamedTuple):
-    """The servers of an ensemble that this program started."""
-
-    ensemble: Ensemble
-
-    def kill(self, number: int) -> None:
-        """Send SIGKILL."""
-        self.ensemble.kill(number)
-
-    def start(self, number: int) -> None:
-        """Start the process again."""
-        self.ensemble.start(number)
 
 
 class ShellCommands(NamedTuple):

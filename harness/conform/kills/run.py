@@ -13,7 +13,7 @@ Rules of this module:
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +21,10 @@ from checker import histories
 from checker.histories import Entry, FinalZnodes, Findings, Leaf, Operation
 from harness import commands as c
 from harness.conform.kills.control import ServerControl
-from harness.conform.kills.load import FAILURES, PATIENCE, REGISTERS, TIMEOUT, LoadClient
+from harness.conform.kills.load import FAILURES, PATIENCE, TIMEOUT, LoadClient
+from harness.conform.kills.operations import registers
 from harness.layouts import Stat
-from harness.processes import Place, ServerError, srvr
+from harness.processes import Place, ServerError, srvr, wait_until
 from harness.session import Session
 
 CLIENTS = 6
@@ -100,7 +101,7 @@ class KillsRun:
         session = Session(TIMEOUT)
         session.connect(self._places[0])
         made: list[Operation] = []
-        for number, path in enumerate((self._root, *(f"{self._root}/register-{each}" for each in range(REGISTERS)))):
+        for number, path in enumerate((self._root, *registers(self._root))):
             value, invoked = f"first-{number}", time.monotonic()
             answer = session.ask(c.CREATE, path, value.encode(), c.OPEN, c.PERSISTENT)
             if answer.err:
@@ -127,7 +128,7 @@ class KillsRun:
     def _strike(self, progress: Callable[[str], None]) -> str:
         """Kill and start servers; return the reason why the servers did not recover, or an empty text."""
         try:
-            self._wait(lambda: self._acknowledged >= FIRST_WRITES, f"{FIRST_WRITES} acknowledged writes")
+            wait_until(lambda: self._acknowledged >= FIRST_WRITES, RECOVERY, f"{FIRST_WRITES} acknowledged writes")
             while len(self._cycles) < self._wanted:
                 time.sleep(self._random.uniform(*CALM))
                 self._cycles.append(self._cycle())
@@ -145,10 +146,10 @@ class KillsRun:
         time.sleep(down)
         self._control.start(victim)
         since, written = time.monotonic(), self._acknowledged
-        self._wait(lambda: self._acknowledged > written, f"a write after the kill of server {victim}")
+        wait_until(lambda: self._acknowledged > written, RECOVERY, f"a write after the kill of server {victim}")
         recovery = time.monotonic() - since
-        for number in range(1, len(self._places) + 1):
-            self._wait(lambda number=number: self._accepts(number), f"server {number} accepts a session")  # type: ignore[misc]
+        for number, place in enumerate(self._places, 1):
+            wait_until(partial(accepts, place), RECOVERY, f"server {number} accepts a session")
         return KillCycle(victim, None if leader is None else victim == leader, down, recovery)
 
     @property
@@ -159,23 +160,6 @@ class KillsRun:
         """The number of the leader, if the servers answer `srvr`."""
         modes = [srvr(place).get("Mode") for place in self._places]
         return modes.index("leader") + 1 if modes.count("leader") == 1 else None
-
-    def _accepts(self, number: int) -> bool:
-        session = Session(TIMEOUT, PATIENCE)
-        try:
-            session.connect(self._places[number - 1])
-            session.close()
-        except FAILURES:
-            session.drop()
-            return False
-        return True
-
-    def _wait(self, holds: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + RECOVERY
-        while not holds():
-            if time.monotonic() > deadline:
-                raise ServerError(f"{what}: not within {RECOVERY:g} s")
-            time.sleep(POLL)
 
     def _replica(self, number: int) -> FinalZnodes:
         """The znodes below the root on one server, after a sync; read again if the connection ends meanwhile."""
@@ -209,20 +193,21 @@ class KillsRun:
         return found
 
 
+def accepts(place: Place) -> bool:
+    """Whether a server opens a session now."""
+    session = Session(TIMEOUT, PATIENCE)
+    try:
+        session.connect(place)
+        session.close()
+    except FAILURES:
+        session.drop()
+        return False
+    return True
+
+
 def revived(control: ServerControl, places: Sequence[Place]) -> None:
     """Start the servers that accept no connection, and wait until they accept sessions. Raises ServerError."""
     for number, place in enumerate(places, 1):
-        deadline, started = time.monotonic() + RECOVERY, False
-        while True:
-            session = Session(TIMEOUT, PATIENCE)
-            with suppress(*FAILURES):
-                session.connect(place)
-                session.close()
-                break
-            session.drop()
-            if not started:
-                control.start(number)
-                started = True
-            if time.monotonic() > deadline:
-                raise ServerError(f"server {number} accepts no session within {RECOVERY:g} s of its start")
-            time.sleep(POLL)
+        if not accepts(place):
+            control.start(number)
+            wait_until(partial(accepts, place), RECOVERY, f"server {number} accepts a session after its start")

@@ -13,25 +13,15 @@ Source: `ClientCnxn.SendThread`.
 
 import asyncio
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.layouts import read, read_answer, write, write_request
 from harness.processes import LOOPBACK
-
-REPLY = struct.Struct("!iqi")
-CLOSE_SESSION = -11
+from harness.session import CLOSE_SESSION, REPLY, Answer
 
 
 class NoAnswerError(Exception):
     """The answer did not arrive, and will not."""
-
-
-class Answer(NamedTuple):
-    """A reply: its error code (0 means success), the zxid of its header, and its values (absent after an error)."""
-
-    err: int
-    zxid: int
-    values: tuple[Any, ...]
 
 
 class Session:

@@ -21,10 +21,11 @@ import msgspec
 from checker import histories
 from checker.histories import Bound, Findings
 from harness import Ensemble, ServerError
+from harness.commands import CREATE2, OPEN
 from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.replicas import attached, replica
 from tests.node.chaos.run import CLIENTS, SYNC_LIMIT, TICK
-from tests.node.chaos.workload import CREATE2, OPEN, ROOT, Worker
+from tests.node.chaos.workload import ROOT, Worker
 from tests.node.reconfigured import (
     OBSERVER,
     PARTICIPANT,

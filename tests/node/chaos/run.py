@@ -21,11 +21,12 @@ import msgspec
 from checker import histories
 from checker.histories import Bound, Entry, Findings
 from harness import Ensemble, ServerError, View
+from harness.commands import CREATE2, OPEN
 from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.links import Links
 from tests.node.chaos.nemesis import Fault, Nemesis
 from tests.node.chaos.replicas import attached, replica
-from tests.node.chaos.workload import CREATE2, NODE_EXISTS, OPEN, ROOT, Worker
+from tests.node.chaos.workload import ROOT, Worker
 
 TICK = 200
 """Milliseconds."""
@@ -34,6 +35,7 @@ NOTICING = 2
 """The ticks after syncLimit that a leader may need to notice the loss of its quorum: one to count, one to check."""
 CLIENTS = 6
 RECOVERY = 30.0
+NODE_EXISTS = -110
 FIRST_WRITES = 20
 """The number of writes acknowledged before the first fault, so that there is data to lose."""
 CALM = (0.1, 0.6)

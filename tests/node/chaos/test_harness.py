@@ -10,11 +10,11 @@ import pytest
 
 from checker.histories.writes import DURABLE
 from harness import Ensemble, free_ports
+from harness.commands import Sync
 from harness.processes import LOOPBACK
 from tests.node.chaos.client import Session
 from tests.node.chaos.links import OPENING, Links, Proxy
 from tests.node.chaos.run import VIEW, chaos
-from tests.node.chaos.workload import SYNC
 from tests.node.conftest import need
 
 BOTH = pytest.mark.parametrize("kind", ["node", pytest.param("real", marks=pytest.mark.slow)])
@@ -107,7 +107,7 @@ def test_a_question_that_is_cancelled_takes_its_connection_along() -> None:
         proxy.silence()
         session = Session(4000, 60.0)
         session._streams = streams
-        asking = asyncio.create_task(session.ask(SYNC, "/"))
+        asking = asyncio.create_task(session.ask(Sync.opcode, "/"))
         await asyncio.sleep(0.05)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):

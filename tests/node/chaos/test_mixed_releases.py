@@ -41,7 +41,9 @@ def test_nothing_is_lost_through_ten_kills(servers: tuple[str, ...], tmp_path: P
     report = run(kinds, tmp_path, KILLS_OF_A_RUN, seed, only=KILLS, releases=releases)
     print(report)
     affected = {
-        sid for sid, server in enumerate(servers, 1) if server == DEBIAN and _logged_again(tmp_path / f"server-{sid}")
+        sid
+        for sid, server in enumerate(servers, 1)
+        if server == DEBIAN and _logged_again(tmp_path / f"server-{sid}" / "data")
     }
     print(f"ZOOKEEPER-4712: servers {sorted(affected)}")
 
@@ -64,6 +66,6 @@ def _without(history: ClientHistory, servers: Collection[int]) -> ClientHistory:
     )
 
 
-def _logged_again(home: Path) -> bool:
+def _logged_again(data: Path) -> bool:
     """Whether the log of a server has a transaction after one that is not older."""
-    return any(later <= earlier for earlier, later in pairwise(logged_zxids(home / "data")))
+    return any(later <= earlier for earlier, later in pairwise(logged_zxids(data)))
