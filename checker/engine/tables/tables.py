@@ -178,11 +178,8 @@ class Tables:
     def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
         self._ids.append(what)
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
-        self.bases.append(0)
-        self.places.append(0)
-        self.asks.append(0)
-        self.contents.append(0)
-        self.masks.append((0,) * self._layout.words)
+        for vector in (self.bases, self.places, self.asks, self.contents, self.masks):
+            vector.append_zero()
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
