@@ -110,6 +110,10 @@ class SimulatedSystem(System):
         """The time of the simulation."""
         return int(self.machine.loop.time() * 1000) + 1_000_000
 
+    def monotonic(self) -> float:
+        """The time of the simulation, in seconds."""
+        return self.machine.loop.time()
+
     def wall_ms(self) -> int:
         """The wall clock of the machine."""
         return EPOCH_MS + int(self.machine.loop.time() * 1000) + self.machine.wall_offset
