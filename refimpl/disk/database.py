@@ -37,6 +37,7 @@ from refimpl.tree import Tree
 from refimpl.wire.txn import decode_txn
 from spec.tree.apply import apply
 from spec.tree.txns import Change
+from spec.txn import counter_of
 
 COMMITTED_LOG = 500
 """The number of last transactions kept in memory (`ZKDatabase.commitLogCount`)."""
@@ -183,6 +184,9 @@ def _decode(logs: Path, zxid: int, payload: bytes) -> Change:
 def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     """Drop every transaction above `zxid` from the disk, durably; `load` then gives the state of that zxid.
 
+    No transaction has the zxid epoch:0, that of a leader which has proposed nothing in its epoch. A log with later
+    transactions has the whole history with which that epoch began, so what is older is the state of that zxid.
+
     Raises DataError, and changes nothing, unless the log leads to the zxid from a snapshot without later changes.
     """
     snapshots, _ = make_directories(data_dir, log.directory.parent)
@@ -191,7 +195,7 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     if not older:
         raise DataError(f"{snapshots}: cannot truncate to 0x{zxid:x}: no snapshot is that old; {REMEDY}")
     numbers = [number for number, _ in older]
-    if zxid not in numbers and next(read(log.directory, zxid, zxid), (None,))[0] != zxid:
+    if zxid not in numbers and not _is_between(zxid, next(read(log.directory, zxid), (None,))[0]):
         raise DataError(f"{log.directory}: cannot truncate to 0x{zxid:x}: the log has no such transaction; {REMEDY}")
     too_new = _holding_more(older, zxid)
     usable = [number for number, path in older if path not in too_new]
@@ -205,6 +209,11 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
             path.unlink()
     sync_directory(snapshots)
     log.truncate(zxid)
+
+
+def _is_between(zxid: int, following: int | None) -> bool:
+    """Whether a log has this zxid, or for epoch:0 later ones; `following` is the first one that is not older."""
+    return following == zxid or (following is not None and not counter_of(zxid))
 
 
 def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
@@ -222,7 +231,7 @@ def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
 
 
 def _leads(logs: Path, start: int, zxid: int) -> bool:
-    """Whether the log leads from a snapshot to this zxid."""
+    """Whether the log leads from a snapshot to this zxid; without a gap, if no transaction has it (epoch:0)."""
     if start == zxid:
         return True
     last = start
@@ -230,4 +239,4 @@ def _leads(logs: Path, start: int, zxid: int) -> bool:
         if not follows(number, last):
             return False
         last = number
-    return last == zxid
+    return last == zxid or not counter_of(zxid)

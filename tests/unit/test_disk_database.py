@@ -254,6 +254,17 @@ def test_truncating_to_a_snapshot_below_the_log_leaves_no_log(directory: Directo
     assert (directory.load().last_zxid, directory.names()) == (7, {"snapshot.7"})
 
 
+def test_truncating_to_the_begin_of_an_epoch_drops_all_transactions_of_it(directory: Directory) -> None:
+    """The leader of a later epoch has nothing of this one but its number: epoch:0, which no transaction has."""
+    directory.snapshot(0)
+    directory.log(1, 2)
+    then = nodes(directory.tree)
+    directory.log(EPOCH_2 + 1, EPOCH_2 + 2)
+    database.truncate(directory.base, TxnLog(directory.files), EPOCH_2)
+    loaded = directory.load()
+    assert (loaded.last_zxid, nodes(loaded.tree)) == (2, then)
+
+
 @pytest.mark.parametrize("zxid", [3, 6, EPOCH_2])
 def test_truncating_to_what_the_disk_does_not_lead_to_changes_nothing(directory: Directory, zxid: int) -> None:
     directory.snapshot(4)
