@@ -14,8 +14,9 @@ transactions are therefore removed from every log and every part of the history 
   prefix that it agrees with, and the invariants see the difference.
 - A snapshot contains the log of its sender at the time of sending. A snapshot from a server without a journal is taken
   as given, and so is everything before the logs begin.
-- A process that ends may have finished the snapshot that NEWLEADER asked for, and not have reported it. The disk has
-  then the log of that snapshot, not the one before.
+- A process that ends may have finished requests to its disk, and not have reported them. The disk may have the snapshot
+  that NEWLEADER asked for, and then the log of that snapshot, not the one before. It may have transactions that only a
+  snapshot shows, since the log before a snapshot is not read.
 - The records of a turn reach the system before its effects are carried out. A server can report there that it has
   established an epoch, and be killed before the epoch is on its disk. A later life then establishes the same epoch with
   the same log, which is one reign. Every other second establishment is a second reign.
@@ -50,7 +51,7 @@ from spec.server import Event, Server, stopped
 from spec.txn import Txn, epoch_of
 from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Truncated
 from spec.zab.packets import Inform, InformAndActivate, Proposal, Snap
-from spec.zab.state import Learner, TakeSnapshot
+from spec.zab.state import Append, Learner, TakeSnapshot
 
 Txns = tuple[Txn, ...]
 KEPT = 2
@@ -186,9 +187,11 @@ class GlobalHistory:
     def restarted(self, server: Server) -> None:
         """A server starts with the contents of its disk; `Replay` has found that they are possible."""
         image = self.images[server.sid]
-        snapshot = None if image.ended is None else finished(image.ended, server.durable)
-        if snapshot is not None:
-            image.log = self._in_snapshot(image, snapshot)
+        for operation in () if image.ended is None else finished(image.ended, server.durable):
+            if isinstance(operation, TakeSnapshot):
+                image.log = self._in_snapshot(image, operation)
+            elif isinstance(operation, Append):
+                image.log = image.log.and_then(self._beyond((operation.txn,)))
         image.tree, image.present, image.ended = None, False, None
         image.unentered |= {epoch for epoch in image.turn if epoch > server.durable.current_epoch}
         image.turn.clear()

@@ -271,16 +271,16 @@ def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | N
     return next(ended, None)
 
 
-def finished(ended: Server, found: Durable) -> TakeSnapshot | None:
-    """The snapshot that the disk has finished without a report, by its contents `found` after the end of a process.
+def finished(ended: Server, found: Durable) -> tuple[DiskOperation, ...]:
+    """The operations that the disk has finished without a report, by its contents `found` after the end of a process.
 
     Operations complete in the order of their requests, so the first state of the disk with the last zxid that was found
-    is the one that it was in.
+    is the one that it was in. A snapshot of the tree may take the place of the log. It has all applied transactions,
+    and a leader may apply one before its own log has it.
     """
-    durable, snapshot = ended.durable, None
-    for operation in _queue(ended):
+    durable, queue = ended.durable, _queue(ended)
+    for count, operation in enumerate(queue):
         if durable.last_zxid == found.last_zxid:
-            break
+            return queue[:count]
         durable = disk.done(durable, operation)
-        snapshot = operation if isinstance(operation, TakeSnapshot) else snapshot
-    return snapshot if durable.last_zxid == found.last_zxid else None
+    return queue if durable.last_zxid == found.last_zxid else ()

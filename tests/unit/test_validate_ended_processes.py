@@ -16,7 +16,7 @@ from spec.server import Server
 from spec.txn import Txn, make_zxid
 from spec.zab.events import Delivered, EpochEstablished, Receive, Synced
 from spec.zab.packets import Snap
-from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, SyncMode, TakeSnapshot
+from spec.zab.state import Append, EnterEpoch, Leader, LeaderPhase, Learner, LearnerPhase, SyncMode, TakeSnapshot
 
 THREE = majority_view([1, 2, 3])
 SNAPSHOT = make_zxid(2, 1)
@@ -68,12 +68,27 @@ def test_a_disk_that_has_not_finished_the_snapshot_of_the_leader_has_its_old_log
 
 
 def test_a_snapshot_is_finished_if_a_later_operation_is() -> None:
-    snapshot = TakeSnapshot((), SNAPSHOT)
-    ended = Server(3, THREE, OLD, zab=replace(SYNCHRONISING, queue=(snapshot, EnterEpoch(2), Append(txn(2, 2)))))
+    queue = (TakeSnapshot((), SNAPSHOT), EnterEpoch(2), Append(txn(2, 2)))
+    ended = Server(3, THREE, OLD, zab=replace(SYNCHRONISING, queue=queue))
 
-    assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT, log=(txn(2, 2),))) == snapshot
-    assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT)) == snapshot
-    assert finished(ended, OLD) is None
+    assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT, log=(txn(2, 2),))) == queue
+    assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT)) == queue[:1]
+    assert finished(ended, OLD) == ()
+
+
+def test_a_snapshot_of_the_tree_shows_transactions_whose_logging_was_not_reported() -> None:
+    """A leader has applied two transactions before they were in its log, and a snapshot of them survives the power."""
+    logged, asked = (txn(2, 1),), (txn(2, 2), txn(2, 3))
+    leader = Server(2, THREE, Durable(2, 2, log=logged), zab=Leader(LeaderPhase.BROADCAST, 2, ()))
+    past = GlobalHistory({1: Server(1, THREE), 2: leader, 3: Server(3, THREE)})
+    queue = tuple(Append(each) for each in asked)
+    asking = replace(leader, zab=Leader(LeaderPhase.BROADCAST, 2, (), queue=queue))
+    past.stepped(0, leader, asking, Synced(), (), NONE, first=True)
+    past.crashed(2)
+
+    past.restarted(Server(2, THREE, Durable(2, 2, snapshot=asked[0].zxid)))
+
+    assert past.log_of(past.images[2]) == (*logged, asked[0])
 
 
 def test_a_transaction_that_was_never_committed_stays_in_the_log_of_a_server_that_is_down() -> None:
