@@ -69,7 +69,7 @@ def test_the_records_that_a_start_has_found_remain(seed: int, preallocation: int
         stage.end(power=False)
         if not stage.run(DATA.is_dir):
             continue
-        stage.machine.disk.root.sync()
+        stage.machine.disk.root.sync(stage.machine.disk.root.done)
         found = stage.run(lambda: TxnLog(DATA, preallocation).last_zxid)
         stage.end(power=True)
         assert stage.run(lambda: TxnLog(DATA, preallocation).last_zxid) == found, f"killed at operation {operation}"

@@ -25,15 +25,21 @@ SECTOR = 512
 
 
 class Inode:
-    """The contents of a file: as written, as durable, and the operations between the two."""
+    """The contents of a file: as written, as durable, and the operations between the two; `synced` are those before."""
 
-    __slots__ = ("data", "durable", "pending")
+    __slots__ = ("data", "durable", "pending", "synced")
 
     def __init__(self) -> None:
+        self.synced = 0
         self.data = bytearray()
         self.durable = bytearray()
         self.pending: list[tuple[int, bytes | None]] = []
         """Writes (offset, bytes), and changes of the size (size, None)."""
+
+    @property
+    def done(self) -> int:
+        """The number of operations so far, durable or not."""
+        return self.synced + len(self.pending)
 
     def write(self, offset: int, data: bytes) -> None:
         """Writes bytes."""
@@ -45,11 +51,13 @@ class Inode:
         _resize(self.data, size)
         self.pending.append((size, None))
 
-    def sync(self) -> None:
-        """Makes the contents durable."""
-        for offset, data in self.pending:
+    def sync(self, done: int) -> None:
+        """Makes the first `done` operations durable."""
+        count = max(0, done - self.synced)
+        for offset, data in self.pending[:count]:
             _resize(self.durable, offset) if data is None else _put(self.durable, offset, data)
-        self.pending.clear()
+        del self.pending[:count]
+        self.synced += count
 
     def lose(self, chance: random.Random) -> None:
         """Loses changes that are not durable."""
@@ -91,30 +99,42 @@ def _put_torn(content: bytearray, offset: int, data: bytes, chance: random.Rando
 
 
 class Directory:
-    """The names in a directory: as they are, as durable, and the changes between the two (None: removed)."""
+    """The names in a directory: as they are, as durable, and the changes between the two (None: removed).
 
-    __slots__ = ("durable", "names", "pending")
+    `synced` is the number of the changes before.
+    """
+
+    __slots__ = ("durable", "names", "pending", "synced")
 
     def __init__(self) -> None:
+        self.synced = 0
         self.names: dict[str, Inode | Directory] = {}
         self.durable: dict[str, Inode | Directory] = {}
         self.pending: list[tuple[tuple[str, Inode | Directory | None], ...]] = []
+
+    @property
+    def done(self) -> int:
+        """The number of changes so far, durable or not."""
+        return self.synced + len(self.pending)
 
     def change(self, *changes: tuple[str, Inode | Directory | None]) -> None:
         """Adds or removes names, in one operation."""
         _change(self.names, changes)
         self.pending.append(changes)
 
-    def sync(self) -> None:
-        """Makes the names durable."""
-        self.pending.clear()
-        self.durable = dict(self.names)
+    def sync(self, done: int) -> None:
+        """Makes the first `done` changes durable."""
+        count = max(0, done - self.synced)
+        for changes in self.pending[:count]:
+            _change(self.durable, changes)
+        del self.pending[:count]
+        self.synced += count
 
     def settle(self) -> None:
         """Makes everything durable, here and below."""
-        self.sync()
+        self.sync(self.done)
         for entry in self.names.values():
-            entry.settle() if isinstance(entry, Directory) else entry.sync()
+            entry.settle() if isinstance(entry, Directory) else entry.sync(entry.done)
 
     def lose(self, chance: random.Random) -> None:
         """Loses changes that are not durable, in this directory and below."""
@@ -227,9 +247,10 @@ class SimulatedDisk:
         inode.truncate(size)
 
     def sync(self, entry: Inode | Directory) -> None:
-        """Makes a file, or the names in a directory, durable."""
+        """Makes a file, or the names in a directory, durable, as they are at the beginning."""
+        done = entry.done
         self._operate("sync", b"")
-        entry.sync()
+        entry.sync(done)
 
     def _operate(self, name: str, detail: bytes, *, needs_space: bool = False) -> None:
         self.operations += 1

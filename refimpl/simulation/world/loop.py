@@ -38,10 +38,21 @@ class Connector(Protocol):
         """Connects a process to an address. Raises OSError."""
 
 
+class ProcessThread(Protocol):
+    """A thread of a process, as the event loop and the machine see it."""
+
+    def wait(self, seconds: float) -> None:
+        """Gives way for some seconds. Raises PowerOff."""
+
+    def end(self) -> None:
+        """The process has ended."""
+
+
 class Process:
     """A simulated process: its queue of callbacks, and the time at which it can run again.
 
-    `lag` is the time in seconds that its system calls have taken in the present turn.
+    `lag` is the time in seconds that its system calls have taken in the present turn. `threads` are its threads, and
+    `thread` the one that runs now, in place of the event loop.
     """
 
     def __init__(self, loop: SimulatedLoop, name: str) -> None:
@@ -52,6 +63,8 @@ class Process:
         self.lag = 0.0
         self.queued = False
         self.dying: str | None = None
+        self.threads: list[ProcessThread] = []
+        self.thread: ProcessThread | None = None
         self.tasks: dict[asyncio.Task[Any], Context] = {}
         self.context = copy_context()
         self.context.run(OWNER.set, self)
@@ -69,6 +82,8 @@ class Process:
         """Ends the process. Its tasks are closed; the code in them that runs then finds a dead system."""
         self.alive = False
         self.ready.clear()
+        for thread in self.threads:
+            thread.end()
         for task, context in tuple(self.tasks.items()):
             _close(task, context)
         self.tasks.clear()

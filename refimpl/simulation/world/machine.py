@@ -14,8 +14,7 @@ import errno
 import os
 import random
 import socket
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
 from refimpl.simulation.world.loop import PowerOff, Process, SimulatedLoop
 from refimpl.simulation.world.network import ListeningSocket, Network
 from refimpl.simulation.world.paths import SimulatedPath
+from refimpl.simulation.world.thread import SimulatedThread
 from refimpl.system import SYSTEM, System
 
 EPOCH_MS = 1_700_000_000_000
@@ -43,7 +43,7 @@ class Machine:
         self.loop, self.network, self.address = loop, network, address
         self.disk = SimulatedDisk(f"{seed}/{address}")
         self.disk.root.change((JOURNALS[1:], Directory()))
-        self.disk.root.sync()
+        self.disk.root.settle()
         self.chance = random.Random(f"{seed}/{address}/machine")
         self.wall_offset = 0
         self.slowness = 1.0
@@ -89,7 +89,10 @@ class Machine:
             process.dying = "power" if power else "kill"
             process.alive = False
             raise PowerOff(process.dying)
-        process.lag += self.time_of(0.004 if name == "sync" else 0.0002)
+        if name == "sync" and process.thread is not None:
+            process.thread.wait(self.time_of(0.004))
+        else:
+            process.lag += self.time_of(0.004 if name == "sync" else 0.0002)
         if name == "sync" and self.fail_sync:
             self.fail_sync -= 1
             if not self.fail_sync:
@@ -215,61 +218,8 @@ class SimulatedSystem(System):
 
     def thread(self, name: str) -> Executor:  # noqa: ARG002
         """Makes a thread."""
-        return SimulatedThread(self.process, self.machine)
+        return SimulatedThread(self.process, lambda: self.machine.time_of(0.003))
 
     def _check(self) -> None:
         if not self.process.alive:
             raise PowerOff
-
-
-class SimulatedThread(Executor):
-    """A thread: work begins some time after it was submitted, and is done in one piece."""
-
-    def __init__(self, process: Process, machine: Machine) -> None:
-        self._process, self._machine = process, machine
-        self._jobs: list[SimulatedJob] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Accepts work."""
-        job = SimulatedJob(lambda: fn(*args, **kwargs))
-        self._jobs.append(job)
-        self._process.loop.call_later(self._machine.time_of(0.003), self._run, job)
-        job.thread = self
-        return job
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
-        """Completes all work."""
-        self.complete()
-
-    def complete(self) -> None:
-        """Does all work now, while the caller waits."""
-        while self._jobs:
-            self._jobs.pop(0).run()
-
-    def _run(self, job: SimulatedJob) -> None:
-        before = self._process.lag
-        while job in self._jobs:
-            self._jobs.pop(0).run()
-        self._process.lag = before  # the thread was busy, not the event loop
-
-
-class SimulatedJob(Future[Any]):
-    """Work of a simulated thread; a request for its result before its time waits for it."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        super().__init__()
-        self._work = work
-        self.thread: SimulatedThread | None = None
-
-    def run(self) -> None:
-        """Does the work."""
-        try:
-            self.set_result(self._work())
-        except Exception as error:
-            self.set_exception(error)
-
-    def result(self, timeout: float | None = None) -> Any:
-        """The result, after all work of the thread up to it."""
-        if not self.done() and self.thread is not None:
-            self.thread.complete()
-        return super().result(timeout)
