@@ -190,20 +190,23 @@ class LocalEvents:
     def _event(self, process: int, cell: int, words: list[int]) -> Event | None:
         """The event that these words of an effect describe."""
         column, positions = self.processes[process].column, self._positions[process]
-        after, sent, left = cell, list[tuple[int, int]](), list(words)
+        after, sent, left = cell, list[tuple[int, int]](), words[::-1]
         while left:
-            word, *left = left
+            word = left.pop()
             target, operation = word >> 32, word & LOW
-            if target == SET | column:
-                after, left = operation, left[SET_WORDS - 1 :]
-            elif target == column:
+            if target == column:
                 value = self._tables.result(after, operation)
-                if value & LOW == IMPOSSIBLE:
+                after = value & LOW
+                if after == IMPOSSIBLE:
                     return None
-                after, left = value & LOW, [*self._tables.effect_words(value >> 32), *left]
+                if value >> 32:
+                    left += reversed(self._tables.effect_words(value >> 32))
             elif target in positions:
                 self.messages(positions[target], operation)
                 sent.append((positions[target], operation))
+            elif target == SET | column:
+                after = operation
+                del left[1 - SET_WORDS :]
             else:
                 raise IrregularError
         return Event(after, tuple(sent))

@@ -89,7 +89,8 @@ class LocalGraphBuilder:
 
     def _room(self, needed: int, *names: str) -> None:
         for name in names:
-            self._arrays[name] = grown(self._arrays[name], needed)
+            if needed > len(self._arrays[name]):
+                self._arrays[name] = grown(self._arrays[name], needed)
 
     # -- messages --------------------------------------------------------------------------------------------
 
@@ -169,6 +170,8 @@ class LocalGraphBuilder:
 
     def _is_unseen(self, before: int, after: int) -> bool:
         """Whether no property and no idle rule reads a difference together with other columns."""
+        if before == after:
+            return True
         if self._tables.affected(before, after) & self._joint:
             return False
         return self._idle.show_alike(before, after)

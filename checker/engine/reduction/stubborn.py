@@ -28,7 +28,6 @@ from checker.engine.reduction.events import IrregularError, ProcessChannels
 from checker.engine.reduction.idle_rules import IdleRules
 from checker.engine.reduction.local_graph import LocalGraphBuilder
 from checker.engine.reduction.plan import LocalGraph, StubbornPlan, ViewRoom
-from checker.engine.reduction.questions import YES
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -160,7 +159,7 @@ class StubbornSets:
         self._room, self._viewed = ViewRoom.of(self.plan, self.graph), None
         return False
 
-    def answer(self, cell: int, question: Any) -> int:
+    def answer(self, cell: int, question: Any) -> None:
         """Learn the part of the graph that a kernel lacks."""
         match question:
             case OwnMoves():
@@ -171,7 +170,6 @@ class StubbornSets:
                 self._graph.learn_appended(self._by_column[self._tables.column_of(cell)], cell, bit)
             case _:
                 raise ModelError(f"{question!r} was asked about stubborn sets, which is a defect")
-        return YES
 
     # -- paths -----------------------------------------------------------------------------------------------
 
