@@ -227,10 +227,12 @@ class KernelMutant(NamedTuple):
 
 KERNEL_MUTANTS = {
     "what others may still send": KernelMutant(
-        "stubborn_kernels", "answer = needs_sender(local, r.masks[p], U64(c), g, r, missing, counters)", "pass"
+        "stubborn_kernels", "answer = needs_sender(p, U64(c), g, r, missing, counters)", "pass"
     ),
     "a message that can arrive beside one that cannot": KernelMutant(
-        "message_kernels", "possible |= step != REFUSED", "possible = step != REFUSED"
+        "message_kernels",
+        "possible |= may_come & ~record[refused + w]",
+        "possible |= ZERO if may_come & record[refused + w] else may_come",
     ),
     "a message with an effect": KernelMutant(
         "message_kernels", "elif not is_redundant(local, step, g):", "elif False:"
@@ -247,7 +249,7 @@ KERNEL_MUTANTS = {
         "closure_kernels", "r.returns[local] = stamp\n", "r.returns[local] = U32(0)\n"
     ),
     "answers that are answered": KernelMutant(
-        "stubborn_kernels", "if sent[first + q * words + w] & ~r.views[q, silent + w]:", "if False:"
+        "stubborn_kernels", "if sent[first + q * words + w] & ~r.records[r.views[q], silent + w]:", "if False:"
     ),
     "a crash that may come": KernelMutant("stubborn_kernels", "if allowed:\n            return False", "pass"),
     "an arrival that changes the receiver later": KernelMutant(

@@ -20,7 +20,7 @@ from checker.engine.tables.tables import IMPOSSIBLE, Tables
 class IdleRules:
     """The joint rules that are still taken for idle, and the first operations of their moves, by column.
 
-    An operation that is observed late does no harm if it shows no difference in any pair of cells that was alike before.
+    An operation that is observed late does no harm if it shows no difference in the pairs that were alike before.
     """
 
     def __init__(self, tables: Tables) -> None:

@@ -63,6 +63,7 @@ class StubbornSets:
             ProcessChannels(column, tuple(inputs[n]), tuple(outputs[n])) for n, column in enumerate(columns)
         ]
         tables.observer = self
+        tables.remember()
         self._idle = IdleRules(tables)
         self._graph = LocalGraphBuilder(tables, channels, self._processes, self, self._idle)
         self.plan = self._plan()
@@ -97,7 +98,8 @@ class StubbornSets:
         )
 
     def _plan(self) -> StubbornPlan:
-        owners = np.full(len(self._tables.model.columns), stubborn_kernels.NOBODY, np.uint8)
+        columns = len(self._tables.model.columns)
+        owners, affects = np.full(columns, stubborn_kernels.NOBODY, np.uint8), np.zeros(columns, np.uint64)
         numbers = self._graph.number_of
         of_column = {process.column: position for position, process in enumerate(self._processes)}
         processes, first, begin = [], 0, 0
@@ -105,6 +107,9 @@ class StubbornSets:
             owners[[process.column, *(self._channels[c].column for c in process.inputs)]] = position
             ends = first + len(process.inputs), begin + len(process.outputs)
             processes.append((process.column, first, ends[0], begin, ends[1]))
+            affects[process.column] = sum(1 << number for number in range(first, ends[0]))
+            for number, channel in enumerate(process.inputs, first):
+                affects[self._channels[channel].column] = 1 << number
             first, begin = ends
         inputs = [
             (each.column, of_column[each.source], of_column[each.target], each.carries is not None)
@@ -114,7 +119,7 @@ class StubbornSets:
         sides = np.flatnonzero(owners == stubborn_kernels.NOBODY)
         tables = (processes, inputs, outputs, sides)
         bits = (np.zeros(self._tables.masks.view.shape[1], np.uint64) for _ in range(2))
-        return StubbornPlan(owners, *(np.array(each, np.uint32) for each in tables), *bits)
+        return StubbornPlan(owners, affects, *(np.array(each, np.uint32) for each in tables), *bits)
 
     # -- what the tables learn -------------------------------------------------------------------------------
 
@@ -191,7 +196,7 @@ class StubbornSets:
         while True:
             if self._viewed != before:
                 self._select(before)
-            found = self._call(drain_kernels.find_drained, row, ())
+            found = self._call(drain_kernels.find_drained, row, (self._tables.flat_cells,))
             if self._viewed == before:
                 return found
 
@@ -221,7 +226,7 @@ class StubbornSets:
         self._viewed = cells
         return found
 
-    def _call(self, kernel: Any, cells: list[int], joint: tuple[Any, ...]) -> int:
+    def _call(self, kernel: Any, cells: list[int], arrays: tuple[Any, ...]) -> int:
         """The answer of a kernel for a row, after the graph was filled as far as it is needed."""
         row, tables = np.array(cells, np.uint32), self._tables
         while True:
@@ -231,7 +236,7 @@ class StubbornSets:
                 self._room, self._viewed = room, None
             found = int(
                 kernel(
-                    row, self.plan, tables.contents.view, tables.flat_cells, *joint,
+                    row, self.plan, tables.contents.view, *arrays,
                     self.graph, self._room, self._missing, self._counters,
                 )
             )  # fmt: skip

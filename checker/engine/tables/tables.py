@@ -18,7 +18,7 @@ import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
-from checker.engine.kernels import hash_tables, move_kernels
+from checker.engine.kernels import hash_tables, jit, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
 from checker.engine.reduction.plan import LocalGraph, StubbornPlan
 from checker.engine.result import SEED, VALUE
@@ -107,6 +107,7 @@ class Tables:
         self.contents = Vector(np.uint32)  # the numbers of local states and of contents, for stubborn sets
         self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
+        self._results: dict[int, int] | None = None  # the memo's values for operations on cells, for Python
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
@@ -364,6 +365,10 @@ class Tables:
 
     # -- for the reduction -----------------------------------------------------------------------------------
 
+    def remember(self) -> None:
+        """Keep results for Python too, which asks for many more than the search; nothing was learnt yet."""
+        self._results = {}
+
     def question(self, question: Hashable) -> int:
         """The number of a question, which kernels use like that of an operation."""
         number = self._operations.setdefault((QUESTIONS, question), len(self._operands))
@@ -462,6 +467,11 @@ class Tables:
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         """Answer these keys, which may repeat: each gets an entry of the memo or, with operation 0, a list of moves."""
         began = time.perf_counter()
+        with jit.collector_off():
+            self._answer_keys(keys)
+        self.seconds += time.perf_counter() - began
+
+    def _answer_keys(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         for key in sorted(set(keys.tolist())):
             subject, operation = key >> 32, key & 0xFFFFFFFF
             if subject & int(move_kernels.JUDGEMENT):
@@ -473,11 +483,13 @@ class Tables:
                 self._learn(key)
         self.memo.insert(self._learnt)
         self._learnt = {}
-        self.seconds += time.perf_counter() - began
 
     def _memoised(self, subject: int, operation: int) -> int:
         """The memo's value for a subject and an operation; a new one is inserted at the end of `fill`."""
         key = subject << 32 | operation
+        if self._results is not None:
+            value = self._results.get(key)
+            return self._learn(key) if value is None else value
         if (learnt := self._learnt.get(key)) is not None:
             return learnt[0]
         value = self.memo.get(key)
@@ -497,6 +509,8 @@ class Tables:
         if isinstance(what, CellValue) and after != IMPOSSIBLE:
             change = self._change(what.column, subject, after)
         self._learnt[key] = value, *change
+        if self._results is not None:
+            self._results[key] = value
         if self.observer is not None and isinstance(what, CellValue):
             self.observer.learnt(subject, operation, value)
         return value
