@@ -16,7 +16,7 @@ import pytest
 from benchmarks import models
 from checker.engine import Model, ModelError, Outcome, Stop
 from checker.engine.model import Row
-from checker.engine.reduction import events, idle_rules, local_graph, reduced_search, stubborn
+from checker.engine.reduction import events, idle_rules, local_graph, plan, reduced_search, stubborn
 from checker.engine.reduction.eligible import eligible_channels, reason_against_stubborn_sets
 from checker.engine.result import disagreements
 from checker.engine.search import explore
@@ -164,6 +164,29 @@ def test_the_election_keeps_its_answers_in_fewer_states() -> None:
     assert full[0] == 6544
     assert space == (states, full[1])
     assert 6 * states < full[0]
+
+
+def test_closures_that_are_forgotten_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for 32 of them in the election."""
+    model = models.small_election(3)
+    states = reduced_search.explore(model, mode="stubborn").states
+    monkeypatch.setattr(plan, "RECORDS", 1 << 12)
+    assert reduced_search.explore(model, mode="stubborn").states == states
+    assert (
+        list(differences(chain(WRITTEN_BY_HAND, map(ordered_system, range(20)), map(bounded_system, range(20))))) == []
+    )
+
+
+def test_an_operation_that_is_observed_late_needs_no_other_search_if_it_shows_no_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A lost leader is noticed only by servers that have one, and the search begins again for the rules that start."""
+    held = []
+    hold = idle_rules.IdleRules.hold
+    monkeypatch.setattr(idle_rules.IdleRules, "hold", lambda *each: held.append(hold(*each)) or held[-1])
+    found = reduced_search.explore(models.fast_leader_election(3), mode="stubborn")
+    assert found.states == 1345
+    assert held.count(False) == 1
 
 
 def test_a_violation_has_a_shortest_path() -> None:
