@@ -56,7 +56,7 @@ def same_types(one: Any, other: Any, source: str) -> None:
         return
     parts = _PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind))
     for a, b in zip(parts(one), parts(other), strict=True):
-        if a is not b:
+        if a is not b and (type(a) is not type(b) or type(a) not in _PLAIN):
             same_types(a, b, source)
 
 

@@ -19,8 +19,8 @@ state of the closure answers.
 
 Records follow one another in `records`, the first P of which are room for one view each that is not kept. `table` finds
 them: a part of a hash << 32 | number, 0 for none. It begins small, so that the processor's cache can hold it, and
-doubles. When there is no more room, all records are forgotten before the next row. Other answers are in `cache`, where
-a new one may replace an old one: key, further key, messages (W), answer.
+doubles. When it is full, new records are not kept, and the next pass begins with empty room. Other answers are in
+`cache`, where a new one may replace an old one: key, further key, messages (W), answer.
 """
 
 from __future__ import annotations
@@ -228,18 +228,6 @@ def find_closure(p: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any
     record[KEY] &= LOW
     r.recent[p, near] = number
     return number, I64(YES)
-
-
-@inlined
-def make_way(r: Any) -> None:
-    """Forget all records if there is no room for another one; no view of the present row is known yet."""
-    if r.sizes[USED] == U64(r.records.shape[0]):
-        r.sizes[USED] = U64(r.masks.shape[0])
-        for place in range(r.sizes[MOST] + ONE):
-            r.table[place] = ZERO
-        for p in range(r.recent.shape[0]):
-            for near in range(r.recent.shape[1]):
-                r.recent[p, near] = U32(0)
 
 
 @shared

@@ -39,7 +39,6 @@ from checker.engine.kernels.closure_kernels import (
     answers_at,
     find_closure,
     kinds_at,
-    make_way,
     sent_at,
 )
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
@@ -116,7 +115,6 @@ def place(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
     NO means that a content is not regular, UNKNOWN that something is not yet known.
     """
     status, words = YES, U64(r.masks.shape[1])
-    make_way(r)
     for p in range(plan.processes.shape[0]):
         for w in range(words):
             r.masks[p, w] = ZERO

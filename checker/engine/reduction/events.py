@@ -51,8 +51,6 @@ class LocalEvents:
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel], processes: list[ProcessChannels]) -> None:
         self._tables, self._channels, self.processes = tables, channels, processes
-        self._own: dict[int, tuple[Event, ...]] = {}
-        self._delivered: dict[tuple[int, int], Event | None] = {}
         self._contents: dict[int, Content] = {}
         self._messages: dict[tuple[int, int], tuple[int, ...]] = {}
         self._positions = [{channels[c].column: c for c in process.outputs} for process in processes]
@@ -61,17 +59,11 @@ class LocalEvents:
 
     def own(self, process: int, cell: int) -> tuple[Event, ...]:
         """The events by the own moves of a cell that are possible. Raises IrregularError."""
-        known = self._own.get(cell)
-        if known is None:
-            known = self._own[cell] = tuple(self._listed(process, cell))
-        return known
+        return tuple(self._listed(process, cell))
 
     def delivered(self, process: int, cell: int, message: int) -> Event | None:
         """The event that a message arrives; None if it is impossible. Raises IrregularError."""
-        key = (cell, message)
-        if key not in self._delivered:
-            self._delivered[key] = self._event(process, cell, [self.processes[process].column << 32 | message])
-        return self._delivered[key]
+        return self._event(process, cell, [self.processes[process].column << 32 | message])
 
     def messages(self, channel: int, operation: int) -> tuple[int, ...]:
         """The messages that an operation puts into a channel. Raises IrregularError."""

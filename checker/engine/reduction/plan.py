@@ -140,8 +140,13 @@ class ViewRoom(NamedTuple):
             np.zeros(1, np.uint32),
         )
 
+    def with_space(self, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
+        """This room, or empty room if there is none for another record."""
+        is_full = int(self.sizes[closure_kernels.USED]) == len(self.records)
+        return ViewRoom.of(plan, graph) if is_full else self.fitting(plan, graph)
+
     def fitting(self, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
-        """This room, or larger room with an empty cache if the graph has grown beyond it."""
+        """This room, or larger room without records if the graph has grown beyond it."""
         if self.masks.shape[1] != graph.channel_bits.shape[1]:
             return ViewRoom.of(plan, graph)
         if len(self.marks) < len(graph.cells):

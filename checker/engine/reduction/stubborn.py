@@ -222,6 +222,7 @@ class StubbornSets:
 
     def _select(self, cells: list[int]) -> int:
         """The stubborn set of a row; afterwards the room has its views."""
+        self._room = self._room.with_space(self.plan, self.graph)
         found = self._call(stubborn_kernels.find_stubborn_set, cells, (self._tables.masks.view, self._tables.joint))
         self._viewed = cells
         return found
