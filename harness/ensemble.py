@@ -147,9 +147,9 @@ class Ensemble:
         """Start a server; `wait_serving` waits until it serves."""
         self._processes[sid].start()
 
-    def start_all(self) -> None:
-        """Start every server that does not run, and wait until all of them serve."""
-        for sid in self.sids:
+    def start_all(self, members: Sequence[int] = ()) -> None:
+        """Start every server that does not run, and wait until all of them serve; `members` are all by default."""
+        for sid in members or self.sids:
             if not self._processes[sid].alive:
                 self.start(sid)
         self.wait_serving()
@@ -171,10 +171,7 @@ class Ensemble:
         for sid in (leader, *followers):
             self.start(sid)
         self.wait_serving()
-        for sid in started:
-            if not self._processes[sid].alive:
-                self.start(sid)
-        self.wait_serving()
+        self.start_all(started)
 
     def stop(self, sid: int) -> None:
         """Send SIGTERM, and wait for the end of the process."""

@@ -16,12 +16,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
+from msgspec.structs import astuple
 
 from refimpl.clock import wall_ms
 from refimpl.system import system
@@ -147,26 +149,23 @@ class _StructEncoder:
     def __init__(self, digests: _Digests, txns: Callable[[TxnSequence], Any]) -> None:
         self.txns = txns
         self._digests = digests
-        self._known: dict[type, tuple[str, tuple[tuple[str, Callable[[Any], Any] | None], ...]]] = {}
+        self._words: dict[type, tuple[str, tuple[tuple[int, Callable[[Any], Any]], ...]]] = {}
 
     def record(self, value: Any) -> list[Any]:
         """Converts a struct."""
-        known = self._known.get(type(value)) or self._learnt(type(value))
-        plain: list[Any] = [known[0]]
-        for name, word in known[1]:
-            field = getattr(value, name)
-            plain.append(field if word is None else word(field))
+        name, words = self._words.get(type(value)) or self._words_of(type(value))
+        plain = [name, *astuple(value)]
+        for place, word in words:
+            plain[place] = word(plain[place])
         return plain
 
-    def _learnt(self, cls: type[msgspec.Struct]) -> Any:
-        hints = get_type_hints(cls)
-        fields = tuple((name, self._word(hints[name])) for name in cls.__struct_fields__)
-        known = self._known[cls] = (str(cls.__struct_config__.tag or cls.__name__), fields)
+    def _words_of(self, cls: type[msgspec.Struct]) -> Any:
+        """The name of a class, and its fields that are not plain data: the place of each, and its conversion."""
+        words = ((place, self._word(hint)) for place, hint in enumerate(_hints_of(cls), start=1) if hint not in _PLAIN)
+        known = self._words[cls] = (str(cls.__struct_config__.tag or cls.__name__), tuple(words))
         return known
 
-    def _word(self, hint: Any) -> Callable[[Any], Any] | None:
-        if hint in _PLAIN:
-            return None
+    def _word(self, hint: Any) -> Callable[[Any], Any]:
         if hint is Any:
             return self._digests.value
         if hint is Txn:
@@ -226,6 +225,13 @@ class _Digests:
         for txn in txns:
             whole.update(txn.zxid.to_bytes(8, "big", signed=True) + self.of(txn.value).encode())
         return [len(txns), txns[0].zxid, txns[-1].zxid, whole.hexdigest()]
+
+
+@cache
+def _hints_of(cls: type[msgspec.Struct]) -> tuple[Any, ...]:
+    """The annotations of the fields of a class, in order."""
+    hints = get_type_hints(cls)
+    return tuple(hints[name] for name in cls.__struct_fields__)
 
 
 def _last_zxid(txns: TxnSequence) -> int:

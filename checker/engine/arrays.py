@@ -36,19 +36,21 @@ class Vector:
 
     def append(self, value: Any) -> None:
         """Add one element."""
-        self._reserve(self.size + 1)
-        self._data[self.size] = value
+        self.append_zero()
+        self._data[self.size - 1] = value
+
+    def append_zero(self) -> None:
+        """Add one element of zero, as the unused room holds it."""
         self.size += 1
+        if self.size > len(self._data):
+            self._data = grown(self._data, self.size)
 
     def extend(self, values: Iterable[Any]) -> None:
         """Add elements in order."""
         added = list(values)
-        self._reserve(self.size + len(added))
+        self._data = grown(self._data, self.size + len(added))
         self._data[self.size : self.size + len(added)] = added
         self.size += len(added)
-
-    def _reserve(self, needed: int) -> None:
-        self._data = grown(self._data, needed)
 
 
 class Memo:

@@ -16,10 +16,12 @@ import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import astuple
 
 from spec.durable import Durable
 from spec.effects import Effects, Message
@@ -34,6 +36,8 @@ from spec.zab.packets import NAMES, FollowerInfo
 from spec.zab.state import ZabRules
 
 Json = Any
+Reader = Callable[[Json], Any]
+Writer = Callable[[Any], Json]
 ROWS = (tuple[Txn, ...], tuple[Txn, ...] | None)
 """The annotations of the fields that hold transactions."""
 
@@ -57,7 +61,8 @@ def _name(cls: type[msgspec.Struct]) -> str:
 EVENTS = _named(get_args(Event))
 MESSAGES = _named((Notification, FollowerInfo, *NAMES))
 VOTES = _named((Vote,))
-_HINTS: dict[type, dict[str, Any]] = {}
+_READERS: dict[type, tuple[tuple[str, Reader], ...]] = {}
+"""For each class of `spec`: the names of its fields, and the function that reads each."""
 
 
 def event_of(plain: Json) -> Event:
@@ -73,37 +78,58 @@ def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
             f"unknown {what} {str(shown)[:60]!r}; write one of {', '.join(known)}, and its fields behind it"
         )
     cls = known[plain[0]]
-    hints = _HINTS.get(cls)
-    if hints is None:
-        found = get_type_hints(cls)
-        hints = _HINTS[cls] = {name: found[name] for name in cls.__struct_fields__}  # type: ignore[attr-defined]
-    if len(plain) != len(hints) + 1:
-        raise CodecError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(hints)}: {', '.join(hints)}")
-    fields = zip(hints.items(), plain[1:], strict=True)
-    return cls(*(_field(f"{plain[0]}.{name}", hint, value) for (name, hint), value in fields))
+    readers = _READERS.get(cls)
+    if readers is None:
+        readers = _readers_of(cls)
+    if len(plain) != len(readers) + 1:
+        names = ", ".join(name for name, _ in readers)
+        raise CodecError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(readers)}: {names}")
+    return cls(*[read(plain[place]) for place, (_, read) in enumerate(readers, start=1)])
 
 
-def _field(where: str, hint: Any, plain: Json) -> Any:
+def _readers_of(cls: type[Any]) -> tuple[tuple[str, Reader], ...]:
+    hints = get_type_hints(cls)
+    found = tuple((name, _reader(f"{_name(cls)}.{name}", hints[name])) for name in cls.__struct_fields__)
+    _READERS[cls] = found
+    return found
+
+
+def _reader(where: str, hint: Any) -> Reader:
+    """The function that converts plain data to a value with this annotation. It raises CodecError."""
     if hint in (int, bool, str):
-        if type(plain) is not hint:
-            raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be of type {hint.__name__}")
-        return plain
+        return partial(_plain, where, hint)
     if hint is Any:
-        return _value(where, plain)
+        return partial(_value, where)
     if hint is Txn:
-        return _txn(where, plain)
+        return partial(_txn, where)
     if hint == ROWS[0]:
-        return tuple(_txn(where, each) for each in _list(where, plain))
+        return partial(_txns, where)
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
-        return None if plain is None else _field(where, get_args(hint)[0], plain)
+        read = _reader(where, get_args(hint)[0])
+        return lambda plain: None if plain is None else read(plain)
     if hint is View:
-        return view_of(plain)
+        return view_of
     if issubclass(hint, Enum):
-        try:
-            return hint(plain)
-        except ValueError:
-            raise CodecError(f"{where} is {plain!r}; write one of {[each.value for each in hint]}") from None
-    return _struct(plain, MESSAGES if issubclass(hint, Message) else VOTES, where)
+        return partial(_member, where, hint)
+    known = MESSAGES if issubclass(hint, Message) else VOTES
+    return lambda plain: _struct(plain, known, where)
+
+
+def _plain(where: str, cls: type, plain: Json) -> Any:
+    if type(plain) is not cls:
+        raise CodecError(f"{where} is {str(plain)[:60]!r}; it must be of type {cls.__name__}")
+    return plain
+
+
+def _member(where: str, cls: type[Enum], plain: Json) -> Enum:
+    try:
+        return cls(plain)
+    except ValueError:
+        raise CodecError(f"{where} is {plain!r}; write one of {[each.value for each in cls]}") from None
+
+
+def _txns(where: str, plain: Json) -> tuple[Txn, ...]:
+    return tuple(_txn(where, each) for each in _list(where, plain))
 
 
 def _list(where: str, plain: Json) -> list[Any]:
@@ -166,7 +192,7 @@ def durable_of(plain: Json) -> Durable:
         numbers = (plain["accepted"], plain["current"], plain["snapshot"])
         if any(type(each) is not int for each in numbers):
             raise CodecError(f"the epochs and the snapshot on disk are {numbers}; they must be whole numbers")
-        return Durable(*numbers, _field("durable.txns", ROWS[0], plain["txns"]))
+        return Durable(*numbers, _txns("durable.txns", plain["txns"]))
     except (KeyError, TypeError) as error:
         raise CodecError(f"{str(plain)[:80]!r} is not the content of a disk ({error}); {right}") from None
     except ValueError as error:
@@ -210,7 +236,7 @@ class PlainEncoder:
 
     def __init__(self, rows: Callable[[Sequence[Txn]], Json]) -> None:
         self._rows = rows
-        self._fields: dict[type, tuple[tuple[str, bool], ...]] = {}
+        self._writers: dict[type, tuple[str, tuple[tuple[int, Writer], ...]]] = {}
 
     def __call__(self, value: Any) -> Json:
         """Convert any value that a field may have."""
@@ -222,18 +248,27 @@ class PlainEncoder:
             return _plain_view(value)
         if isinstance(value, Enum):
             return value.value
-        if not isinstance(value, msgspec.Struct):
-            return value
-        fields = self._fields.get(type(value))
-        if fields is None:
-            hints = get_type_hints(type(value))
-            fields = tuple((name, hints[name] in ROWS) for name in value.__struct_fields__)
-            self._fields[type(value)] = fields
-        plain: list[Json] = [_name(type(value))]
-        for name, row in fields:
-            field = getattr(value, name)
-            plain.append(self._rows(field) if row and field is not None else self(field))
+        return self.struct(value) if isinstance(value, msgspec.Struct) else value
+
+    def struct(self, value: msgspec.Struct) -> list[Json]:
+        """Convert a fact, an effect, a message or an event."""
+        name, writers = self._writers.get(type(value)) or self._writers_of(type(value))
+        plain: list[Json] = [name, *astuple(value)]
+        for place, write in writers:
+            if plain[place] is not None:
+                plain[place] = write(plain[place])
         return plain
+
+    def _writers_of(self, cls: type[msgspec.Struct]) -> tuple[str, tuple[tuple[int, Writer], ...]]:
+        """The name of a class, and its fields that are not plain data: the place of each, and its conversion."""
+        hints = get_type_hints(cls)
+        writers = tuple(
+            (place, self._rows if hints[name] in ROWS else self)
+            for place, name in enumerate(cls.__struct_fields__, start=1)
+            if hints[name] not in (int, bool, str)
+        )
+        self._writers[cls] = (_name(cls), writers)
+        return self._writers[cls]
 
 
 def _plain_view(view: View) -> Json:
@@ -268,7 +303,7 @@ def digest_of(effects: Effects) -> str | None:
     """The digest of effects, or None without effects; of several transactions in a field, only the last zxid counts."""
     if not effects:
         return None
-    return blake2b(_json([_encode_effect(each) for each in effects]), digest_size=8).hexdigest()
+    return blake2b(_json([_encode_effect.struct(each) for each in effects]), digest_size=8).hexdigest()
 
 
 _encode_fact = PlainEncoder(lambda txns: txns)
@@ -280,7 +315,7 @@ def fits(written: Json, fact: Any) -> bool:
     A node keeps only the end of its log. It may therefore report fewer transactions than the specification knows, but
     these must be the last ones.
     """
-    ours = _encode_fact(fact)
+    ours = _encode_fact.struct(fact)
     if not isinstance(written, list) or len(written) != len(ours):
         return False
     for said, own in zip(written, ours, strict=True):

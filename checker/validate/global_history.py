@@ -59,7 +59,7 @@ STRIDE = 8
 """The number of further settled transactions that triggers a removal, which is slow."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Log:
     """Transactions in order; `base` is the position of the first in the committed log, if the log agrees with that."""
 
@@ -73,6 +73,16 @@ class Log:
     def and_then(self, txns: Iterable[Txn]) -> Log:
         """The log with these transactions appended."""
         return Log(self.base, (*self.txns, *txns))
+
+
+@dataclass(frozen=True)
+class VisibleLog:
+    """The transactions of a log that are neither settled nor taken as given, for these ends of both."""
+
+    log: Log
+    settled: int
+    start: int
+    txns: Txns
 
 
 class CommittedLog:
@@ -128,10 +138,13 @@ def _number_of(txn: Txn) -> int:
 class Image:
     """The state of a server according to all journals: its log on disk, and `tree` in memory after TRUNC and SNAP.
 
-    `agreed`: the length of the prefix of the committed log that it has on disk, and has delivered if it serves;
-    maintained while it is present. `ended`: the server at the end of its last life, with the requests to its disk;
-    `tree` is that of this end until it starts again. `turn`: the epochs that it has established in its latest turn.
-    `unentered`: the epochs that it established in the last turn of a life, and that did not reach its disk.
+    - `agreed`: the length of the prefix of the committed log that it has on disk, and has delivered if it serves;
+      maintained while it is present.
+    - `ended`: the server at the end of its last life, with the requests to its disk; `tree` is that of this end until
+      it starts again.
+    - `visible`: its log without the settled part, kept while it is not present, since its log seldom changes then.
+    - `turn`: the epochs that it has established in its latest turn. `unentered`: those that it established in the last
+      turn of a life, and that did not reach its disk.
     """
 
     server: Server
@@ -140,6 +153,7 @@ class Image:
     agreed: int = 0
     present: bool = False
     ended: Server | None = None
+    visible: VisibleLog | None = None
     turn: set[int] = field(default_factory=set)
     unentered: set[int] = field(default_factory=set)
 
@@ -282,6 +296,12 @@ class GlobalHistory:
         log = image.log
         if image.present and log.base <= self.settled <= image.agreed:
             return log.txns[self.settled - log.base :]
+        known = image.visible
+        if known is None or known.log is not log or known.settled != self.settled or known.start != self.start:
+            known = image.visible = VisibleLog(log, self.settled, self.start, self._visible(log))
+        return known.txns
+
+    def _visible(self, log: Log) -> Txns:
         floor = self.floor
         older = tuple(self.committed.txn(place) for place in range(self.settled, log.base))
         return (*older, *(txn for txn in log.txns if txn.zxid > floor or not self._is_removed(txn)))

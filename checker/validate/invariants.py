@@ -48,6 +48,16 @@ class Count:
     premise: int = 0
 
 
+@dataclass(frozen=True)
+class _ShownServer:
+    """A server, its log, and the inside of runs, with the server that properties see for them."""
+
+    server: Server
+    log: Txns
+    inside: frozenset[Txn]
+    shown: Server
+
+
 class Invariants:
     """The invariants of an ensemble, given the servers at the start of their journals."""
 
@@ -62,10 +72,11 @@ class Invariants:
         self.properties = ENSEMBLE_PROPERTIES.build_for_journals(setup)
         self.counts = {prop.name: Count() for prop in self.properties}
         self.left_out: list[str] = []
-        self._readers: dict[Read, list[Property]] = {}
+        self._readers: dict[str, dict[Read, list[str]]] = {}  # by the column that is read: the names of the readers
         for prop in self.properties:
             for read in dict.fromkeys(prop.reads):
-                self._readers.setdefault(read, []).append(prop)
+                self._readers.setdefault(read.column, {}).setdefault(read, []).append(prop.name)
+        self._servers: dict[Sid, _ShownServer] = {}
         self._shown: dict[Read, Any] = {}
         self._answers: dict[str, Any] = {}
         self._row: dict[str, Any] = {}
@@ -85,13 +96,13 @@ class Invariants:
         """Evaluate all invariants in the present state; return the first violation, or None."""
         changed = self._look()
         stale: set[str] = set()
-        for read, readers in self._readers.items():
-            if read.column in changed:
-                value = self._row[read.column]
+        for column in changed:
+            value = self._row[column]
+            for read, readers in self._readers.get(column, {}).items():
                 shown = value if read.projection is None else read.projection(value)
                 if read not in self._shown or self._shown[read] != shown:
                     self._shown[read] = shown
-                    stale.update(prop.name for prop in readers)
+                    stale.update(readers)
         for prop in self.properties:
             if prop.name in stale:
                 self._answers[prop.name] = self._answer(prop)
@@ -121,10 +132,19 @@ class Invariants:
             inside = _inside(wholes, logs, past)
         row: dict[str, Any] = {HISTORY: _history(past.history, inside)}
         for each, image in past.images.items():
-            row[server_name(each)] = _server(image.server, logs[each], inside)
-        changed = {name for name, value in row.items() if self._row.get(name) != value}
+            row[server_name(each)] = self._server(image.server, logs[each], inside)
+        last = self._row
+        changed = {name for name, value in row.items() if (old := last.get(name)) is not value and old != value}
         self._row = row
         return changed
+
+    def _server(self, server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
+        """A server as properties see it; the same object as before, as long as nothing about it changes."""
+        last = self._servers.get(server.sid)
+        if last is None or last.server is not server or last.log != log or last.inside != inside:
+            shown = _without_inside(server, log, inside)
+            last = self._servers[server.sid] = _ShownServer(server, log, inside, shown)
+        return last.shown
 
 
 def _queued(server: Server) -> Txns:
@@ -132,7 +152,7 @@ def _queued(server: Server) -> Txns:
     return tuple(each.txn for each in queue if isinstance(each, Append))
 
 
-def _server(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
+def _without_inside(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
     """A server with this log, without the inside of runs."""
     shown = replace(server, durable=replace(server.durable, log=_without(log, inside)))
     if not inside or shown.zab is None or not shown.zab.queue:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from refimpl.clients import ClientPort
 from refimpl.clients.backend import Backend
+from refimpl.clock import monotonic_ms
 from refimpl.membership import Membership
 from refimpl.node import Node
 from refimpl.settings import Settings
@@ -47,8 +48,6 @@ class AdminView:
     def __init__(self, node: Node, clients: ClientPort, settings: Settings, membership: Membership | None) -> None:
         self.node, self.clients, self.settings, self.membership = node, clients, settings, membership
         self.first_file = _shown_file(Path(settings.config.file))
-        self._role: object = None
-        self._served_since = time.monotonic()
 
     @property
     def server(self) -> Server:
@@ -98,15 +97,9 @@ class AdminView:
                 "synced_non_voting_followers": sum(handler.sid not in members for handler in voters),
                 "synced_observers": len(ready) - len(voters),
                 "pending_syncs": len(zab.syncs),
-                "leader_uptime": int((time.monotonic() - self._since(backend)) * 1000),
+                "leader_uptime": monotonic_ms() - self.clients.serving_since,
             }
         return names
-
-    def _since(self, backend: Backend) -> float:
-        """The time since which this role has been seen to serve."""
-        if self._role is not backend:
-            self._role, self._served_since = backend, time.monotonic()
-        return self._served_since
 
 
 def _shown_file(path: Path) -> str | None:

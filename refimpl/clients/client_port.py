@@ -60,6 +60,7 @@ class ClientPort:
     ) -> None:
         self.settings = settings
         self.backend: Backend | None = None
+        self.serving_since = 0  # by `monotonic_ms`; of no meaning without a backend
         self.statistics = ServerStatistics()
         self.processor = FinalProcessor(self.statistics, options, settings.auth, settings.max_watch_bytes)
         self.turns = Turns(self._call_soon)
@@ -109,7 +110,7 @@ class ClientPort:
 
     def begin(self, backend: Backend) -> None:
         """The server begins to serve."""
-        self.backend = backend
+        self.backend, self.serving_since = backend, monotonic_ms()
 
     def end(self) -> None:
         """The server stops serving: its connections end, so that clients look for another server."""

@@ -130,9 +130,10 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
         tree.carry_out(apply(tree, number, change).operations)
         recent.append((number, change))
         sizes.add(number, len(payload))
+        sizes.forget_before(recent[0][0])
         while len(recent) > LEAST and sizes.total > BYTES:
             recent.popleft()
-        sizes.forget_before(recent[0][0])
+            sizes.forget_before(recent[0][0])
         awaited.discard(number)
         last = number
     return LoadedDatabase(tree, zxid, last, recent, sizes, warnings)

@@ -4,6 +4,8 @@ Rules this module keeps:
 
 - Work is done in the order of the requests. Requests that collect while the disk is busy are written with one write and
   one fsync (group commit), and then reported together.
+- Transactions are logged in the event loop, without the thread, as long as the disk is so fast that two changes of
+  threads take longer (`FAST`). The slowest of the recent commits decides, so one slow commit ends it.
 - Reports arrive on the event loop. Work that was requested before a `flush` is never reported: the flush reports it.
 - After one failure the disk is not trusted again: the failure is reported, and nothing is reported as done after it. An
   error of the log, such as a zxid that does not rise, is a failure too.
@@ -22,6 +24,12 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from refimpl.system import system
 
+FAST = 0.0001
+"""Seconds of a commit up to which it is made in the event loop."""
+FORGOTTEN = 0.02
+"""The part of the slowest commit that each commit forgets: after 10 ms, 230 fast ones are needed."""
+FIRST = 0.01
+"""The time of the slowest commit before the first one: a disk must prove that it is fast."""
 Job = Callable[[], None]
 """Other work that must be done in order with the transactions, such as writing a snapshot."""
 
@@ -61,6 +69,8 @@ class SyncThread:
         self._busy = False
         self._error: OSError | None = None
         self._flushes = 0
+        self._clock = system().monotonic
+        self._slowest = FIRST
         self._thread: Executor | None = None
         self._working: Future[None] | None = None
 
@@ -101,10 +111,13 @@ class SyncThread:
             if self._busy or self._error is not None:
                 return
             self._busy = True
-        self._working = self._thread.submit(self._work)
+        if self._slowest <= FAST and all(type(each) is tuple for each in work):
+            self._work()
+        else:
+            self._working = self._thread.submit(self._work)
 
     def _work(self) -> None:
-        """Do all requested work, and the work that is requested meanwhile; runs in the thread.
+        """Do all requested work, and the work that is requested meanwhile; runs in the thread, or in the event loop.
 
         A report is the last thing before the thread waits or writes again: the event loop that it wakes would else
         wait for the interpreter.
@@ -137,7 +150,9 @@ class SyncThread:
             else:
                 self._log.commit()
                 work()
+        began = self._clock()
         self._log.commit()
+        self._slowest = max(self._clock() - began, self._slowest * (1 - FORGOTTEN))
         return count
 
     def _report(self, count: int, flushes: int) -> None:

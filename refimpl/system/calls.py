@@ -33,6 +33,10 @@ class System:
         """A time in milliseconds that never goes back."""
         return time.monotonic_ns() // 1_000_000
 
+    def monotonic(self) -> float:
+        """Returns a time in seconds that never goes back, for durations below a millisecond."""
+        return time.perf_counter()
+
     def wall_ms(self) -> int:
         """The time since 1970 in milliseconds."""
         return time.time_ns() // 1_000_000

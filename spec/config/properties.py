@@ -113,6 +113,8 @@ def _unescaped(line: str) -> Iterator[tuple[int, str]]:
 
 def _unescape(raw: str) -> str:
     """The text without its escapes; raises ValueError for a malformed `\\uXXXX`."""
+    if "\\" not in raw:
+        return _join_surrogates(raw)
     out, index = [], 0
     while index < len(raw):
         char = raw[index]

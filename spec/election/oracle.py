@@ -44,12 +44,14 @@ Sources: `FastLeaderElection.lookForLeader`, `receivedFollowingNotification`, `c
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import combinations
 
 import msgspec
 
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better
 from spec.quorum import Sid, opens
+from spec.quorum.view import have_quorums
 from spec.server import Summary
 
 Link = frozenset[Sid]
@@ -77,7 +79,7 @@ def outcomes(
     """
     world = _World({each.sid: each for each in summaries}, frozenset(cut), frozenset(connections))
     found: list[Outcome] = []
-    for leader in world.looking():
+    for leader in world.looking:
         found.extend(_elections(world, leader))
     for each in world.servers.values():
         if each.state is ServerState.LEADING:
@@ -86,16 +88,23 @@ def outcomes(
 
 
 class _World:
-    """The summaries of the servers, and which server hears which."""
+    """The summaries of the servers, and which server hears which; all of that is computed once.
+
+    - `looking`: the servers in the state LOOKING.
+    - `views`: the views of which each server needs a quorum. `voters`: the servers whose votes it counts.
+    - `accepted`: the servers whose votes each server accepts now.
+    """
 
     def __init__(self, servers: Mapping[Sid, Summary], cut: frozenset[Link], connections: frozenset[Link]) -> None:
         self.servers = dict(sorted(servers.items()))
         self.cut = cut
         self.connections = connections
-
-    def looking(self) -> list[Summary]:
-        """The servers in the state LOOKING."""
-        return [each for each in self.servers.values() if each.state is ServerState.LOOKING]
+        self.looking = [each for each in self.servers.values() if each.state is ServerState.LOOKING]
+        self.views = {sid: each.views for sid, each in self.servers.items()}
+        self.voters = {sid: frozenset().union(*(view.voters for view in views)) for sid, views in self.views.items()}
+        self.accepted = {
+            q.sid: frozenset(p for p in self.servers if self._accepts(q, p)) for q in self.servers.values()
+        }
 
     def deciders(self, leader: Sid) -> dict[Sid, "_Decided"]:
         """The servers that follow `leader`, or are it, and report this; notifications of observers are not read."""
@@ -105,22 +114,25 @@ class _World:
             if each.leader == leader and each.state in {ServerState.FOLLOWING, ServerState.LEADING}
         }
 
-    def takes_votes(self, q: Summary, p: Sid) -> bool:
+    def _accepts(self, q: Summary, p: Sid) -> bool:
         """Whether q accepts votes of p: p is a voter in q's view, and the link is not cut (`validVoter`)."""
-        if p == q.sid or not q.is_voter(p) or frozenset((p, q.sid)) in self.cut:
+        if p == q.sid or p not in self.voters[q.sid] or frozenset((p, q.sid)) in self.cut:
             return False
-        return self.connected(q, self.servers[p])
+        return self._connected(q, self.servers[p])
 
-    def connected(self, q: Summary, p: Summary) -> bool:
+    def _connected(self, q: Summary, p: Summary) -> bool:
         """Whether q, LOOKING, has a connection with p, or one of the two can make one now."""
         if _may_connect(q, p) or frozenset((p.sid, q.sid)) in self.connections:
             return True
         return _makes(p, q)
 
-    def hears(self, q: Summary, p: Sid, vote: Vote) -> bool:
+    def hears(self, q: Sid, p: Sid, vote: Vote) -> bool:
         """Whether q hears this vote from p, which is LOOKING: as a voter of p, or because p sends it to outsiders."""
-        sender = self.servers[p]
-        return self.takes_votes(q, p) and (sender.is_voter(q.sid) or sender.announced == vote)
+        return p in self.accepted[q] and (q in self.voters[p] or self.servers[p].announced == vote)
+
+    def has_all_quorums(self, q: Sid, servers: AbstractSet[Sid]) -> bool:
+        """Whether servers are a quorum of each view of q."""
+        return have_quorums(self.views[q], servers)
 
 
 class _Decided(msgspec.Struct, frozen=True):
@@ -132,12 +144,16 @@ class _Decided(msgspec.Struct, frozen=True):
 
 
 class _Candidacy(msgspec.Struct, frozen=True):
-    """One leader's vote in one round, and the LOOKING servers that can reach a proposal of it."""
+    """One leader's vote in one round, and the LOOKING servers that can reach a proposal of it.
+
+    `proposals`: those of them that each LOOKING server hears, if it can still count LOOKING votes of that round.
+    """
 
     leader: Sid
     vote: Vote
     round: int
     supporters: frozenset[Sid]
+    proposals: Mapping[Sid, frozenset[Sid]]
 
 
 def made_connections(summaries: Iterable[Summary], cut: Iterable[Link], deciding: Iterable[Sid]) -> frozenset[Link]:
@@ -173,41 +189,46 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
     """The elections of a LOOKING server as leader, each in the lowest round that allows it."""
     if leader.vote.leader != leader.sid or leader.vote.zxid == NO_DATABASE:
         return
-    rounds = sorted({each.round for each in world.looking() if each.round >= leader.round})
-    candidacies = [_candidacy(world, leader, in_round) for in_round in rounds]
     before = world.deciders(leader.sid)
-    others = [each.sid for each in world.looking() if each.sid != leader.sid]
+    others = [each.sid for each in world.looking if each.sid != leader.sid]
+    electing = [members for members in _electorates(others, leader.sid) if _is_quorum(world, leader, members, before)]
     done: set[tuple[Sid, ...]] = set()
-    for candidacy in candidacies:
-        for members in _subsets(others):
-            chosen = tuple(sorted((*members, leader.sid)))
-            behind = frozenset(chosen) | before.keys()
-            if chosen in done or leader.sid not in candidacy.supporters:
-                continue
-            if leader.has_all_quorums(behind) and _all_decide(world, candidacy, chosen, before):
-                done.add(chosen)
-                yield Outcome(leader.sid, chosen, candidacy.round, candidacy.vote)
+    for in_round in sorted({each.round for each in world.looking if each.round >= leader.round}):
+        if electing and _reaches_round(world, leader, in_round):
+            candidacy = _candidacy(world, leader, in_round, _spread(world, leader, in_round, set()) | {leader.sid})
+            first = {each.sid for each in world.looking if _can_decide(world, candidacy, each, before)}
+            for members in electing:
+                if members not in done and _all_decide(world, candidacy, members, first, before):
+                    done.add(members)
+                    yield Outcome(leader.sid, members, candidacy.round, candidacy.vote)
+
+
+def _is_quorum(world: _World, leader: Summary, members: Iterable[Sid], before: Mapping[Sid, _Decided]) -> bool:
+    """Whether these servers, with those that follow the leader already, are a quorum of each of its views."""
+    return world.has_all_quorums(leader.sid, {*members, *before})
 
 
 def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome]:
     """The decisions of one LOOKING server to join an existing leader."""
     late: frozenset[Sid] = frozenset()
     if late_votes:
-        heard = {each.sid for each in world.looking() if leader.is_voter(each.sid)}
+        heard = {each.sid for each in world.looking if each.sid in world.voters[leader.sid]}
         late = _spread(world, leader, leader.round, heard)
-    candidacy = _Candidacy(leader.sid, leader.vote, leader.round, late)
+    candidacy = _candidacy(world, leader, leader.round, late)
     before = world.deciders(leader.sid)
-    for each in world.looking():
+    for each in world.looking:
         if _can_decide(world, candidacy, each, before):
             yield Outcome(leader.sid, (each.sid,), leader.round, leader.vote)
 
 
-def _candidacy(world: _World, leader: Summary, in_round: int) -> _Candidacy:
-    """The supporters of a LOOKING server; the set is empty if the server cannot reach that round itself."""
-    supporters: frozenset[Sid] = frozenset()
-    if _reaches_round(world, leader, in_round):
-        supporters = _spread(world, leader, in_round, set()) | {leader.sid}
-    return _Candidacy(leader.sid, leader.vote, in_round, supporters)
+def _candidacy(world: _World, leader: Summary, in_round: int, supporters: frozenset[Sid]) -> _Candidacy:
+    """The candidacy of a server with these supporters."""
+    proposals = {
+        q.sid: frozenset(p for p in supporters if world.hears(q.sid, p, leader.vote))
+        for q in world.looking
+        if _counts(q, in_round)
+    }
+    return _Candidacy(leader.sid, leader.vote, in_round, supporters, proposals)
 
 
 def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
@@ -216,8 +237,8 @@ def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
     The server hears a vote of that round which does not beat its own, from a server that is already in the round or is
     itself lifted to it.
     """
-    lifted = {each.sid for each in world.looking() if each.round == in_round}
-    below = [each for each in world.looking() if each.round < in_round]
+    lifted = {each.sid for each in world.looking if each.round == in_round}
+    below = [each for each in world.looking if each.round < in_round]
     grown = True
     while grown and leader.sid not in lifted:
         rising = {q.sid for q in below if any(_lifts(world, q, p, leader.vote) for p in lifted)} - lifted
@@ -229,7 +250,9 @@ def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
 def _lifts(world: _World, q: Summary, p: Sid, vote: Vote) -> bool:
     """Whether p's notification brings q to p's round and keeps both open to `vote`."""
     entered = world.servers[p].vote
-    return world.hears(q, p, entered) and q.is_voter(entered.leader) and not is_better(q.view, entered, vote)
+    if not world.hears(q.sid, p, entered) or entered.leader not in world.voters[q.sid]:
+        return False
+    return not is_better(q.view, entered, vote)
 
 
 def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> frozenset[Sid]:
@@ -239,21 +262,20 @@ def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> fr
     """
     vote = leader.vote
     reached: set[Sid] = set()
-    open_to_it = {
-        q.sid: q
-        for q in world.looking()
+    open_to_it = [
+        q.sid
+        for q in world.looking
         if q.sid != leader.sid
-        and q.round <= in_round
-        and q.vote.zxid != NO_DATABASE
-        and q.is_voter(leader.sid)
+        and _counts(q, in_round)
+        and leader.sid in world.voters[q.sid]
         and is_better(q.view, vote, q.vote)
-    }
+    ]
     sources = {leader.sid} if leader.state is ServerState.LOOKING else set()
     while True:
         more = {
-            sid
-            for sid, q in open_to_it.items()
-            if (sid in late and world.takes_votes(q, leader.sid)) or any(world.hears(q, p, vote) for p in sources)
+            q
+            for q in open_to_it
+            if (q in late and leader.sid in world.accepted[q]) or any(world.hears(q, p, vote) for p in sources)
         } - reached
         if not more:
             return frozenset(reached)
@@ -261,53 +283,55 @@ def _spread(world: _World, leader: Summary, in_round: int, late: set[Sid]) -> fr
         sources |= more
 
 
-def _all_decide(world: _World, candidacy: _Candidacy, members: tuple[Sid, ...], before: Mapping[Sid, _Decided]) -> bool:
-    """Whether these servers can decide one after the other, each counting those before it."""
+def _all_decide(
+    world: _World, candidacy: _Candidacy, members: tuple[Sid, ...], first: set[Sid], before: Mapping[Sid, _Decided]
+) -> bool:
+    """Whether these servers can decide one after the other, each counting those before it.
+
+    `first` are the LOOKING servers that can decide after those that did so `before`.
+    """
     decided = dict(before)
-    waiting = list(members)
-    while waiting:
-        ready = [sid for sid in waiting if _can_decide(world, candidacy, world.servers[sid], decided)]
-        if not ready:
-            return False
-        waiting = [sid for sid in waiting if sid not in ready]
+    waiting, ready = set(members), first.intersection(members)
+    while ready and len(waiting) > len(ready):
+        waiting -= ready
         for sid in ready:
-            if not world.servers[sid].view.observers & {sid}:
+            if sid not in world.servers[sid].view.observers:
                 decided[sid] = _Decided(candidacy.vote, candidacy.round, sid == candidacy.leader)
-    return True
+        ready = {sid for sid in waiting if _can_decide(world, candidacy, world.servers[sid], decided)}
+    return bool(ready)
 
 
 def _can_decide(world: _World, candidacy: _Candidacy, q: Summary, decided: Mapping[Sid, _Decided]) -> bool:
     """The rules (A), (B) and (C) of the module's docstring."""
-    if not q.is_voter(candidacy.leader):
+    if candidacy.leader not in world.voters[q.sid]:
         return False
-    heard = {sid: each for sid, each in decided.items() if world.takes_votes(q, sid)}
-    return _in_this_round(world, candidacy, q, heard) or _out_of_election(candidacy, q, heard)
+    accepted = world.accepted[q.sid]
+    heard = {sid: each for sid, each in decided.items() if sid in accepted}
+    return _in_this_round(world, candidacy, q, heard) or _out_of_election(world, candidacy, q, heard)
 
 
 def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Decided]) -> bool:
     """(A) and (B): the possible contents of recvset."""
     supports = q.sid in candidacy.supporters
-    proposing: set[Sid] = set()
-    if _counts(q, candidacy.round):
-        proposing = {p for p in candidacy.supporters if world.hears(q, p, candidacy.vote)}
+    proposing = candidacy.proposals.get(q.sid, frozenset())
     voting = proposing | {q.sid} if supports else proposing
     same_round = {sid for sid, each in heard.items() if each.round == candidacy.round}
     same_vote = {sid for sid in same_round if heard[sid].vote == candidacy.vote}
-    if supports and q.has_all_quorums(voting | same_vote):
+    if supports and world.has_all_quorums(q.sid, voting | same_vote):
         return True
     return (
         (q.round == candidacy.round or bool(voting))
         and bool(same_vote)
         and _believes(candidacy, q, heard, same_round, candidacy.round)
-        and q.has_all_quorums(voting | same_round)
+        and world.has_all_quorums(q.sid, voting | same_round)
     )
 
 
-def _out_of_election(candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Decided]) -> bool:
+def _out_of_election(world: _World, candidacy: _Candidacy, q: Summary, heard: Mapping[Sid, _Decided]) -> bool:
     """(C): the possible contents of outofelection, which never holds the server's own vote."""
     own_round = candidacy.round if q.sid in candidacy.supporters else q.round
     return _believes(candidacy, q, heard, set(heard), own_round) and any(
-        q.has_all_quorums({sid for sid, each in heard.items() if each.vote.peer_epoch == epoch})
+        world.has_all_quorums(q.sid, {sid for sid, each in heard.items() if each.vote.peer_epoch == epoch})
         for epoch in {each.vote.peer_epoch for each in heard.values()}
     )
 
@@ -326,8 +350,9 @@ def _believes(
     return candidacy.leader in among and heard[candidacy.leader].leading
 
 
-def _subsets(servers: Iterable[Sid]) -> Iterator[tuple[Sid, ...]]:
-    """Every subset, the smallest first, in a fixed order."""
-    ordered = sorted(servers)
+def _electorates(others: Iterable[Sid], leader: Sid) -> Iterator[tuple[Sid, ...]]:
+    """Every set of servers with the leader, in ascending order of its servers; the smallest first, in a fixed order."""
+    ordered = sorted(others)
     for size in range(len(ordered) + 1):
-        yield from combinations(ordered, size)
+        for members in combinations(ordered, size):
+            yield tuple(sorted((*members, leader)))

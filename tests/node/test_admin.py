@@ -8,6 +8,7 @@ Jackson on the class path, and the provider of the tag release-3.9.5. What Java 
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -48,10 +49,11 @@ PROVIDER = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 
 
 class Admin:
-    """A server's two ports, as an operator's tools use them."""
+    """A server's two ports, as an operator's tools use them. It serves since `serving_since`, or longer."""
 
     def __init__(self, admin: int, metrics: int) -> None:
         self._admin, self._metrics = admin, metrics
+        self.serving_since = time.monotonic()
 
     def ask(self, command: str) -> tuple[int, Any]:
         """The status and the JSON of a command."""
@@ -97,12 +99,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Admi
         three.wait_serving()
         three.start_all()
         alone.start_all()
+        found = {three.role(sid): Admin(*ports[2 * sid : 2 * sid + 2]) for sid in three.sids}
         sessions = [Session(20_000), Session(20_000)]
         for sid, session in zip((2, 1), sessions, strict=True):
             session.connect(three.client_port(sid))
             session.ask(c.CREATE2, "/a", b"x", c.OPEN, c.EPHEMERAL)
             session.ask(4, "/a", True)
-        found = {three.role(sid): Admin(*ports[2 * sid : 2 * sid + 2]) for sid in three.sids}
         yield {"standalone": Admin(ports[0], ports[1]), **{str(role): admin for role, admin in found.items()}}
         for session in sessions:
             session.close()
@@ -181,6 +183,12 @@ def test_figures_are_those_of_the_server(servers: dict[str, Admin]) -> None:
     _, state = servers["observer"].ask("zabstate")
     assert (state["voting"], state["zabstate"], state["myid"]) == (False, "broadcast", 3)
     assert servers["leader"].ask("observers")[1]["synced_observers"] == 1
+
+
+def test_the_uptime_of_a_leader_counts_from_its_election(servers: dict[str, Admin]) -> None:
+    """It does not count from the first question."""
+    served = int((time.monotonic() - servers["leader"].serving_since) * 1000)
+    assert servers["leader"].ask("monitor")[1]["leader_uptime"] >= served
 
 
 def test_the_index_links_every_command_that_is_offered(servers: dict[str, Admin]) -> None:

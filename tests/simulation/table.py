@@ -1,6 +1,9 @@
 """All mutants of `refimpl`, and the command that searches for them: `python -m tests.simulation.table [WORD ...]`."""
 
+import argparse
+import multiprocessing
 import sys
+from functools import partial
 from pathlib import Path
 
 from tests.simulation.mutant import Mutant, hunted, read_mutants
@@ -11,15 +14,20 @@ SECONDS = 60.0
 """Seconds of processor time for each mutant."""
 
 
-def main(words: list[str], seconds: float = SECONDS) -> int:
-    """Search for the mutants whose description has one of the words, all without a word; print each result."""
-    chosen = [mutant for mutant in ALL if not words or any(word in mutant.about for word in words)]
+def main(words: list[str]) -> int:
+    """Search for the mutants that the command line chooses, and print each result; the exit code is 0."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.table", description=main.__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="the mutants whose description has one of the words")
+    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="processor time for each mutant")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="mutants at the same time (default 1)")
+    options = parser.parse_args(words)
+    chosen = [mutant for mutant in ALL if not options.words or any(word in mutant.about for word in options.words)]
     found = 0
-    for mutant in chosen:
-        hunt = hunted(mutant, seconds)
-        found += bool(hunt.failure)
-        what = f"{hunt.seconds:5.1f} s, {hunt.seeds} seeds" if hunt.failure else f"NOT FOUND in {hunt.seconds:.0f} s"
-        print(f"{mutant.about}: {what}: {hunt.failure[:120]}", flush=True)
+    with multiprocessing.get_context("fork").Pool(options.workers) as pool:
+        for hunt in pool.imap(partial(hunted, seconds=options.seconds), chosen):
+            found += bool(hunt.failure)
+            verdict = f"{hunt.seeds} seeds: {hunt.failure[:120]}" if hunt.failure else "NOT FOUND"
+            print(f"{hunt.about}: {hunt.seconds:.1f} s, {verdict}", flush=True)
     print(f"{found} of {len(chosen)} found")
     return 0
 

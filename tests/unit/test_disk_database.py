@@ -139,6 +139,19 @@ def test_only_the_last_transactions_are_kept(directory: Directory) -> None:
     assert [zxid for zxid, _ in directory.load().recent] == list(range(101, 601))
 
 
+def test_of_large_transactions_as_many_are_kept_as_fit(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty have equal sizes, and ten and a half fit. With room for fewer than five, five are kept."""
+    directory.snapshot(100)
+    directory.log(*range(101, 121))
+    each = len(encode_txn(101, change(101)))
+    monkeypatch.setattr(database, "LEAST", 5)
+    for room, first in ((10 * each + each // 2, 111), (each, 116)):
+        monkeypatch.setattr(database, "BYTES", room)
+        loaded = directory.load()
+        assert [zxid for zxid, _ in loaded.recent] == list(range(first, 121))
+        assert loaded.sizes.total == each * len(loaded.recent)
+
+
 def test_a_damaged_snapshot_is_passed_over_if_the_log_leads_there(directory: Directory) -> None:
     directory.snapshot(0)
     directory.log(1, 2, 3)

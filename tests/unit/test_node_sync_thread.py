@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from refimpl.disk.sync_thread import SyncThread
+from refimpl.disk.sync_thread import FAST, SyncThread
+from refimpl.system import SYSTEM, System
 
 WAIT = 10.0
 Told = list[int | str]
@@ -194,3 +195,84 @@ def test_a_job_that_nobody_waits_for_is_done_in_its_place_and_not_reported() -> 
     assert told == [1, 1]
     assert done == ["after [[1]]"]
     assert log.commits == [[1], [2]]
+
+
+class Stopwatch(System):
+    """A system whose clock goes on only by the commits of a log."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class TimedLog(HeldLog):
+    """A log whose commits take `seconds`, and that knows whether the last one was made in the event loop."""
+
+    def __init__(self, system: Stopwatch) -> None:
+        super().__init__()
+        self.system, self.seconds = system, FAST / 2
+        self.in_loop = False
+
+    def commit(self) -> None:
+        self.in_loop = threading.current_thread() is threading.main_thread()
+        self.system.now += self.seconds
+
+
+def play_timed(scene: Callable[[SyncThread, TimedLog, Callable[[], Awaitable[bool]]], Awaitable[None]]) -> None:
+    """Run a scene with a log whose time is known. The scene can log a transaction: it gets whether the loop did it."""
+
+    async def run() -> None:
+        log, told = TimedLog(system), list[int | str]()
+        thread = SyncThread(log, asyncio.get_running_loop(), told.append, lambda error: told.append(str(error)))
+        thread.start()
+
+        async def logs_in_loop() -> bool:
+            before = len(told)
+            ask(thread, before + 1)
+            assert len(told) == before, "a report comes later, not within the request"
+            await until(told, before + 1)
+            return log.in_loop
+
+        await scene(thread, log, logs_in_loop)
+        await asyncio.to_thread(thread.stop)
+
+    system = Stopwatch()
+    token = SYSTEM.set(system)
+    try:
+        asyncio.run(asyncio.wait_for(run(), WAIT))
+    finally:
+        SYSTEM.reset(token)
+
+
+def test_a_disk_that_has_proved_to_be_fast_is_written_in_the_event_loop() -> None:
+    async def scene(_thread: SyncThread, _log: TimedLog, logs_in_loop: Callable[[], Awaitable[bool]]) -> None:
+        assert not await logs_in_loop()
+        assert any([await logs_in_loop() for _ in range(500)])
+        assert all([await logs_in_loop() for _ in range(10)])
+
+    play_timed(scene)
+
+
+def test_one_slow_commit_gives_the_disk_back_to_the_thread() -> None:
+    async def scene(_thread: SyncThread, log: TimedLog, logs_in_loop: Callable[[], Awaitable[bool]]) -> None:
+        while not await logs_in_loop():
+            pass
+        log.seconds = 2 * FAST
+        assert await logs_in_loop()
+        assert not await logs_in_loop()
+
+    play_timed(scene)
+
+
+def test_a_job_is_done_in_the_thread_however_fast_the_disk_is() -> None:
+    async def scene(thread: SyncThread, _log: TimedLog, logs_in_loop: Callable[[], Awaitable[bool]]) -> None:
+        while not await logs_in_loop():
+            pass
+        where: list[threading.Thread] = []
+        thread.call(lambda: where.append(threading.current_thread()))
+        thread.flush()
+        assert where != [threading.main_thread()]
+
+    play_timed(scene)

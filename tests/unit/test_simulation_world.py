@@ -7,7 +7,7 @@ import pytest
 
 from refimpl.simulation.world.disk import SECTOR, SimulatedDisk
 from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
-from refimpl.simulation.world.machine import Machine
+from refimpl.simulation.world.machine import LONGEST_CALL, Machine
 from refimpl.simulation.world.network import ListeningSocket, Network
 from refimpl.simulation.world.transport import End
 
@@ -211,3 +211,11 @@ def test_nobody_listens_is_a_refusal() -> None:
             await wire.loop.create_connection(Recorder, SERVER, 2)
 
     wire.play(scene)
+
+
+def test_a_call_of_a_disk_that_several_faults_slow_down_has_an_end() -> None:
+    """Such a call blocks its process, also after the disk is as fast as before."""
+    loop = SimulatedLoop("1")  # type: ignore[abstract]
+    machine = Machine(loop, Network(loop, "1"), SERVER, "1")
+    machine.slowness = 3000.0**4
+    assert 1 < max(machine.time_of(0.004) for _ in range(100)) <= LONGEST_CALL

@@ -186,11 +186,8 @@ class Tables:
         self._zobrist.append(number)
         self._seen.append(())
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
-        self.bases.append(0)
-        self.places.append(0)
-        self.asks.append(0)
-        self.contents.append(0)
-        self.masks.append((0,) * self._layout.words)
+        for vector in (self.bases, self.places, self.asks, self.contents, self.masks):
+            vector.append_zero()
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:

@@ -161,7 +161,7 @@ class Setup:
             if strangers:
                 raise ValueError(f"the history starts server {min(strangers)}, and the scenario has none of that id")
 
-    @property
+    @cached_property
     def sids(self) -> tuple[Sid, ...]:
         """The ids of all servers, ascending."""
         return tuple(sorted(member.sid for member in self.members))

@@ -29,6 +29,8 @@ EPOCH_MS = 1_700_000_000_000
 """The wall clock of every machine at the start of a run, in milliseconds since 1970."""
 JOURNALS = "/journal"
 """The folder whose files survive everything."""
+LONGEST_CALL = 12.0
+"""Seconds that a call of a disk takes at most, so that none lasts long after a slow disk is healed."""
 
 
 class Machine:
@@ -74,6 +76,10 @@ class Machine:
         else:
             self.disk.process_ended()
 
+    def time_of(self, seconds: float) -> float:
+        """A time that the disk takes, which is at most `seconds` as long as it is not slow."""
+        return min(LONGEST_CALL, self.chance.random() * seconds * self.slowness)
+
     def _operation(self, name: str) -> None:
         process = self.process
         if process is None or not process.alive:
@@ -83,8 +89,7 @@ class Machine:
             process.dying = "power" if power else "kill"
             process.alive = False
             raise PowerOff(process.dying)
-        seconds = self.chance.random() * (0.004 if name == "sync" else 0.0002) * self.slowness
-        process.lag += seconds
+        process.lag += self.time_of(0.004 if name == "sync" else 0.0002)
         if name == "sync" and self.fail_sync:
             self.fail_sync -= 1
             if not self.fail_sync:
@@ -104,6 +109,10 @@ class SimulatedSystem(System):
     def monotonic_ms(self) -> int:
         """The time of the simulation."""
         return int(self.machine.loop.time() * 1000) + 1_000_000
+
+    def monotonic(self) -> float:
+        """The time of the simulation, in seconds."""
+        return self.machine.loop.time()
 
     def wall_ms(self) -> int:
         """The wall clock of the machine."""
@@ -224,8 +233,7 @@ class SimulatedThread(Executor):
         """Accepts work."""
         job = SimulatedJob(lambda: fn(*args, **kwargs))
         self._jobs.append(job)
-        delay = self._machine.chance.random() * 0.003 * self._machine.slowness
-        self._process.loop.call_later(delay, self._run, job)
+        self._process.loop.call_later(self._machine.time_of(0.003), self._run, job)
         job.thread = self
         return job
 
