@@ -11,11 +11,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from benchmarks import models
 from checker.engine import Model, ModelError, Outcome, Stop
-from checker.engine.model import Row
+from checker.engine.model import Actor, Column, Move, Read, Row, Rule, Send
 from checker.engine.reduction import events, idle_rules, local_graph, plan, reduced_search, stubborn
 from checker.engine.reduction.eligible import eligible_channels, reason_against_stubborn_sets
 from checker.engine.result import disagreements
@@ -187,6 +188,26 @@ def test_an_operation_that_is_observed_late_needs_no_other_search_if_it_shows_no
     found = reduced_search.explore(models.fast_leader_election(3), mode="stubborn")
     assert found.states == 1345
     assert held.count(False) == 1
+
+
+@pytest.mark.parametrize(("possible", "holds"), [({0, 1}, True), ({1}, False)])
+def test_a_late_operation_that_only_one_cell_of_a_pair_allows_begins_the_search_again(
+    possible: set[int], *, holds: bool
+) -> None:
+    """A rule reads nothing of the cells 0 and 1, and lists an operation that was not yet observed."""
+
+    def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        return Outcome(values) if values[0] in possible else None
+
+    reads = (Read("process", lambda _: "alike"), Read("other"))
+    late = Rule("late", reads, lambda *_: [Move("late", ("process",), (Send("process", "late"),))])
+    columns, actor = (Column("process", 0), Column("other", 0)), Actor("process", ("process",), step)
+    tables = Tables(Model("late", columns, (actor,), (late,)))
+    idle, cells = idle_rules.IdleRules(tables), [tables.cell(0, value, "a test") for value in (0, 1)]
+    assert idle.show_alike(*cells)
+    operation = tables.operation_number(Send("process", "late"))
+    idle.listed(0, [tables.effect([operation])])
+    assert idle.hold(np.zeros(1, np.uint64)) is holds
 
 
 def test_a_violation_has_a_shortest_path() -> None:
