@@ -45,15 +45,18 @@ def same_types(one: Any, other: Any, source: str) -> None:
     """Check that two equal values have the same types at all levels. Raises ModelError, which names the parts."""
     if one is other:
         return
-    if type(one) is not type(other):
+    kind = type(one)
+    if kind is not type(other):
         raise ModelError(
             f"{source} gives {other!r} ({type(other).__name__}), which equals {one!r} ({type(one).__name__}): "
             "equal values must mean the same. Named tuples are equal to plain ones, and 1 to True; "
             "use frozen dataclasses or structs"
         )
-    parts = _PARTS.get(type(one)) or _PARTS.setdefault(type(one), _components(type(one)))
+    if kind in _PLAIN:
+        return
+    parts = _PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind))
     for a, b in zip(parts(one), parts(other), strict=True):
-        if a is not b:
+        if a is not b and (type(a) is not type(b) or type(a) not in _PLAIN):
             same_types(a, b, source)
 
 

@@ -114,7 +114,7 @@ class Worker:
             self._room = (
                 ViewRoom.of(observer.plan, observer.graph)
                 if room is None
-                else room.fitting(observer.plan, observer.graph)
+                else room.with_space(observer.plan, observer.graph)
             )
 
     def clear(self) -> None:

@@ -3,17 +3,24 @@
 A *view* is a process with its local state and the messages that may arrive, as bits. Its closure are the local states
 that it may reach. It is an upper bound: what holds in a closure holds in every run in which no other messages arrive.
 The graph of local states is in a `reduction.plan.LocalGraph` (here `g`), whose docstring has its arrays. A step that it
-lacks is noted for Python, and the answer is then UNKNOWN. Closures are computed here, and kept in a cache of the thread
-(`reduction.plan.ViewRoom`, here `r`), in which a new answer may replace an old one. The rules of `move_kernels` apply.
+lacks is noted for Python, and the answer is then UNKNOWN. Closures are computed here, and kept by the thread
+(`reduction.plan.ViewRoom`, here `r`). The rules of `move_kernels` apply.
 
-A record of the cache, or of a view, has these words, where P is the number of processes and W that of words of bits:
+A record of a closure has these words, where P is the number of processes and W that of words of bits:
 
-    key, further key, messages (W), flags, sent (P * W), answers (P * W), refused (W), key moves (W),
-    key moves if silent (W), silent (W)
+    key, messages (W), sent (P * W), known, redundant,
+    refused (W), key moves (W), key moves if silent (W), silent (W), answers (P * W)
 
-`sent` are the messages that the view may send to each process, and `answers` those that its reversible deliveries send
-now. The four sets of bits are messages whose delivery is refused now, or is a key move now, at once or if all answers
-are silent; and messages that no local state of the closure answers.
+The key is the local state plus 1 in the upper half, and flags in the lower one. `sent` are the messages that the view
+may send to each process, and `answers` those that its reversible deliveries send now. `redundant` are the channels
+whose messages are redundant (`message_kernels`), among those where this is `known`. The four sets of bits are messages
+whose delivery is refused now, or is a key move now, at once or if all answers are silent; and messages that no local
+state of the closure answers.
+
+Records follow one another in `records`, the first P of which are room for one view each that is not kept. `table` finds
+them: a part of a hash << 32 | number, 0 for none. It begins small, so that the processor's cache can hold it, and
+doubles. When it is full, new records are not kept, and the next pass begins with empty room. Other answers are in
+`cache`, where a new one may replace an old one: key, further key, messages (W), answer.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.hash_tables import BITS32, GOLDEN, ONE, ZERO, note
+from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, ONE, TWO, ZERO, note
 from checker.engine.kernels.jit import inlined, ones_below, shared
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -34,77 +41,78 @@ REFUSED, IRREGULAR_STEP, FIRST_EVENT = U32(1), U32(2), U32(3)
 UNSEEN, EVENT = U32(1 << 31), U32((1 << 31) - 1)
 UNLISTED, LISTED_OWN, IRREGULAR_OWN = U32(0), U32(1), U32(2)  # what is known about own moves
 AFTER, SENDS = 0, 1  # of an event
-WAYS = 8  # slots of the cache that may hold a record
-KEY, FURTHER, MESSAGES = U64(0), U64(1), U64(2)  # words of a record; the flags follow the messages
-OWN_KEY, RESULT = ONE, U64(3)
+WAYS = 8  # slots of the cache that may hold an answer
+KEY, MESSAGES = U64(0), U64(1)  # words of a record; the messages sent follow those that may arrive
+FURTHER, ANSWERED = U64(1), U64(2)  # words of an answer of the cache; its messages follow the further key
+OWN_KEY = ONE  # a flag of a record
+REFUSED_NOW, KEY_MOVE, KEY_IF_SILENT, SILENT = 0, 1, 2, 3  # the sets of bits of a record
 NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER = U64(1), U64(2), U64(3), U64(4)  # kinds of keys
-
-
-@inlined
-def flags_at(words: Any) -> Any:
-    """The word of a record with its flags."""
-    return MESSAGES + words
+TAG = U64(0xFFFFFFFF00000000)  # the part of a hash in an entry of the table
+USED, MOST = 0, 1  # of `sizes`: the number of records, and the greatest place in the table
 
 
 @inlined
 def sent_at(words: Any) -> Any:
     """The first word of a record about the messages that are sent."""
-    return MESSAGES + words + ONE
+    return MESSAGES + words
 
 
 @inlined
-def answers_at(processes: Any, words: Any) -> Any:
-    """The first word of a record about answers."""
-    return MESSAGES + words + ONE + processes * words
+def known_at(processes: Any, words: Any) -> Any:
+    """The word of a record with the channels of which it is known whether their messages are redundant."""
+    return MESSAGES + words + processes * words
 
 
 @inlined
 def kinds_at(processes: Any, words: Any, kind: Any) -> Any:
     """The first word of a set of bits of a record: refused, key moves, key moves if silent, silent."""
-    return MESSAGES + words + ONE + U64(2) * processes * words + U64(kind) * words
+    return known_at(processes, words) + U64(2) + U64(kind) * words
 
 
 @inlined
-def find_record(cache: Array, key: Any, further: Any, messages: Array) -> Any:
-    """The slot of a record in the cache, or the slot for it: (slot, whether it is there)."""
-    mixed = (key * GOLDEN) ^ further
-    for w in range(messages.size):
-        mixed = ((mixed ^ (mixed >> BITS32)) * GOLDEN) ^ messages[w]
-    mixed = (mixed ^ (mixed >> BITS32)) * GOLDEN
+def answers_at(processes: Any, words: Any) -> Any:
+    """The first word of a record about answers."""
+    return known_at(processes, words) + U64(2) + U64(4) * words
+
+
+@inlined
+def mixed_with(mixed: Any, messages: Array, first: Any, words: Any) -> Any:
+    """A hash of a number and of the messages from a word on."""
+    for w in range(words):
+        mixed = ((mixed ^ (mixed >> BITS32)) * GOLDEN) ^ messages[first + w]
+    return (mixed ^ (mixed >> BITS32)) * GOLDEN
+
+
+@inlined
+def recall(cache: Array, key: Any, further: Any, messages: Array) -> Any:
+    """An answer of the cache: (its slot, or the slot for it, and YES or NO; UNKNOWN if it is not there)."""
+    words = U64(messages.size)
+    mixed = mixed_with((key * GOLDEN) ^ further, messages, ZERO, words)
     most = U64(cache.shape[0] - 1)
     begin = mixed >> BITS32
     for n in range(WAYS):
         slot = (begin + U64(n)) & most
         there = cache[slot, KEY]
         if there == ZERO:
-            return slot, False
+            return slot, I64(UNKNOWN)
         if there == key and cache[slot, FURTHER] == further:
             differs = ZERO
-            for w in range(messages.size):
-                differs |= cache[slot, MESSAGES + U64(w)] ^ messages[w]
+            for w in range(words):
+                differs |= cache[slot, ANSWERED + w] ^ messages[w]
             if differs == ZERO:
-                return slot, True
-    return (begin + (mixed & U64(WAYS - 1))) & most, False
-
-
-@inlined
-def recall(cache: Array, key: Any, further: Any, messages: Array) -> Any:
-    """An answer of the cache: (its slot, or the slot for it, and YES or NO; UNKNOWN if it is not there)."""
-    slot, is_there = find_record(cache, key, further, messages)
-    answer = I64(UNKNOWN)
-    if is_there:
-        answer = I64(cache[slot, flags_at(U64(messages.size))])
-    return slot, answer
+                return slot, I64(cache[slot, ANSWERED + words])
+    return (begin + (mixed & U64(WAYS - 1))) & most, I64(UNKNOWN)
 
 
 @inlined
 def keep(cache: Array, slot: Any, key: Any, further: Any, messages: Array, answer: Any) -> None:
     """Store an answer, unless it is UNKNOWN."""
     if answer != UNKNOWN:
+        words = U64(messages.size)
         cache[slot, KEY], cache[slot, FURTHER] = key, further
-        for w in range(messages.size):
-            cache[slot, MESSAGES + U64(w)] = messages[w]
-        cache[slot, flags_at(U64(messages.size))] = U64(answer)
+        for w in range(words):
+            cache[slot, ANSWERED + w] = messages[w]
+        cache[slot, ANSWERED + words] = U64(answer)
 
 
 @inlined
@@ -181,19 +189,69 @@ def follow(local: Any, step: Any, stamp: Any, size: Any, edges: Any, record: Arr
 
 
 @inlined
-def find_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Write the record of a view: YES, UNKNOWN (it then has the messages known so far), or NO for an irregular one."""
-    key = U64(local) + ONE
-    slot, is_there = find_record(r.cache, key, ZERO, messages)
-    if is_there:
-        for w in range(record.size):
-            record[w] = r.cache[slot, w]
-        return I64(YES)
-    status = search_closure(local, messages, record, g, r, missing, counters)
-    if status == YES:
-        for w in range(record.size):
-            r.cache[slot, w] = record[w]
-    return I64(status)
+def is_record_of(number: Any, key: Any, messages: Array, r: Any) -> Any:
+    """Whether a record is that of a local state, with this key without flags, and of these messages."""
+    differs = (r.records[number, KEY] >> BITS32) ^ key
+    for w in range(U64(messages.size)):
+        differs |= r.records[number, MESSAGES + w] ^ messages[w]
+    return differs == ZERO
+
+
+@inlined
+def find_closure(p: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Find the record of the view of a process: (its number; YES, UNKNOWN or NO).
+
+    If the answer is UNKNOWN, the record has the messages that are known so far; with NO, the view is irregular.
+    """
+    messages, key = r.masks[p], U64(r.locals[p]) + ONE
+    mixed = mixed_with(key * GOLDEN, messages, ZERO, U64(messages.size))
+    near = mixed & U64(r.recent.shape[1] - 1)
+    number = U64(r.recent[p, near])
+    if is_record_of(number, key, messages, r):
+        return number, I64(YES)
+    slot = (mixed >> BITS32) & r.sizes[MOST]
+    tag = mixed & TAG
+    entry = r.table[slot]
+    while entry != ZERO:
+        number = entry & LOW
+        if entry & TAG == tag and is_record_of(number, key, messages, r):
+            r.recent[p, near] = number
+            return number, I64(YES)
+        slot = (slot + ONE) & r.sizes[MOST]
+        entry = r.table[slot]
+    record = r.records[p]
+    status = search_closure(U64(r.locals[p]), messages, record, g, r, missing, counters)
+    if status != YES or r.sizes[USED] == U64(r.records.shape[0]):
+        record[KEY] &= LOW  # nothing finds this record again
+        return U64(p), I64(status)
+    number = store(record, slot, tag, r)
+    record[KEY] &= LOW
+    r.recent[p, near] = number
+    return number, I64(YES)
+
+
+@shared
+def store(record: Array, slot: Any, tag: Any, r: Any) -> Any:
+    """Keep a new record, whose place in the table is `slot`; return its number."""
+    number = r.sizes[USED]
+    for w in range(record.size):
+        r.records[number, w] = record[w]
+    r.table[slot] = tag | number
+    r.sizes[USED] += ONE
+    size = r.sizes[MOST] + ONE
+    if TWO * r.sizes[USED] > size and TWO * size <= U64(r.table.size):
+        r.sizes[MOST] = TWO * size - ONE
+        for place in range(TWO * size):
+            r.table[place] = ZERO
+        words = U64(r.masks.shape[1])
+        for each in range(U64(r.masks.shape[0]), r.sizes[USED]):
+            other = r.records[each]
+            mixed = mixed_with((other[KEY] >> BITS32) * GOLDEN, other, MESSAGES, words)
+            place = (mixed >> BITS32) & r.sizes[MOST]
+            while r.table[place] != ZERO:
+                place = (place + ONE) & r.sizes[MOST]
+            r.table[place] = (mixed & TAG) | each
+    return number
 
 
 @shared
@@ -202,10 +260,10 @@ def search_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, m
     words, processes = U64(messages.size), U64(r.locals.size)
     for w in range(record.size):
         record[w] = ZERO
-    record[KEY] = U64(local) + ONE
+    record[KEY] = (U64(local) + ONE) << BITS32
     status, size, at, edges = YES, ONE, ZERO, ZERO
     stamp = begin_closure(local, r)
-    silent = kinds_at(processes, words, 3)
+    silent = kinds_at(processes, words, SILENT)
     for w in range(messages.size):
         record[MESSAGES + U64(w)] = messages[w]
         record[silent + U64(w)] = messages[w]
@@ -264,7 +322,7 @@ def classify(local: Any, messages: Array, record: Array, g: Any, r: Any) -> None
     for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
         step = g.own_steps[n]
         if step & UNSEEN and r.returns[g.events[step & EVENT, AFTER]] != stamp:
-            record[flags_at(words)] |= OWN_KEY
+            record[KEY] |= OWN_KEY
     for w in range(messages.size):
         bits = messages[w]
         while bits:
@@ -272,7 +330,7 @@ def classify(local: Any, messages: Array, record: Array, g: Any, r: Any) -> None
             step = g.steps[local, U64(64 * w) + ones_below(bits)]
             bits &= bits - ONE
             if step == REFUSED:
-                record[kinds_at(processes, words, 0) + U64(w)] |= bit
+                record[kinds_at(processes, words, REFUSED_NOW) + U64(w)] |= bit
                 continue
             event = step & EVENT
             sends, returns = g.events[event, SENDS], r.returns[g.events[event, AFTER]] == stamp
@@ -280,10 +338,15 @@ def classify(local: Any, messages: Array, record: Array, g: Any, r: Any) -> None
                 for k in range(g.sends.shape[1]):
                     record[answers + U64(k)] |= g.sends[sends, k]
             if step & UNSEEN:
-                kind = 2 if sends and returns else 1
+                kind = KEY_IF_SILENT if sends and returns else KEY_MOVE
                 record[kinds_at(processes, words, kind) + U64(w)] |= bit
 
 
 def words_of_record(processes: int, words: int) -> int:
-    """The number of words of a record."""
-    return 3 + 5 * words + 2 * processes * words
+    """The number of words of a record, and of those that fill its last line of the processor's cache."""
+    return -(-(3 + 5 * words + 2 * processes * words) // 8) * 8
+
+
+def words_of_answer(words: int) -> int:
+    """The number of words of an answer of the cache."""
+    return 3 + words

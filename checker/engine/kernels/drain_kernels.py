@@ -15,10 +15,19 @@ import numpy as np
 
 from checker.engine.kernels.closure_kernels import EVENT, NO, SENDS, UNKNOWN, YES
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, note
-from checker.engine.kernels.jit import inlined, kernel, shared
+from checker.engine.kernels.jit import inlined, kernel, ones_below, shared
 from checker.engine.kernels.message_kernels import is_inert
-from checker.engine.kernels.move_kernels import DONE, FIELDS, INCOMPLETE, LISTED, UNLISTED, run
-from checker.engine.kernels.stubborn_kernels import delivery_is_free, is_regular, is_silent, receivers_needed
+from checker.engine.kernels.move_kernels import DONE, FIELDS, INCOMPLETE, LISTED, MANY, UNLISTED, run
+from checker.engine.kernels.queue_kernels import IRREGULAR_CONTENT
+from checker.engine.kernels.stubborn_kernels import (
+    FILLED,
+    INERT_NOW,
+    NOBODY,
+    TRIED,
+    delivery_is_free,
+    is_silent,
+    receivers_needed,
+)
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -126,26 +135,72 @@ def run_and_drain(move: Any, row: Array, fingerprint: Any, channels: Array, asks
 
 
 @inlined
-def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: Any,
+def is_regular(column: Any, row: Array, plan: Any, numbers: Array, g: Any, missing: Array, counters: Array) -> Any:
+    """Whether the local state or content in a column is known, and a content is regular: YES, NO or UNKNOWN."""
+    owner, cell = plan.owners[column], U64(row[column])
+    if owner == NOBODY or (numbers[cell] != U32(0) and numbers[cell] != IRREGULAR_CONTENT):
+        return YES
+    if numbers[cell] == IRREGULAR_CONTENT:
+        return NO
+    is_process = plan.processes[owner, 0] == column
+    note(missing, counters, (cell << BITS32) | (U64(g.own_question[0]) if is_process else ZERO))
+    return UNKNOWN
+
+
+@inlined
+def are_regular(columns: Any, row: Array, plan: Any, numbers: Array, g: Any, missing: Array, counters: Array) -> Any:
+    """`is_regular` for the columns that were changed, as bits."""
+    status, last = YES, U64(plan.owners.size)
+    while columns:
+        first = ones_below(columns)
+        columns &= columns - ONE
+        for column in range(first, last if first == MANY else first + ONE):
+            known = is_regular(column, row, plan, numbers, g, missing, counters)
+            if known == NO:
+                return NO
+            status = max(status, known)
+    return status
+
+
+@inlined
+def affected_by(columns: Any, plan: Any) -> Any:
+    """The channels whose content or receiver is among the columns that were changed, as bits."""
+    if columns >> MANY:
+        return ~ZERO >> (U64(64) - U64(plan.inputs.shape[0]))
+    affected = ZERO
+    while columns:
+        affected |= plan.affects[ones_below(columns)]
+        columns &= columns - ONE
+    return affected
+
+
+@inlined
+def find_inert(row: Array, changed: Any, plan: Any, numbers: Array, cells: Array, g: Any, r: Any,
                missing: Array, counters: Array) -> Any:  # fmt: skip
     """The channel, plus 1, whose oldest message is enough to follow: (YES or UNKNOWN, channel); 0 for none.
 
-    It is UNKNOWN as long as the answer for an earlier channel is: the same row always has the same channel.
+    `changed` are the columns in which the row differs from that whose views `r` has; what was tried elsewhere holds
+    here. It is UNKNOWN as long as the answer for an earlier channel is: the same row always has the same channel.
     """
-    status = YES
-    for c in range(plan.inputs.shape[0]):
+    status, affected = YES, affected_by(changed, plan)
+    waiting = affected | (r.bits[FILLED] & (~r.bits[TRIED] | r.bits[INERT_NOW]))
+    while waiting:
+        c = ones_below(waiting)
+        one = ONE << c
+        waiting ^= one
         cell = U64(row[plan.inputs[c, 0]])
         content = numbers[cell]
         if not g.heads[content] or cells[cell * FIELDS + LISTED] & LOW != ONE:
             continue
         p, bit = plan.inputs[c, 2], U64(g.heads[content] - U32(1))
         local = U64(numbers[row[plan.processes[p, 0]]] - U32(1))
-        if r.tried[c, 0] == local + ONE and r.tried[c, 1] == bit:
-            answer = I64(r.tried[c, 2])
+        if r.bits[INERT_NOW] & one & ~affected:
+            answer = I64(YES)
         else:
-            answer = I64(is_inert(local, r.masks[p], U64(c), bit, g, r, missing, counters))
-            if answer != UNKNOWN:
-                r.tried[c, 0], r.tried[c, 1], r.tried[c, 2] = local + ONE, bit, U64(answer)
+            answer = I64(is_inert(local, r.masks[p], c, bit, g, r, missing, counters))
+            if answer != UNKNOWN and not affected & one:
+                r.bits[TRIED] |= one
+                r.bits[INERT_NOW] |= one if answer == YES else ZERO
         if answer == YES:
             sends = g.events[g.steps[local, bit] & EVENT, SENDS]
             if sends and not is_silent(g.sends[sends], ZERO, r):
@@ -153,39 +208,39 @@ def find_inert(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, r: A
             known, needed = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
             if known == YES and needed:
                 continue
-            answer = I64(delivery_is_free(local, content, U64(c), plan, g, r, missing, counters))
+            answer = I64(delivery_is_free(local, content, c, plan, g, r, missing, counters))
             if answer == YES and known != YES:
                 answer = I64(UNKNOWN)
         if answer == YES:
-            return status, U64(c) + ONE
+            return status, c + ONE
         if answer == UNKNOWN:
             status = UNKNOWN
     return status, ZERO
 
 
 @shared
-def drain_inert(row: Array, fingerprint: Any, plan: Any, numbers: Array, g: Any, r: Any,
+def drain_inert(row: Array, fingerprint: Any, changed: Any, plan: Any, numbers: Array, g: Any, r: Any,
                 cells: Array, stack: Array, entries: Array, groups: Array, reads: Array, classes: Array,
                 bases: Array, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Drain a successor of the row whose views `r` has: (status, fingerprint afterwards, changed columns, channels).
 
-    The views of a row are upper bounds for those of its successors. Eight bits stand for each channel, plus 1, the
-    first one lowest.
+    It differs from that row in the columns `changed`. The views of a row are upper bounds for those of its successors.
+    Eight bits stand for each channel, plus 1, the first one lowest.
     """
-    changed, drained, count = ZERO, ZERO, ZERO
-    while r.settled[0] and count < MOST_INERT:
-        status, channel = is_regular(row, plan, numbers, cells, g, missing, counters), ZERO
+    drained, count, new = ZERO, ZERO, changed
+    while count < MOST_INERT:
+        status, channel = are_regular(new, row, plan, numbers, g, missing, counters), ZERO
         if status == YES:
-            status, channel = find_inert(row, plan, numbers, cells, g, r, missing, counters)
+            status, channel = find_inert(row, changed, plan, numbers, cells, g, r, missing, counters)
         if status == UNKNOWN:
             return INCOMPLETE, fingerprint, changed, drained
         if channel == ZERO:
             break
         move = cells[U64(row[plan.inputs[channel - ONE, 0]]) * FIELDS + LISTED] >> BITS32
-        done, fingerprint, more, _ = run(
+        done, fingerprint, new, _ = run(
             move, row, fingerprint, stack, entries,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        changed |= more
+        changed |= new
         if done != DONE:
             return INCOMPLETE, fingerprint, changed, drained
         drained |= channel << (EIGHT * count)
@@ -207,10 +262,9 @@ def run_and_reduce(move: Any, row: Array, fingerprint: Any, channels: Array, ask
         move, row, fingerprint, channels, asks, fired, cells, stack, entries,
         groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
     if plan is not None and status == DONE and r.settled[0]:
-        status, fingerprint, more, drained = drain_inert(
-            row, fingerprint, plan, numbers, g, r, cells, stack, entries,
+        status, fingerprint, changed, drained = drain_inert(
+            row, fingerprint, changed, plan, numbers, g, r, cells, stack, entries,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        changed |= more
     return status, fingerprint, changed, drained
 
 
@@ -235,6 +289,7 @@ def drain_again(row: Array, drained: Any, plan: Any, fired: Array, cells: Array,
 def find_drained(row: Array, plan: Any, numbers: Array, cells: Array,
                  g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The channel, plus 1, that drains a successor `row` of the row whose views `r` has; 0 for none."""
-    if not r.settled[0] or is_regular(row, plan, numbers, cells, g, missing, counters) != YES:
+    columns = (ONE << min(U64(plan.owners.size), MANY)) - ONE + (ONE << MANY if U64(plan.owners.size) > MANY else ZERO)
+    if not r.settled[0] or are_regular(columns, row, plan, numbers, g, missing, counters) != YES:
         return ZERO
-    return find_inert(row, plan, numbers, cells, g, r, missing, counters)[1]
+    return find_inert(row, ONE << MANY, plan, numbers, cells, g, r, missing, counters)[1]

@@ -16,14 +16,18 @@ from checker.engine.kernels.closure_kernels import (
     EVENT,
     FIRST_EVENT,
     INERT,
+    MESSAGES,
     NEEDS,
     NO,
     REFUSED,
+    REFUSED_NOW,
     SENDS,
     UNKNOWN,
     YES,
     begin_closure,
     keep,
+    kinds_at,
+    known_at,
     recall,
     spread,
     step_on,
@@ -66,25 +70,26 @@ def redundant_in(local: Any, messages: Array, bits: Array, g: Any, missing: Arra
 
 
 @inlined
-def needs_sender(local: Any, messages: Array, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+def needs_sender(p: Any, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Whether a stubborn set with a process needs the sender of an empty channel to it: YES, NO or UNKNOWN.
 
     It does not if no message of the channel can arrive now, or if all are redundant from now on.
     """
-    bits, possible = g.channel_bits[channel], False
-    for w in range(messages.size):
-        left = messages[w] & bits[w]
-        while left:
-            bit = U64(64 * w) + ones_below(left)
-            left &= left - ONE
-            step = step_on(local, bit, g, missing, counters)
-            if step == U32(0):
-                return UNKNOWN
-            possible |= step != REFUSED
+    record, processes, words = r.records[r.views[p]], U64(r.masks.shape[0]), U64(r.masks.shape[1])
+    bits, possible, refused = g.channel_bits[channel], ZERO, kinds_at(processes, words, REFUSED_NOW)
+    for w in range(words):
+        may_come = record[MESSAGES + w] & bits[w]
+        possible |= may_come & ~record[refused + w]
     if not possible:
-        return NO
-    redundant = are_redundant(local, messages, channel, g, r, missing, counters)
-    return redundant if redundant == UNKNOWN else YES - redundant
+        return I64(NO)
+    known, one = known_at(processes, words), ONE << channel
+    if not record[known] & one:
+        answer = search_for_effect(U64(r.locals[p]), r.masks[p], bits, g, r, missing, counters)
+        if answer == UNKNOWN:
+            return I64(UNKNOWN)
+        record[known] |= one
+        record[known + ONE] |= one if answer == YES else ZERO
+    return I64(NO) if record[known + ONE] & one else I64(YES)
 
 
 @inlined

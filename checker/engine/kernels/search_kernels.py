@@ -143,7 +143,7 @@ def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, 
         if broken:  # the search will begin again, and views do not know this move
             r.settled[0] = U32(0)
             return count, True
-    chosen = stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
+    chosen = stubborn_set(row, plan, numbers, masks, joint, g, r, missing, counters)
     if chosen in (UNSETTLED, ALL):
         return count, chosen == ALL
     count = ZERO

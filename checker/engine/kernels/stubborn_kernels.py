@@ -8,6 +8,7 @@ The views of a row are found first, then the needs of processes, and with them t
     inputs[c] = (column of the channel, its sender, its receiver, whether it is bounded)
     outputs[k] = the position of a channel in `inputs`
     owners[column] = the process that owns the moves of a column's rules; NOBODY for other columns
+    affects[column] = the channels that it is the content of, or that lead to its process, as bits (u64)
     sides = the columns of neither processes nor channels
     idle = the joint rules that are taken never to have a possible move, as bits (u64)
     broken = those of them that had one in some row
@@ -24,22 +25,26 @@ import numpy as np
 from checker.engine.kernels.closure_kernels import (
     AFTER,
     EVENT,
+    KEY,
+    KEY_IF_SILENT,
+    KEY_MOVE,
     NO,
     OWN_KEY,
     REFUSED,
+    REFUSED_NOW,
     SENDS,
+    SILENT,
     UNKNOWN,
     YES,
     answers_at,
     find_closure,
-    flags_at,
     kinds_at,
     sent_at,
 )
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, ask, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below, shared
 from checker.engine.kernels.message_kernels import are_redundant, needs_sender
-from checker.engine.kernels.move_kernels import FIELDS, GROUP, LISTED, SET, UNLISTED
+from checker.engine.kernels.move_kernels import FIELDS, GROUP, LISTED, SET
 from checker.engine.kernels.queue_kernels import IRREGULAR_CONTENT, delivery_commutes, sending_commutes
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -49,6 +54,7 @@ NOBODY = 0xFF
 ALL, UNSETTLED = U64(0xFFFFFFFFFFFFFFFF), U64(0)  # instead of a set of processes
 MOST_PROCESSES = 63
 MOST_CHANNELS = 64  # `outlets` has a bit for each
+FILLED, TRIED, INERT_NOW = 0, 1, 2  # sets of channels of a row: not empty; the oldest message tried, and inert
 OWN_MOVE, DELIVERY = U64(17), U64(16)  # weights: among equal numbers of moves, fewer own ones
 
 
@@ -103,36 +109,36 @@ def watch_idle_rules(row: Array, plan: Any, cells: Array, masks: Array, masked: 
 
 
 @inlined
-def is_regular(row: Array, plan: Any, numbers: Array, cells: Array, g: Any, missing: Array, counters: Array) -> Any:
-    """Whether the local states and contents of a row are known, and all contents are regular: YES, NO or UNKNOWN."""
-    status = YES
-    for c in range(plan.inputs.shape[0]):
+def place(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Write the local states and contents of a row, and the messages that its channels hold: YES, NO or UNKNOWN.
+
+    NO means that a content is not regular, UNKNOWN that something is not yet known.
+    """
+    status, words = YES, U64(r.masks.shape[1])
+    for p in range(plan.processes.shape[0]):
+        for w in range(words):
+            r.masks[p, w] = ZERO
+    filled = ZERO
+    for c in range(U64(plan.inputs.shape[0])):
         cell = U64(row[plan.inputs[c, 0]])
-        if numbers[cell] == IRREGULAR_CONTENT:
+        content = numbers[cell]
+        if content == IRREGULAR_CONTENT:
             return NO
-        if cells[cell * FIELDS + LISTED] == UNLISTED:
+        if content == U32(0):
             note(missing, counters, cell << BITS32)
             status = UNKNOWN
+        r.contents[c] = content
+        filled |= U64(g.heads[content] != U32(0)) << c
+        for w in range(words):
+            r.masks[plan.inputs[c, 2], w] |= g.held[content, w]
+    r.bits[FILLED], r.bits[TRIED], r.bits[INERT_NOW] = filled, ZERO, ZERO
     for p in range(plan.processes.shape[0]):
         cell = U64(row[plan.processes[p, 0]])
         if numbers[cell] == U32(0):
             note(missing, counters, (cell << BITS32) | U64(g.own_question[0]))
             status = UNKNOWN
+        r.locals[p] = numbers[cell] - U32(1)
     return status
-
-
-@inlined
-def place(row: Array, plan: Any, numbers: Array, g: Any, r: Any) -> None:
-    """Write the local states of a regular row, and the messages that its channels hold."""
-    words = r.masks.shape[1]
-    for p in range(plan.processes.shape[0]):
-        r.locals[p] = numbers[U64(row[plan.processes[p, 0]])] - U32(1)
-        for w in range(words):
-            r.masks[p, w] = ZERO
-    for c in range(plan.inputs.shape[0]):
-        content = numbers[U64(row[plan.inputs[c, 0]])]
-        for w in range(words):
-            r.masks[plan.inputs[c, 2], w] |= g.held[content, w]
 
 
 @inlined
@@ -145,8 +151,8 @@ def settle(g: Any, r: Any, missing: Array, counters: Array) -> Any:
         p = ones_below(waiting)
         waiting &= waiting - ONE
         unknown &= ~(ONE << p)
-        view = r.views[p]
-        known = find_closure(U64(r.locals[p]), r.masks[p], view, g, r, missing, counters)
+        found, known = find_closure(p, g, r, missing, counters)
+        r.views[p] = found
         if known == NO:
             return NO
         if known == UNKNOWN:
@@ -154,7 +160,7 @@ def settle(g: Any, r: Any, missing: Array, counters: Array) -> Any:
         first = sent_at(words)
         for q in range(number):
             for w in range(r.masks.shape[1]):
-                more = view[first] & ~r.masks[q, w]
+                more = r.records[found, first] & ~r.masks[q, w]
                 first += ONE
                 if more:
                     r.masks[q, w] |= more
@@ -168,9 +174,10 @@ def settle(g: Any, r: Any, missing: Array, counters: Array) -> Any:
 def may_send(channel: Any, plan: Any, g: Any, r: Any) -> Any:
     """Whether the sender of a channel may still send into it; `r.sent` gets the messages."""
     words = U64(r.masks.shape[1])
+    sender = r.views[plan.inputs[channel, 1]]
     first, some = sent_at(words) + U64(plan.inputs[channel, 2]) * words, ZERO
     for w in range(words):
-        r.sent[w] = r.views[plan.inputs[channel, 1], first + w] & g.channel_bits[channel, w]
+        r.sent[w] = r.records[sender, first + w] & g.channel_bits[channel, w]
         some |= r.sent[w]
     return some != ZERO
 
@@ -179,10 +186,10 @@ def may_send(channel: Any, plan: Any, g: Any, r: Any) -> Any:
 def is_silent(sent: Array, first: Any, r: Any) -> Any:
     """Whether all of the messages sent[first:], for each process, are silent where they arrive."""
     processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
-    silent = kinds_at(processes, words, 3)
+    silent = kinds_at(processes, words, SILENT)
     for q in range(processes):
         for w in range(words):
-            if sent[first + q * words + w] & ~r.views[q, silent + w]:
+            if sent[first + q * words + w] & ~r.records[r.views[q], silent + w]:
                 return False
     return True
 
@@ -226,20 +233,22 @@ def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, 
 
 
 @inlined
-def weigh(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any) -> Any:
+def weigh(p: Any, plan: Any, g: Any, r: Any) -> Any:
     """The moves of a process: (their weight, whether one is a key move)."""
     processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
-    view = r.views[p]
+    view = r.records[r.views[p]]
     weight = OWN_MOVE * U64(g.own[r.locals[p], 1])
-    is_key, is_key_if_silent = (view[flags_at(words)] & OWN_KEY) != ZERO, False
+    is_key, is_key_if_silent = (view[KEY] & OWN_KEY) != ZERO, False
+    refused = kinds_at(processes, words, REFUSED_NOW)
+    at_once, if_silent = kinds_at(processes, words, KEY_MOVE), kinds_at(processes, words, KEY_IF_SILENT)
     for c in range(plan.processes[p, 1], plan.processes[p, 2]):
-        content = numbers[row[plan.inputs[c, 0]]]
-        if g.heads[content]:
-            bit = U64(g.heads[content] - U32(1))
+        head = g.heads[r.contents[c]]
+        if head:
+            bit = U64(head - U32(1))
             word, one = bit >> U64(6), ONE << (bit & U64(63))
-            weight += DELIVERY * U64(view[kinds_at(processes, words, 0) + word] & one == ZERO)
-            is_key |= (view[kinds_at(processes, words, 1) + word] & one) != ZERO
-            is_key_if_silent |= (view[kinds_at(processes, words, 2) + word] & one) != ZERO
+            weight += DELIVERY * U64(view[refused + word] & one == ZERO)
+            is_key |= (view[at_once + word] & one) != ZERO
+            is_key_if_silent |= (view[if_silent + word] & one) != ZERO
     if is_key_if_silent and not is_key:
         is_key = is_silent(view, answers_at(processes, words), r)
     return weight, is_key
@@ -256,7 +265,7 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
         needed |= more
         status = max(status, known)
     for c in range(plan.processes[p, 1], plan.processes[p, 2]):
-        content = numbers[row[plan.inputs[c, 0]]]
+        content = r.contents[c]
         answer = I64(NO)
         if g.heads[content]:
             step = g.steps[local, g.heads[content] - U32(1)]
@@ -269,7 +278,7 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
             needed |= more
             status = max(status, known)
         elif may_send(c, plan, g, r):
-            answer = needs_sender(local, r.masks[p], U64(c), g, r, missing, counters)
+            answer = needs_sender(p, U64(c), g, r, missing, counters)
         if answer == YES:
             needed |= ONE << U64(plan.inputs[c, 1])
         status = max(status, answer)
@@ -277,21 +286,18 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
 
 
 @shared
-def stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
+def stubborn_set(row: Array, plan: Any, numbers: Array, masks: Array, joint: Array,
                  g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The processes whose moves are enough, as bits; ALL for all moves, UNSETTLED if an answer is missing."""
     r.settled[0] = U32(0)
     if not is_quiet(row, plan, masks, joint):
         return ALL
-    status = is_regular(row, plan, numbers, cells, g, missing, counters)
+    status = place(row, plan, numbers, g, r, missing, counters)
     if status == YES:
-        place(row, plan, numbers, g, r)
         status = settle(g, r, missing, counters)
     if status != YES:
         return ALL if status == NO else UNSETTLED
     r.settled[0] = U32(1)
-    for c in range(r.tried.shape[0]):
-        r.tried[c, 0] = ZERO
     return least_set(row, plan, numbers, g, r, missing, counters)
 
 
@@ -304,7 +310,7 @@ def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Ar
     """
     number, keys, known = U64(plan.processes.shape[0]), ZERO, ZERO
     for p in range(number):
-        weight, is_key = weigh(p, row, plan, numbers, g, r)
+        weight, is_key = weigh(p, plan, g, r)
         r.weights[p] = weight
         keys |= U64(is_key) << p
     best, least, started = ALL, ALL, ZERO
@@ -338,7 +344,7 @@ def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Ar
 
 
 @kernel
-def find_stubborn_set(row: Array, plan: Any, numbers: Array, cells: Array, masks: Array, joint: Array,
+def find_stubborn_set(row: Array, plan: Any, numbers: Array, masks: Array, joint: Array,
                       g: Any, r: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """`stubborn_set` for Python."""
-    return stubborn_set(row, plan, numbers, cells, masks, joint, g, r, missing, counters)
+    return stubborn_set(row, plan, numbers, masks, joint, g, r, missing, counters)

@@ -51,8 +51,6 @@ class LocalEvents:
 
     def __init__(self, tables: Tables, channels: list[EligibleChannel], processes: list[ProcessChannels]) -> None:
         self._tables, self._channels, self.processes = tables, channels, processes
-        self._own: dict[int, tuple[Event, ...]] = {}
-        self._delivered: dict[tuple[int, int], Event | None] = {}
         self._contents: dict[int, Content] = {}
         self._messages: dict[tuple[int, int], tuple[int, ...]] = {}
         self._positions = [{channels[c].column: c for c in process.outputs} for process in processes]
@@ -61,17 +59,11 @@ class LocalEvents:
 
     def own(self, process: int, cell: int) -> tuple[Event, ...]:
         """The events by the own moves of a cell that are possible. Raises IrregularError."""
-        known = self._own.get(cell)
-        if known is None:
-            known = self._own[cell] = tuple(self._listed(process, cell))
-        return known
+        return tuple(self._listed(process, cell))
 
     def delivered(self, process: int, cell: int, message: int) -> Event | None:
         """The event that a message arrives; None if it is impossible. Raises IrregularError."""
-        key = (cell, message)
-        if key not in self._delivered:
-            self._delivered[key] = self._event(process, cell, [self.processes[process].column << 32 | message])
-        return self._delivered[key]
+        return self._event(process, cell, [self.processes[process].column << 32 | message])
 
     def messages(self, channel: int, operation: int) -> tuple[int, ...]:
         """The messages that an operation puts into a channel. Raises IrregularError."""
@@ -190,20 +182,23 @@ class LocalEvents:
     def _event(self, process: int, cell: int, words: list[int]) -> Event | None:
         """The event that these words of an effect describe."""
         column, positions = self.processes[process].column, self._positions[process]
-        after, sent, left = cell, list[tuple[int, int]](), list(words)
+        after, sent, left = cell, list[tuple[int, int]](), words[::-1]
         while left:
-            word, *left = left
+            word = left.pop()
             target, operation = word >> 32, word & LOW
-            if target == SET | column:
-                after, left = operation, left[SET_WORDS - 1 :]
-            elif target == column:
+            if target == column:
                 value = self._tables.result(after, operation)
-                if value & LOW == IMPOSSIBLE:
+                after = value & LOW
+                if after == IMPOSSIBLE:
                     return None
-                after, left = value & LOW, [*self._tables.effect_words(value >> 32), *left]
+                if value >> 32:
+                    left += reversed(self._tables.effect_words(value >> 32))
             elif target in positions:
                 self.messages(positions[target], operation)
                 sent.append((positions[target], operation))
+            elif target == SET | column:
+                after = operation
+                del left[1 - SET_WORDS :]
             else:
                 raise IrregularError
         return Event(after, tuple(sent))

@@ -51,7 +51,8 @@ class LocalGraphBuilder:
         self._bits: list[dict[tuple[int, int], int]] = [{} for _ in processes]  # (channel, operation) -> bit
         self._messages: list[list[tuple[int, int]]] = [[] for _ in processes]
         self._sending_into: dict[tuple[int, int], int] = {}  # (channel, bit) -> the operation on a bounded channel
-        self._states, self._contents, self._own_steps = 0, 1, 0
+        self._numbers, self._owners = dict[int, int](), list[int]()  # of local states, by cell; their processes
+        self._contents, self._own_steps = 1, 0
         self._event_numbers: dict[tuple[int, int], int] = {}
         self._sendings: dict[tuple[tuple[int, int], ...], int] = {(): 0}
         self._joint = tables.joint_bundles
@@ -89,7 +90,8 @@ class LocalGraphBuilder:
 
     def _room(self, needed: int, *names: str) -> None:
         for name in names:
-            self._arrays[name] = grown(self._arrays[name], needed)
+            if needed > len(self._arrays[name]):
+                self._arrays[name] = grown(self._arrays[name], needed)
 
     # -- messages --------------------------------------------------------------------------------------------
 
@@ -122,21 +124,20 @@ class LocalGraphBuilder:
 
     def state(self, cell: int) -> int:
         """The number of a local state."""
-        known = int(self._tables.contents.view[cell])
-        if known:
-            return known - 1
-        number = self._states
-        self._states += 1
-        self._room(self._states, "cells", "owner", "own", "steps")
-        self._arrays["cells"][number] = cell
-        self._arrays["owner"][number] = self._process_of[self._tables.column_of(cell)]
+        known = self._numbers.get(cell)
+        if known is not None:
+            return known
+        number = self._numbers[cell] = len(self._owners)
+        self._owners.append(self._process_of[self._tables.column_of(cell)])
+        self._room(number + 1, "cells", "owner", "own", "steps")
+        self._arrays["cells"][number], self._arrays["owner"][number] = cell, self._owners[number]
         self._tables.contents.view[cell] = number + 1
         return number
 
     def learn_own(self, cell: int) -> None:
         """List the own moves of a local state."""
         state = self.state(cell)
-        process = int(self._arrays["owner"][state])
+        process = self._owners[state]
         try:
             steps = [self._step(cell, event) for event in self.events.own(process, cell)]
         except (IrregularError, ModelError):
@@ -150,7 +151,7 @@ class LocalGraphBuilder:
     def learn_step(self, cell: int, bit: int) -> None:
         """Find the step of a local state on a message."""
         state = self.state(cell)
-        process = int(self._arrays["owner"][state])
+        process = self._owners[state]
         try:
             event = self.events.delivered(process, cell, self._messages[process][bit][1])
             step = int(closure_kernels.REFUSED) if event is None else self._step(cell, event)
@@ -169,6 +170,8 @@ class LocalGraphBuilder:
 
     def _is_unseen(self, before: int, after: int) -> bool:
         """Whether no property and no idle rule reads a difference together with other columns."""
+        if before == after:
+            return True
         if self._tables.affected(before, after) & self._joint:
             return False
         return self._idle.show_alike(before, after)

@@ -6,21 +6,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from checker.engine.arrays import aligned_zeros
 from checker.engine.kernels import closure_kernels
 
 Array = np.ndarray[Any, Any]
 
 MOST_LOCALS = 1 << 10  # of a closure; a view with more is irregular
 EDGES, PAIRS = 1 << 14, 1 << 12  # room for searches
-CACHE = 1 << 25  # bytes for the records of a thread, at most
+RECORDS, ANSWERS = 1 << 25, 1 << 21  # bytes for the records and the other answers of a thread, at most
+FIRST_SLOTS = 1 << 10  # of the table of records
+RECENT = 16  # records of a process
 
 
 class StubbornPlan(NamedTuple):
     """The arrays of `kernels.stubborn_kernels`, which has their meaning; all u32, except
-    for `owners` (u8), `idle` and `broken` (u64).
+    for `owners` (u8), `affects`, `idle` and `broken` (u64).
     """
 
     owners: Array
+    affects: Array
     processes: Array
     inputs: Array
     outputs: Array
@@ -72,13 +76,15 @@ class LocalGraph(NamedTuple):
 
 
 class ViewRoom(NamedTuple):
-    """The room of one thread: its views, its cache of records, and room for searches in the graph.
+    """The room of one thread: the views of a row, the closures and answers that it keeps, and room for searches.
 
-    `sent` are the messages of one channel. `masks` and `views` have the messages and the record of each process in the
-    present row, and `needs` and `weights` a word for each (u64). `marks`, `returns` (u32, for each local state) and
-    `slots` (u64) have the number of the search that wrote them, from `clock` (u32). `settled[0]` says whether there are
-    views of the present row, and `tried` has for each channel the last local state, plus 1, and message that were tried
-    with these views, and whether it was inert (u64).
+    In the present row, `locals` and `masks` (u64) have the local state and the messages of each process, `views` (u64)
+    the number of its record, and `needs` and `weights` (u64) a word for each. `contents` (u32) has the content of each
+    channel, and `bits` (u64) the channels that are not empty, those where the oldest message was tried, and those among
+    them where it was inert. `settled[0]` says whether there are views of the present row. `records`, `table`, `sizes`
+    and `cache` (u64) are described in `closure_kernels`, and `recent` (u32) has some numbers of records that were found
+    last. `sent` are the messages of one channel. `marks`, `returns` (u32, for each local state) and `slots` (u64) have
+    the number of the search that wrote them, from `clock` (u32).
     """
 
     locals: Array
@@ -87,6 +93,12 @@ class ViewRoom(NamedTuple):
     views: Array
     needs: Array
     weights: Array
+    contents: Array
+    bits: Array
+    records: Array
+    table: Array
+    sizes: Array
+    recent: Array
     cache: Array
     marks: Array
     returns: Array
@@ -96,22 +108,28 @@ class ViewRoom(NamedTuple):
     slots: Array
     clock: Array
     settled: Array
-    tried: Array
 
     @classmethod
     def of(cls, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
         """Room for the views of the processes of a plan."""
         words, number, processes = graph.channel_bits.shape[1], len(graph.cells), len(plan.processes)
         record = closure_kernels.words_of_record(processes, words)
-        records = 1 << (CACHE // (8 * record)).bit_length() - 1
+        answer = closure_kernels.words_of_answer(words)
+        records = 1 << (RECORDS // (8 * record)).bit_length() - 1
         return cls(
             np.zeros(processes, np.uint32),
             np.zeros(words, np.uint64),
             np.zeros((processes, words), np.uint64),
-            np.zeros((processes, record), np.uint64),
             np.zeros(processes, np.uint64),
             np.zeros(processes, np.uint64),
-            np.zeros((records, record), np.uint64),
+            np.zeros(processes, np.uint64),
+            np.zeros(len(plan.inputs), np.uint32),
+            np.zeros(3, np.uint64),
+            aligned_zeros((max(records, 2 * processes), record), np.uint64),
+            np.zeros(max(2 * records, FIRST_SLOTS), np.uint64),
+            np.array([processes, FIRST_SLOTS - 1], np.uint64),
+            np.zeros((processes, RECENT), np.uint32),
+            aligned_zeros((1 << (ANSWERS // (8 * answer)).bit_length() - 1, answer), np.uint64),
             np.zeros(number, np.uint32),
             np.zeros(number, np.uint32),
             np.zeros(MOST_LOCALS, np.uint32),
@@ -120,11 +138,15 @@ class ViewRoom(NamedTuple):
             np.zeros((4 * PAIRS, 2), np.uint64),
             np.zeros(2, np.uint32),
             np.zeros(1, np.uint32),
-            np.zeros((graph.channel_bits.shape[0], 3), np.uint64),
         )
 
+    def with_space(self, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
+        """This room, or empty room if there is none for another record."""
+        is_full = int(self.sizes[closure_kernels.USED]) == len(self.records)
+        return ViewRoom.of(plan, graph) if is_full else self.fitting(plan, graph)
+
     def fitting(self, plan: StubbornPlan, graph: LocalGraph) -> ViewRoom:
-        """This room, or larger room with an empty cache if the graph has grown beyond it."""
+        """This room, or larger room without records if the graph has grown beyond it."""
         if self.masks.shape[1] != graph.channel_bits.shape[1]:
             return ViewRoom.of(plan, graph)
         if len(self.marks) < len(graph.cells):

@@ -28,7 +28,6 @@ from checker.engine.reduction.events import IrregularError, ProcessChannels
 from checker.engine.reduction.idle_rules import IdleRules
 from checker.engine.reduction.local_graph import LocalGraphBuilder
 from checker.engine.reduction.plan import LocalGraph, StubbornPlan, ViewRoom
-from checker.engine.reduction.questions import YES
 from checker.engine.tables.tables import IMPOSSIBLE, Tables
 
 
@@ -64,6 +63,7 @@ class StubbornSets:
             ProcessChannels(column, tuple(inputs[n]), tuple(outputs[n])) for n, column in enumerate(columns)
         ]
         tables.observer = self
+        tables.remember()
         self._idle = IdleRules(tables)
         self._graph = LocalGraphBuilder(tables, channels, self._processes, self, self._idle)
         self.plan = self._plan()
@@ -98,7 +98,8 @@ class StubbornSets:
         )
 
     def _plan(self) -> StubbornPlan:
-        owners = np.full(len(self._tables.model.columns), stubborn_kernels.NOBODY, np.uint8)
+        columns = len(self._tables.model.columns)
+        owners, affects = np.full(columns, stubborn_kernels.NOBODY, np.uint8), np.zeros(columns, np.uint64)
         numbers = self._graph.number_of
         of_column = {process.column: position for position, process in enumerate(self._processes)}
         processes, first, begin = [], 0, 0
@@ -106,6 +107,9 @@ class StubbornSets:
             owners[[process.column, *(self._channels[c].column for c in process.inputs)]] = position
             ends = first + len(process.inputs), begin + len(process.outputs)
             processes.append((process.column, first, ends[0], begin, ends[1]))
+            affects[process.column] = sum(1 << number for number in range(first, ends[0]))
+            for number, channel in enumerate(process.inputs, first):
+                affects[self._channels[channel].column] = 1 << number
             first, begin = ends
         inputs = [
             (each.column, of_column[each.source], of_column[each.target], each.carries is not None)
@@ -115,7 +119,7 @@ class StubbornSets:
         sides = np.flatnonzero(owners == stubborn_kernels.NOBODY)
         tables = (processes, inputs, outputs, sides)
         bits = (np.zeros(self._tables.masks.view.shape[1], np.uint64) for _ in range(2))
-        return StubbornPlan(owners, *(np.array(each, np.uint32) for each in tables), *bits)
+        return StubbornPlan(owners, affects, *(np.array(each, np.uint32) for each in tables), *bits)
 
     # -- what the tables learn -------------------------------------------------------------------------------
 
@@ -160,7 +164,7 @@ class StubbornSets:
         self._room, self._viewed = ViewRoom.of(self.plan, self.graph), None
         return False
 
-    def answer(self, cell: int, question: Any) -> int:
+    def answer(self, cell: int, question: Any) -> None:
         """Learn the part of the graph that a kernel lacks."""
         match question:
             case OwnMoves():
@@ -171,7 +175,6 @@ class StubbornSets:
                 self._graph.learn_appended(self._by_column[self._tables.column_of(cell)], cell, bit)
             case _:
                 raise ModelError(f"{question!r} was asked about stubborn sets, which is a defect")
-        return YES
 
     # -- paths -----------------------------------------------------------------------------------------------
 
@@ -193,7 +196,7 @@ class StubbornSets:
         while True:
             if self._viewed != before:
                 self._select(before)
-            found = self._call(drain_kernels.find_drained, row, ())
+            found = self._call(drain_kernels.find_drained, row, (self._tables.flat_cells,))
             if self._viewed == before:
                 return found
 
@@ -219,11 +222,12 @@ class StubbornSets:
 
     def _select(self, cells: list[int]) -> int:
         """The stubborn set of a row; afterwards the room has its views."""
+        self._room = self._room.with_space(self.plan, self.graph)
         found = self._call(stubborn_kernels.find_stubborn_set, cells, (self._tables.masks.view, self._tables.joint))
         self._viewed = cells
         return found
 
-    def _call(self, kernel: Any, cells: list[int], joint: tuple[Any, ...]) -> int:
+    def _call(self, kernel: Any, cells: list[int], arrays: tuple[Any, ...]) -> int:
         """The answer of a kernel for a row, after the graph was filled as far as it is needed."""
         row, tables = np.array(cells, np.uint32), self._tables
         while True:
@@ -233,7 +237,7 @@ class StubbornSets:
                 self._room, self._viewed = room, None
             found = int(
                 kernel(
-                    row, self.plan, tables.contents.view, tables.flat_cells, *joint,
+                    row, self.plan, tables.contents.view, *arrays,
                     self.graph, self._room, self._missing, self._counters,
                 )
             )  # fmt: skip

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import call, same_types, step, unhashable
-from checker.engine.kernels import hash_tables, move_kernels
+from checker.engine.kernels import hash_tables, jit, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
 from checker.engine.reduction.plan import LocalGraph, StubbornPlan
 from checker.engine.result import SEED, VALUE
@@ -80,8 +79,8 @@ class TablesObserver(Protocol):
     def enabled(self, position: int, moves: list[int]) -> None:
         """The rule at this position, which reads several columns, lists these moves in a row of the search."""
 
-    def answer(self, cell: int, question: Any) -> int:
-        """The answer for a cell, as a value of the memo."""
+    def answer(self, cell: int, question: Any) -> int | None:
+        """The answer for a cell, as a value of the memo; None if the kernels find it elsewhere."""
 
     def holds(self) -> bool:
         """Whether all answers that kernels have used are still right; no kernel runs."""
@@ -108,11 +107,15 @@ class Tables:
         self.contents = Vector(np.uint32)  # the numbers of local states and of contents, for stubborn sets
         self._subjects: dict[Hashable, int] = {}
         self.observer: TablesObserver | None = None
+        self._results: dict[int, int] | None = None  # the memo's values for operations on cells, for Python
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
         self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
+        self._zobrist = list[int]()  # the number of each cell in fingerprints, as in `cells`
+        self._seen = list[tuple[int, ...]]()  # the classes of each cell, as in `classes`
+        self._steps_named = [f"the step of {actor.name!r}" for actor in model.actors]
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
         self._by_column = [Vector(np.uint32) for _ in model.columns]
         self._in_columns = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # `cells_by_column`, as last asked for
@@ -123,6 +126,7 @@ class Tables:
         self._learnt: dict[int, tuple[int, int, int]] = {}
         self._effect(NO_ACTION, ())  # effect 0 is empty
         self._layout = layout = ModelLayout(model)
+        self._targets = {actor.name: self._target(position) for position, actor in enumerate(model.actors)}
         self.masks = Vector(np.uint64, layout.words)
         self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
         self.joint, self.masked = layout.joint, layout.masked
@@ -154,7 +158,8 @@ class Tables:
         except TypeError as error:
             raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
         if known is not None:
-            same_types(self._ids[known][1], value, source)
+            if (there := self._ids[known][1]) is not value:
+                same_types(there, value, source)
             return known
         cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
         self._cells[column][value] = cell
@@ -163,6 +168,7 @@ class Tables:
         self.bases.view[cell] = self.classes.size
         seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
         self.classes.extend(seen)
+        self._seen[cell] = tuple(seen)
         shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
         alike = self._alike.setdefault((column, shown), cell)
         record, numbers = self.cells.view[cell], self.cells.view[:, move_kernels.ZOBRIST]
@@ -177,6 +183,8 @@ class Tables:
 
     def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
         self._ids.append(what)
+        self._zobrist.append(number)
+        self._seen.append(())
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         for vector in (self.bases, self.places, self.asks, self.contents, self.masks):
             vector.append_zero()
@@ -216,17 +224,19 @@ class Tables:
             self.entries.extend(words)
         return place
 
+    def _target(self, actor: int) -> tuple[int, int]:
+        """The position of an actor, and the target of operations for it."""
+        group = self._layout.actor_group.get(actor)
+        column = self.model.index[self.model.actors[actor].columns[0]]
+        return actor, column if group is None else int(move_kernels.GROUP) | group
+
     def _entries(self, sends: Iterable[Send], source: str) -> list[int]:
         """The words of an effect for operations that are sent."""
         entries = []
         for name, operation in sends:
-            actor = self.model.actor_index.get(name, -1)
-            if actor < 0:
+            if name not in self._targets:
                 raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
-            if actor in self._layout.actor_group:
-                target = int(move_kernels.GROUP) | self._layout.actor_group[actor]
-            else:
-                target = self.model.index[self.model.actors[actor].columns[0]]
+            actor, target = self._targets[name]
             number = self._operation(actor, operation, source)
             if self.observer is not None:
                 self.observer.sent(actor, number, source)
@@ -235,14 +245,13 @@ class Tables:
 
     def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
         """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
-        numbers = self.cells.view[:, move_kernels.ZOBRIST]
-        change, affected = int(numbers[before]) ^ int(numbers[after]), 0
-        if before != after:
-            seen = [self.classes.view[int(self.bases.view[cell]) :] for cell in (before, after)]
-            for slot, bundles in self._layout.readers[column]:
-                if seen[0][slot] != seen[1][slot]:
-                    affected |= bundles
-        return change, affected
+        if before == after:
+            return 0, 0
+        one, other, affected = self._seen[before], self._seen[after], 0
+        for slot, bundles in self._layout.readers[column]:
+            if one[slot] != other[slot]:
+                affected |= bundles
+        return self._zobrist[before] ^ self._zobrist[after], affected
 
     def _set(self, column: int, before: int, after: int) -> tuple[int, int, int]:
         """The words of an effect that replaces a cell."""
@@ -353,6 +362,10 @@ class Tables:
 
     # -- for the reduction -----------------------------------------------------------------------------------
 
+    def remember(self) -> None:
+        """Keep results for Python too, which asks for many more than the search; nothing was learnt yet."""
+        self._results = {}
+
     def question(self, question: Hashable) -> int:
         """The number of a question, which kernels use like that of an operation."""
         number = self._operations.setdefault((QUESTIONS, question), len(self._operands))
@@ -390,8 +403,11 @@ class Tables:
 
     def effect_words(self, effect: int) -> list[int]:
         """The words of an effect."""
-        count = int(self.entries.view[effect]) & 0xFFFFFFFF
-        found: list[int] = self.entries.view[effect + 1 : effect + 1 + count].tolist()
+        if not effect:
+            return []
+        entries = self.entries.view
+        count = int(entries[effect]) & 0xFFFFFFFF
+        found: list[int] = entries[effect + 1 : effect + 1 + count].tolist()
         return found
 
     def affected(self, before: int, after: int) -> int:
@@ -407,16 +423,14 @@ class Tables:
         """The positions of the rules that read several columns, in the order of the bits of masks."""
         return [self._layout.groups[number].position for number in self._layout.joint.tolist()]
 
-    def shows_alike(self, position: int, before: int, after: int) -> bool:
-        """Whether a rule reads the same of two cells of one column."""
-        column = self.column_of(before)
-        bases, classes = self.bases.view, self.classes.view
-        slots = [
-            self._layout.slots[column].index(r)
-            for r in self.model.rules[position].reads
-            if r.column == self.model.columns[column].name
-        ]
-        return all(classes[bases[before] + slot] == classes[bases[after] + slot] for slot in slots)
+    def slots_of(self, position: int, column: int) -> list[int]:
+        """The places, among what is shown of a column, of that which a rule reads of it."""
+        reads = (read for read in self.model.rules[position].reads if read.column == self.model.columns[column].name)
+        return [self._layout.slots[column].index(read) for read in reads]
+
+    def shown(self, cell: int) -> tuple[int, ...]:
+        """The numbers of all that is shown of a cell: equal numbers show the same."""
+        return self._seen[cell]
 
     @property
     def joint_bundles(self) -> int:
@@ -450,6 +464,11 @@ class Tables:
     def fill(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         """Answer these keys, which may repeat: each gets an entry of the memo or, with operation 0, a list of moves."""
         began = time.perf_counter()
+        with jit.collector_off():
+            self._answer_keys(keys)
+        self.seconds += time.perf_counter() - began
+
+    def _answer_keys(self, keys: np.ndarray[Any, np.dtype[np.uint64]]) -> None:
         for key in sorted(set(keys.tolist())):
             subject, operation = key >> 32, key & 0xFFFFFFFF
             if subject & int(move_kernels.JUDGEMENT):
@@ -461,11 +480,13 @@ class Tables:
                 self._learn(key)
         self.memo.insert(self._learnt)
         self._learnt = {}
-        self.seconds += time.perf_counter() - began
 
     def _memoised(self, subject: int, operation: int) -> int:
         """The memo's value for a subject and an operation; a new one is inserted at the end of `fill`."""
         key = subject << 32 | operation
+        if self._results is not None:
+            value = self._results.get(key)
+            return self._learn(key) if value is None else value
         if (learnt := self._learnt.get(key)) is not None:
             return learnt[0]
         value = self.memo.get(key)
@@ -476,6 +497,8 @@ class Tables:
         subject, operation = key >> 32, key & 0xFFFFFFFF
         if self._operands[operation][0] == QUESTIONS:
             value = self._answer_question(subject, operation)
+            if value is None:
+                return 0
             self._learnt[key] = value, 0, 0
             return value
         value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
@@ -483,11 +506,13 @@ class Tables:
         if isinstance(what, CellValue) and after != IMPOSSIBLE:
             change = self._change(what.column, subject, after)
         self._learnt[key] = value, *change
+        if self._results is not None:
+            self._results[key] = value
         if self.observer is not None and isinstance(what, CellValue):
             self.observer.learnt(subject, operation, value)
         return value
 
-    def _answer_question(self, cell: int, question: int) -> int:
+    def _answer_question(self, cell: int, question: int) -> int | None:
         assert self.observer is not None  # only an observer asks
         return self.observer.answer(cell, self._operands[question][1])
 
@@ -504,10 +529,11 @@ class Tables:
         return node
 
     def _apply(self, position: int, operation: Any, values: tuple[Any, ...], subject: int) -> int:
-        actor = self.model.actors[position]
-        who = f"the step of {actor.name!r}"
+        actor, who = self.model.actors[position], self._steps_named[position]
         self.steps += 1
-        outcome = self._call(who, partial(step, actor), values, operation)
+        outcome = step(actor, values, operation)
+        if self._counted(who, 2):
+            self._compare(who, outcome, step(actor, values, operation), (values, operation))
         if outcome is None:
             return IMPOSSIBLE
         if len(outcome.values) != len(actor.columns):
@@ -528,17 +554,24 @@ class Tables:
 
     def _call(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the model; often twice, to check that it is deterministic. Raises ModelError."""
-        self.calls += 1
-        self.work += VALUE * len(arguments)
         answer = call(who, function, *arguments)
-        called = self._called[who] = self._called.get(who, 0) + 1
-        if called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0:
-            self.work += VALUE * len(arguments)
-            again = call(who, function, *arguments)
-            if again != answer:
-                raise ModelError(
-                    f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "
-                    "The likely cause is a clock, a random number, a counter or other state outside its arguments, "
-                    "or an argument that was changed in place."
-                )
+        if self._counted(who, len(arguments)):
+            self._compare(who, answer, call(who, function, *arguments), arguments)
         return answer
+
+    def _counted(self, who: str, arguments: int) -> bool:
+        """Count a call of a function; whether it is called a second time, to compare the answers."""
+        self.calls += 1
+        called = self._called[who] = self._called.get(who, 0) + 1
+        is_verified = called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0
+        self.work += VALUE * arguments * (2 if is_verified else 1)
+        return is_verified
+
+    def _compare(self, who: str, answer: Any, again: Any, arguments: tuple[Any, ...]) -> None:
+        """Raises ModelError if two calls of a function gave different answers."""
+        if again != answer:
+            raise ModelError(
+                f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "
+                "The likely cause is a clock, a random number, a counter or other state outside its arguments, "
+                "or an argument that was changed in place."
+            )
