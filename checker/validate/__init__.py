@@ -49,7 +49,8 @@ Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
 UNKNOWN_DISKS = "Durability"
-"""The invariant over the contents of all disks at one moment; it cannot be decided unless all of them are known."""
+"""The invariant over the contents of all disks at one moment. It cannot be decided unless all of them are known, nor
+once views differ: an old one has quorums without what the members of a new one have committed."""
 
 
 @dataclass
@@ -200,7 +201,7 @@ def _together(
     if ensemble.held.left_out:
         names = ", ".join(ensemble.held.left_out)
         found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
-                           "is in no journal any more")  # fmt: skip
+                           "is in no journal any more, nor after a change of the quorums")  # fmt: skip
     past = ensemble.past
     found.facts, found.transactions = past.facts, len(past.committed)
     if past.start:
@@ -273,6 +274,8 @@ class Ensemble:
             if replay.server.view is not before.view and replay.server.view != before.view:
                 self._look_at(replay.server)
                 self._leave_refinement("not judged after a change of the configuration")
+                if replay.server.view.quorums != before.view.quorums:
+                    self.held.leave_out(UNKNOWN_DISKS)
             mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
             if mismatch is not None:
                 return mismatch

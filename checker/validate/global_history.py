@@ -12,8 +12,8 @@ transactions are therefore removed from every log and every part of the history 
   committed, stays in its log, however old it is: it may be part of the history with which an epoch began.
 - A server that returns is compared from its previous position. If it does not agree, the settled part shrinks to the
   prefix that it agrees with, and the invariants see the difference.
-- A snapshot contains the log of its sender at the time of sending. A snapshot from a server without a journal is taken
-  as given, and so is everything before the logs begin.
+- A snapshot contains what its sender has applied at the time of sending, logged or not. A snapshot from a server
+  without a journal is taken as given, and so is everything before the logs begin.
 - A process that ends may have finished requests to its disk, and not have reported them. The disk may have the snapshot
   that NEWLEADER asked for, and then the log of that snapshot, not the one before. It may have transactions that only a
   snapshot shows, since the log before a snapshot is not read.
@@ -44,7 +44,7 @@ from checker.models.ensemble.history import (
 )
 from checker.validate.codec import digest_in
 from checker.validate.happens_before import NONE
-from checker.validate.replay import delivered, finished, is_present, known_from, tree_in_memory, written
+from checker.validate.replay import appended, delivered, finished, is_present, known_from, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
 from spec.quorum import Reconfiguration, Sid
 from spec.server import Event, Server, stopped
@@ -226,7 +226,7 @@ class GlobalHistory:
         self._follow(image, before, event, effects, sent)
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Snap) and effect.peer in self.images:
-                self._snapshots[sid, effect.peer, record] = image.log.up_to(effect.message.zxid)
+                self._snapshots[sid, effect.peer, record] = self._whole_log(image).up_to(effect.message.zxid)
         self._appear(image)
         self._widen()
         for fact in self._facts(image, log, event, effects):
@@ -265,6 +265,10 @@ class GlobalHistory:
             image.log = self._in_snapshot(image, snapshot).and_then(self._beyond(new[len(snapshot.txns) :]))
         if now is None:
             image.tree = None
+
+    def _whole_log(self, image: Image) -> Log:
+        """The log of a server with what its disk has not yet reported; a leader may have applied some of that."""
+        return image.log.and_then(self._beyond(appended(image.server)))
 
     def _in_snapshot(self, image: Image, snapshot: TakeSnapshot) -> Log:
         """The log in a snapshot that the disk of a server has finished."""

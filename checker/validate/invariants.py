@@ -27,6 +27,7 @@ from checker.models.ensemble.history import History
 from checker.models.ensemble.setup import HISTORY, server_name
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.validate.global_history import GlobalHistory, Txns
+from checker.validate.replay import appended
 from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, epoch_of
@@ -125,7 +126,7 @@ class Invariants:
         """Update the row: a column for each server and one for the history, as in a model. Return changed columns."""
         past = self._past
         logs = {each: past.log_of(image) for each, image in past.images.items()}
-        queued = {each: _queued(image.server) for each, image in past.images.items()}
+        queued = {each: appended(image.server) for each, image in past.images.items()}
         wholes = {each: (*log, *queued[each]) for each, log in logs.items()}
         inside: frozenset[Txn] = frozenset()
         if max(map(len, wholes.values())) > WHOLE:
@@ -145,11 +146,6 @@ class Invariants:
             shown = _without_inside(server, log, inside)
             last = self._servers[server.sid] = _ShownServer(server, log, inside, shown)
         return last.shown
-
-
-def _queued(server: Server) -> Txns:
-    queue = () if server.zab is None else server.zab.queue
-    return tuple(each.txn for each in queue if isinstance(each, Append))
 
 
 def _without_inside(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:

@@ -31,7 +31,7 @@ from spec.quorum import Sid
 from spec.server import Server
 from spec.txn import Txn, format_zxid
 from spec.zab import disk
-from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, TakeSnapshot, ZabRules
+from spec.zab.state import Append, Leader, LeaderPhase, Learner, LearnerPhase, TakeSnapshot, ZabRules
 
 LAST_TURN = 256
 """The number of states of the last turn that are kept; longer turns lose their beginning."""
@@ -269,6 +269,11 @@ def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | N
     left = _queue(after)
     ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
     return next(ended, None)
+
+
+def appended(server: Server) -> tuple[Txn, ...]:
+    """The transactions that a server has asked its disk to log, and that the disk has not reported."""
+    return tuple(each.txn for each in _queue(server) if isinstance(each, Append))
 
 
 def finished(ended: Server, found: Durable) -> tuple[DiskOperation, ...]:

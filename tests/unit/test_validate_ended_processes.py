@@ -67,6 +67,22 @@ def test_a_disk_that_has_not_finished_the_snapshot_of_the_leader_has_its_old_log
     assert past.log_of(past.images[3]) == (COMMITTED, UNCOMMITTED)
 
 
+def test_the_snapshot_of_a_leader_has_what_the_leader_applied_before_its_own_disk_had_it() -> None:
+    logged, asked = (COMMITTED,), LATER
+    leader = Server(
+        2, THREE, Durable(2, 2, log=logged), zab=Leader(LeaderPhase.BROADCAST, 2, (), queue=(Append(asked),))
+    )
+    follower = Server(3, THREE, OLD, zab=Learner(2, LearnerPhase.SYNCHRONIZATION, 2))
+    past, snap = GlobalHistory({1: Server(1, THREE), 2: leader, 3: follower}), Snap(asked.zxid, None)
+    past.stepped(7, leader, leader, Synced(), (Send(3, snap),), NONE, first=True)
+
+    past.stepped(7, follower, replace(follower, zab=SYNCHRONISING), Receive(2, snap), (), 7, first=True)
+
+    tree = past.images[3].tree
+    assert tree is not None
+    assert tree.txns == (*logged, asked)
+
+
 def test_a_snapshot_is_finished_if_a_later_operation_is() -> None:
     queue = (TakeSnapshot((), SNAPSHOT), EnterEpoch(2), Append(txn(2, 2)))
     ended = Server(3, THREE, OLD, zab=replace(SYNCHRONISING, queue=queue))
