@@ -247,7 +247,7 @@ class Client:
         condition = ANY_VERSION
         if kind != "create" and self._random.random() < 0.2:
             condition = self._versions.get(key, 0)
-        content = f"{self.name}-{self._count}" + "." * self._random.choice((0, 0, 0, 700))
+        content = f"{self.name}-{self._count}" + "." * self._random.choice((0, 0, 0, 700, 3000))
         operation = self._operation(kind, key, None if kind == "delete" else content, condition)
         data = content.encode()
         request = {

@@ -80,6 +80,10 @@ class Machine:
         """A time that the disk takes, which is at most `seconds` as long as it is not slow."""
         return min(LONGEST_CALL, self.chance.random() * seconds * self.slowness)
 
+    def delay_of_a_thread(self) -> float:
+        """The seconds until a thread begins with work: mostly it does so at once."""
+        return self.time_of(0.003 if self.chance.random() < 0.2 else 0.0001)
+
     def _operation(self, name: str) -> None:
         process = self.process
         if process is None or not process.alive:
@@ -218,7 +222,7 @@ class SimulatedSystem(System):
 
     def thread(self, name: str) -> Executor:  # noqa: ARG002
         """Makes a thread."""
-        return SimulatedThread(self.process, lambda: self.machine.time_of(0.003))
+        return SimulatedThread(self.process, self.machine.delay_of_a_thread)
 
     def _check(self) -> None:
         if not self.process.alive:
