@@ -231,7 +231,10 @@ def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
 
 
 def _leads(logs: Path, start: int, zxid: int) -> bool:
-    """Whether the log leads from a snapshot to this zxid; without a gap, if no transaction has it (epoch:0)."""
+    """Whether the log leads from a snapshot to this zxid without a gap.
+
+    No transaction has the zxid epoch:0. Then those behind it are read too, which shows a gap there.
+    """
     if start == zxid:
         return True
     last = start

@@ -3,8 +3,8 @@
 Rules this module keeps:
 
 - A folder belongs to one process at a time; ZooKeeper has no such lock.
-- The log is written by its own thread, in the order of the requests. A replacement or cut of the log happens while that
-  thread is idle.
+- The log is written in the order of the requests: by the sync thread, or by the event loop while the disk is fast. A
+  replacement or cut of the log happens while neither writes.
 - Snapshots that are taken while the server serves are written a piece at a time, between other work. They are fuzzy;
   the log from their zxid on makes them whole, and begins a new file there.
 - Where epochs and log disagree after a crash, the server starts with both as they are (see `spec.durable`).
@@ -127,7 +127,7 @@ class Storage:
         self._gathered.append((txn.zxid, payload))
 
     def release(self) -> None:
-        """Hands the gathered records to the writing thread; the journal has them already."""
+        """Hands the gathered records to the log; the journal has them already."""
         if self._gathered:
             self._started_thread().append(*self._gathered)
             self._gathered.clear()
@@ -182,6 +182,7 @@ class Storage:
         self._logged = 0
         self.release()
         self._started_thread().aside(self._log.roll)
+        self._started_thread().expect_slow_commits()  # the sync of the snapshot will take the disk
         self._writing = self._loop.create_task(self._write_snapshot(tree, zxid, last))
 
     async def _write_snapshot(self, tree: Tree, zxid: int, last: Callable[[], int]) -> None:
@@ -194,6 +195,7 @@ class Storage:
                 if self._loop.time() > rest:
                     await asyncio.sleep(0)
                     rest = self._loop.time() + BUSY
+            self._started_thread().expect_slow_commits()
             await asyncio.to_thread(file.seal, last())
             file.publish()
         except OSError as error:

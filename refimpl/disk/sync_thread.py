@@ -4,8 +4,9 @@ Rules this module keeps:
 
 - Work is done in the order of the requests. Requests that collect while the disk is busy are written with one write and
   one fsync (group commit), and then reported together.
-- Transactions are logged in the event loop, without the thread, as long as the disk is so fast that two changes of
-  threads take longer (`FAST`). The slowest of the recent commits decides, so one slow commit ends it.
+- Transactions are logged in the event loop, without the thread, as long as the disk is so fast that two thread switches
+  take longer (`FAST`). The slowest of the recent commits decides, so one slow commit ends it. Either the thread writes
+  or the event loop, never both at once (`_busy`).
 - Reports arrive on the event loop. Work that was requested before a `flush` is never reported: the flush reports it.
 - After one failure the disk is not trusted again: the failure is reported, and nothing is reported as done after it. An
   error of the log, such as a zxid that does not rise, is a failure too.
@@ -27,7 +28,7 @@ from refimpl.system import system
 FAST = 0.0001
 """Seconds of a commit up to which it is made in the event loop."""
 FORGOTTEN = 0.02
-"""The part of the slowest commit that each commit forgets: after 10 ms, 230 fast ones are needed."""
+"""Each commit lowers the remembered maximum by this fraction: after 10 ms, 230 fast ones are needed."""
 FIRST = 0.01
 """The time of the slowest commit before the first one: a disk must prove that it is fast."""
 Job = Callable[[], None]
@@ -90,6 +91,10 @@ class SyncThread:
         """Run a job in its turn that is not part of the server's own work, and is not reported."""
         self._ask(UnreportedJob(job))
 
+    def expect_slow_commits(self) -> None:
+        """Use the thread until the disk has proved to be fast again."""
+        self._slowest = FIRST
+
     def flush(self) -> None:
         """Wait until all requested work is done, which is then not reported. Raises OSError if it failed."""
         if self._working is not None:
@@ -139,7 +144,7 @@ class SyncThread:
 
     def _carry_out(self, batch: deque[Work]) -> int:
         """Do the requested work; return the number of items to report."""
-        count = 0
+        count = appended = 0
         for work in batch:
             if isinstance(work, UnreportedJob):
                 work.job()
@@ -147,13 +152,20 @@ class SyncThread:
             count += 1
             if isinstance(work, tuple):
                 self._log.append(*work)
+                appended += 1
             else:
-                self._log.commit()
+                self._commit(appended)
+                appended = 0
                 work()
+        self._commit(appended)
+        return count
+
+    def _commit(self, appended: int) -> None:
+        """Make the records durable; the time counts if there are any."""
         began = self._clock()
         self._log.commit()
-        self._slowest = max(self._clock() - began, self._slowest * (1 - FORGOTTEN))
-        return count
+        if appended:
+            self._slowest = max(self._clock() - began, self._slowest * (1 - FORGOTTEN))
 
     def _report(self, count: int, flushes: int) -> None:
         if flushes == self._flushes and self._error is None:

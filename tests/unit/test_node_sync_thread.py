@@ -214,17 +214,22 @@ class TimedLog(HeldLog):
         super().__init__()
         self.system, self.seconds = system, FAST / 2
         self.in_loop = False
+        self.told: Told = []
 
     def commit(self) -> None:
         self.in_loop = threading.current_thread() is threading.main_thread()
-        self.system.now += self.seconds
+        if self.fails is not None:
+            raise self.fails
+        self.system.now += self.seconds if self._pending else 0.0
+        self._pending.clear()
 
 
 def play_timed(scene: Callable[[SyncThread, TimedLog, Callable[[], Awaitable[bool]]], Awaitable[None]]) -> None:
     """Run a scene with a log whose time is known. The scene can log a transaction: it gets whether the loop did it."""
 
     async def run() -> None:
-        log, told = TimedLog(system), list[int | str]()
+        log = TimedLog(system)
+        told = log.told
         thread = SyncThread(log, asyncio.get_running_loop(), told.append, lambda error: told.append(str(error)))
         thread.start()
 
@@ -273,6 +278,39 @@ def test_a_job_is_done_in_the_thread_however_fast_the_disk_is() -> None:
         where: list[threading.Thread] = []
         thread.call(lambda: where.append(threading.current_thread()))
         thread.flush()
-        assert where != [threading.main_thread()]
+        assert len(where) == 1
+        assert where[0] is not threading.main_thread()
+
+    play_timed(scene)
+
+
+def test_a_failure_in_the_event_loop_is_reported_later_and_once() -> None:
+    async def scene(thread: SyncThread, log: TimedLog, logs_in_loop: Callable[[], Awaitable[bool]]) -> None:
+        while not await logs_in_loop():
+            pass
+        log.fails = OSError("broken")
+        before = len(log.told)
+        ask(thread, 1)
+        assert len(log.told) == before, "a report comes later, not within the request"
+        await until(log.told, before + 1)
+        ask(thread, 2)
+        with pytest.raises(OSError, match="broken"):
+            thread.flush()
+        assert log.told[before:] == ["broken"]
+
+    play_timed(scene)
+
+
+def test_empty_commits_prove_nothing() -> None:
+    """Each transaction is followed by a job, so that the last commit of each batch has nothing to do."""
+
+    async def scene(thread: SyncThread, log: TimedLog, logs_in_loop: Callable[[], Awaitable[bool]]) -> None:
+        log.seconds = 10 * FAST
+        for _ in range(500):
+            before = len(log.told)
+            thread.append((before + 1, b"%d" % (before + 1)))
+            thread.call(lambda: None)
+            await until(log.told, before + 1)
+        assert not await logs_in_loop()
 
     play_timed(scene)
