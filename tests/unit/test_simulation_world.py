@@ -1,6 +1,7 @@
 """The simulated clock, network and disk, against the promises of POSIX, TCP and asyncio that the node relies on."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -9,7 +10,9 @@ from refimpl.simulation.world.disk import SECTOR, SimulatedDisk
 from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
 from refimpl.simulation.world.machine import LONGEST_CALL, Machine
 from refimpl.simulation.world.network import ListeningSocket, Network
+from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.simulation.world.transport import End
+from refimpl.system import SYSTEM
 
 SERVER, CLIENT = "10.0.0.1", "10.0.0.2"
 
@@ -219,3 +222,51 @@ def test_a_call_of_a_disk_that_several_faults_slow_down_has_an_end() -> None:
     machine = Machine(loop, Network(loop, "1"), SERVER, "1")
     machine.slowness = 3000.0**4
     assert 1 < max(machine.time_of(0.004) for _ in range(100)) <= LONGEST_CALL
+
+
+def test_a_wait_for_a_thread_takes_the_time_of_all_its_syncs() -> None:
+    """The clock of the thread goes on with each of them, and never back."""
+    loop = SimulatedLoop("1")  # type: ignore[abstract]
+    machine = Machine(loop, Network(loop, "1"), SERVER, "1")
+    machine.slowness = 1.0
+    process = machine.boot(SERVER)
+    times: list[float] = []
+
+    def work() -> None:
+        system = SYSTEM.get()
+        descriptor = system.open(SimulatedPath("/file"), os.O_CREAT | os.O_WRONLY)
+        for _ in range(50):
+            system.fsync(descriptor)
+            times.append(system.monotonic())
+
+    async def main() -> None:
+        before = loop.time()
+        SYSTEM.get().thread("sync").submit(work).result()
+        assert times == sorted(times)
+        assert loop.time() == times[-1]
+        assert 0.05 < loop.time() - before < 0.15, "50 syncs of 2 ms on average"
+
+    loop.run(process, main())
+
+
+def test_other_code_runs_while_a_thread_waits_for_a_sync_that_does_not_cover_later_writes() -> None:
+    loop = SimulatedLoop("1")  # type: ignore[abstract]
+    machine = Machine(loop, Network(loop, "1"), SERVER, "1")
+    machine.slowness = 300.0
+    process = machine.boot(SERVER)
+
+    async def main() -> None:
+        system = SYSTEM.get()
+        descriptor = system.open(SimulatedPath("/file"), os.O_CREAT | os.O_WRONLY)
+        system.pwrite(descriptor, b"1", 0)
+        synced = system.thread("sync").submit(system.fsync, descriptor)
+        while not process.threads[0].is_waiting:
+            await asyncio.sleep(0.001)
+        system.pwrite(descriptor, b"2", 1)
+        assert not synced.done()
+        while not synced.done():
+            await asyncio.sleep(0.001)
+        inode = machine.disk.file("/file")
+        assert (inode.durable, inode.data) == (b"1", b"12")
+
+    loop.run(process, main())

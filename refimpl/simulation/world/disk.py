@@ -25,7 +25,10 @@ SECTOR = 512
 
 
 class Inode:
-    """The contents of a file: as written, as durable, and the operations between the two; `synced` are those before."""
+    """The contents of a file: as written, as durable, and the operations between the two.
+
+    `synced` counts the operations that are durable already.
+    """
 
     __slots__ = ("data", "durable", "pending", "synced")
 
@@ -101,7 +104,7 @@ def _put_torn(content: bytearray, offset: int, data: bytes, chance: random.Rando
 class Directory:
     """The names in a directory: as they are, as durable, and the changes between the two (None: removed).
 
-    `synced` is the number of the changes before.
+    `synced` counts the changes that are durable already.
     """
 
     __slots__ = ("durable", "names", "pending", "synced")
@@ -247,7 +250,7 @@ class SimulatedDisk:
         inode.truncate(size)
 
     def sync(self, entry: Inode | Directory) -> None:
-        """Makes a file, or the names in a directory, durable, as they are at the beginning."""
+        """Makes a file, or the names in a directory, durable as they are when the call begins."""
         done = entry.done
         self._operate("sync", b"")
         entry.sync(done)

@@ -41,6 +41,10 @@ class Connector(Protocol):
 class ProcessThread(Protocol):
     """A thread of a process, as the event loop and the machine see it."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has begun some work and waits for a sync."""
+
     def wait(self, seconds: float) -> None:
         """Gives way for some seconds. Raises PowerOff."""
 

@@ -57,8 +57,12 @@ class SimulatedThread(Executor):
             self._timer = None
         process = self._process
         while self._jobs or self._job is not None:
-            process.lag += max(0.0, self._continues_at - process.loop.time())
-            self._run()
+            process.lag = self._run(max(process.lag, self._continues_at - process.loop.now))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has begun some work and waits for a sync."""
+        return self._job is not None
 
     def end(self) -> None:
         """The process has ended: the thread ends where it waits."""
@@ -74,14 +78,20 @@ class SimulatedThread(Executor):
 
     def _continue(self) -> None:
         self._timer = None
-        self._run()
+        process = self._process
+        before = process.lag
+        self._run(0.0)
+        process.lag = before  # the thread was busy, not the event loop
         if self._job is not None:
-            self._continue_after(self._continues_at - self._process.loop.time())
+            self._continue_after(self._continues_at - process.loop.time())
         elif self._jobs:
             self._continue_after(self._delay())
 
-    def _run(self) -> None:
-        """Lets the thread run until it gives way, or its work is done. Raises PowerOff."""
+    def _run(self, lag: float) -> float:
+        """Lets the thread run until it gives way, or its work is done; returns the lag of the process then.
+
+        The thread begins `lag` seconds after the present turn of the process. Raises PowerOff.
+        """
         process = self._process
         if not process.alive:
             raise PowerOff
@@ -89,17 +99,18 @@ class SimulatedThread(Executor):
             context = process.context.copy()
             self._thread = threading.Thread(target=context.run, args=(self._work,), daemon=True)
             self._thread.start()
-        before, process.lag, process.thread = process.lag, 0.0, self
+        process.lag, process.thread = lag, self
         self._may_run.release()
         self._gives_way.acquire()
-        process.lag, process.thread = before, None
+        process.thread = None
         if self._power_off is not None:
             raise self._power_off
+        return process.lag
 
     # The side of the thread.
 
     def wait(self, seconds: float) -> None:
-        """Gives way for some seconds, and for the time that the calls before have taken."""
+        """Waits until a sync ends: `seconds` after the present time of the thread, with its earlier calls."""
         process = self._process
         self._continues_at = process.loop.time() + seconds
         self._gives_way.release()
