@@ -156,7 +156,8 @@ def _total_order(setup: Setup) -> Condition:
     meaning="If a leader proposes A before B, every server that delivers B has delivered A before it",
     premise="Some server has delivered a transaction that is not the first one that its leader proposed",
     source="Paper, Local primary order. TLA+ `LocalPrimaryOrder`",
-    notes='All pairs of proposals of one leader in one epoch are compared; "before" is the order of their zxids. '
+    notes='All proposals of one leader in one epoch count; "before" is the order of their zxids, and each is compared '
+    "with the next one, from which the others follow. "
     "The published invariant states that such a pair *exists*, and lets both be equal, so it holds trivially. What a "
     "standalone server proposes is left out: after a crash it uses the zxid of an unwritten transaction again.",
 )

@@ -49,8 +49,8 @@ Progress = Callable[[str, int, int], None]
 """A progress callback: the present activity, the number of records done, and their total (0: not yet known)."""
 OFTEN = 500  # records between calls
 UNKNOWN_DISKS = "Durability"
-"""The invariant over the contents of all disks at one moment. It cannot be decided unless all of them are known, nor
-once views differ: an old one has quorums without what the members of a new one have committed."""
+"""The invariant over the contents of all disks at one moment. It cannot be decided unless all of them are known. It is
+not evaluated after views differ, since a quorum of an old view may lack what a new view has committed."""
 
 
 @dataclass
@@ -244,6 +244,11 @@ class Ensemble:
         elif server.view.standalone:
             self._leave_refinement("not judged where a server runs standalone")
 
+    def _compare_quorums(self, before: View, after: View) -> None:
+        """Leave out what is stated for equal views, once a server has other quorums."""
+        if after.quorums != before.quorums:
+            self.held.leave_out(UNKNOWN_DISKS)
+
     def _leave_refinement(self, reason: str) -> None:
         if self.refinement is not None and not self.unrefined:
             self.unrefined = reason
@@ -256,9 +261,11 @@ class Ensemble:
         self._done[place] += 1
         if isinstance(record, StartRecord):
             if number:
+                last = replay.server.view
                 replay.restart(record)
                 self.past.restarted(replay.server)
                 self._look_at(replay.server)
+                self._compare_quorums(last, replay.server.view)
         else:
             before, need = replay.server, self._needed.of[track.sid][number]
             effects = replay.step(record)
@@ -274,8 +281,7 @@ class Ensemble:
             if replay.server.view is not before.view and replay.server.view != before.view:
                 self._look_at(replay.server)
                 self._leave_refinement("not judged after a change of the configuration")
-                if replay.server.view.quorums != before.view.quorums:
-                    self.held.leave_out(UNKNOWN_DISKS)
+                self._compare_quorums(before.view, replay.server.view)
             mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
             if mismatch is not None:
                 return mismatch

@@ -279,13 +279,18 @@ def appended(server: Server) -> tuple[Txn, ...]:
 def finished(ended: Server, found: Durable) -> tuple[DiskOperation, ...]:
     """The operations that the disk has finished without a report, by its contents `found` after the end of a process.
 
-    Operations complete in the order of their requests, so the first state of the disk with the last zxid that was found
-    is the one that it was in. A snapshot of the tree may take the place of the log. It has all applied transactions,
-    and a leader may apply one before its own log has it.
+    Operations complete in the order of their requests. So the disk was in the first state with the epochs, the snapshot
+    and the last zxid that were found; or with this last zxid, if a snapshot of the tree has taken the place of the log.
+    That has all applied transactions, and a leader may apply one before its own log has it.
     """
-    durable, queue = ended.durable, _queue(ended)
-    for count, operation in enumerate(queue):
-        if durable.last_zxid == found.last_zxid:
-            return queue[:count]
-        durable = disk.done(durable, operation)
-    return queue if durable.last_zxid == found.last_zxid else ()
+    queue = _queue(ended)
+    states = [ended.durable, *_prefixes(ended.durable, queue)]
+    for look in (_position, lambda durable: durable.last_zxid):
+        for count, durable in enumerate(states):
+            if look(durable) == look(found):
+                return queue[:count]
+    return ()
+
+
+def _position(durable: Durable) -> tuple[int, ...]:
+    return durable.last_zxid, durable.snapshot, durable.accepted_epoch, durable.current_epoch

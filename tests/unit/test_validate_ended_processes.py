@@ -88,7 +88,8 @@ def test_a_snapshot_is_finished_if_a_later_operation_is() -> None:
     ended = Server(3, THREE, OLD, zab=replace(SYNCHRONISING, queue=queue))
 
     assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT, log=(txn(2, 2),))) == queue
-    assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT)) == queue[:1]
+    assert finished(ended, Durable(2, 2, snapshot=SNAPSHOT)) == queue[:2]
+    assert finished(ended, Durable(2, 1, snapshot=SNAPSHOT)) == queue[:1]
     assert finished(ended, OLD) == ()
 
 
@@ -125,3 +126,11 @@ def test_a_transaction_that_was_never_committed_stays_in_the_log_of_a_server_tha
 
     assert past.floor > UNCOMMITTED.zxid
     assert past.history.established[0].initial == past.log_of(past.images[2]) == (UNCOMMITTED,)
+
+
+def test_a_snapshot_that_ends_where_the_old_log_ends_is_told_apart_by_the_epoch_after_it() -> None:
+    """The leader's history has another transaction with the last zxid of the old log."""
+    snapshot = TakeSnapshot((), UNCOMMITTED.zxid)
+    ended = Server(3, THREE, OLD, zab=replace(SYNCHRONISING, queue=(snapshot, EnterEpoch(2))))
+
+    assert finished(ended, Durable(2, 2, snapshot=UNCOMMITTED.zxid)) == (snapshot, EnterEpoch(2))

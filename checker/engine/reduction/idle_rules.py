@@ -27,7 +27,7 @@ class IdleRules:
         self._tables = tables
         self._joint = tables.joint_rules()
         self._rules = {*self._joint}
-        self._operations: dict[int, dict[int, dict[int, bool]]] = {}  # of each column: where they are possible
+        self._operations: dict[int, dict[int, dict[int, bool]]] = {}  # column, operation, cell: possible or not
         self._late: list[tuple[int, int]] = []  # columns and operations since the last look at all pairs
         self._alike: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)  # pairs of cells of a column
         self._slots: dict[int, list[int]] = {}  # of each column: what idle rules read of it
@@ -100,5 +100,5 @@ class IdleRules:
                 self._is_possible(column, operation, before) != self._is_possible(column, operation, after)
                 for before, after in self._alike[column]
             )
-        except ModelError:  # the search that begins again does without the events of this cell
+        except ModelError:  # to begin again is always right, and the next search may not need this cell
             return True
