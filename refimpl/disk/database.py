@@ -195,7 +195,7 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     if not older:
         raise DataError(f"{snapshots}: cannot truncate to 0x{zxid:x}: no snapshot is that old; {REMEDY}")
     numbers = [number for number, _ in older]
-    if zxid not in numbers and not _is_between(zxid, next(read(log.directory, zxid), (None,))[0]):
+    if zxid not in numbers and not _reaches(zxid, next(read(log.directory, zxid), (None,))[0]):
         raise DataError(f"{log.directory}: cannot truncate to 0x{zxid:x}: the log has no such transaction; {REMEDY}")
     too_new = _holding_more(older, zxid)
     usable = [number for number, path in older if path not in too_new]
@@ -211,7 +211,7 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     log.truncate(zxid)
 
 
-def _is_between(zxid: int, following: int | None) -> bool:
+def _reaches(zxid: int, following: int | None) -> bool:
     """Whether a log has this zxid, or for epoch:0 later ones; `following` is the first one that is not older."""
     return following == zxid or (following is not None and not counter_of(zxid))
 

@@ -18,31 +18,52 @@ import errno
 import os
 import random
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 SECTOR = 512
 """Bytes that a disk writes entirely or not at all."""
 
 
-class Inode:
-    """The contents of a file: as written, as durable, and the operations between the two.
+class Entry(Generic[T], ABC):
+    """A file or a directory: the operations on it that are not durable, oldest first, after `synced` that are."""
 
-    `synced` counts the operations that are durable already.
-    """
-
-    __slots__ = ("data", "durable", "pending", "synced")
+    __slots__ = ("pending", "synced")
 
     def __init__(self) -> None:
+        self.pending: list[T] = []
         self.synced = 0
-        self.data = bytearray()
-        self.durable = bytearray()
-        self.pending: list[tuple[int, bytes | None]] = []
-        """Writes (offset, bytes), and changes of the size (size, None)."""
 
     @property
     def done(self) -> int:
         """The number of operations so far, durable or not."""
         return self.synced + len(self.pending)
+
+    def sync(self, done: int) -> None:
+        """Makes the first `done` operations durable."""
+        count = max(0, done - self.synced)
+        for operation in self.pending[:count]:
+            self._make_durable(operation)
+        del self.pending[:count]
+        self.synced += count
+
+    @abstractmethod
+    def _make_durable(self, operation: T) -> None:
+        """Carries an operation out on the durable state."""
+
+
+class Inode(Entry[tuple[int, bytes | None]]):
+    """The contents of a file, as written and as durable. Operations are (offset, bytes), or (size, None)."""
+
+    __slots__ = ("data", "durable")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = bytearray()
+        self.durable = bytearray()
 
     def write(self, offset: int, data: bytes) -> None:
         """Writes bytes."""
@@ -54,13 +75,9 @@ class Inode:
         _resize(self.data, size)
         self.pending.append((size, None))
 
-    def sync(self, done: int) -> None:
-        """Makes the first `done` operations durable."""
-        count = max(0, done - self.synced)
-        for offset, data in self.pending[:count]:
-            _resize(self.durable, offset) if data is None else _put(self.durable, offset, data)
-        del self.pending[:count]
-        self.synced += count
+    def _make_durable(self, operation: tuple[int, bytes | None]) -> None:
+        offset, data = operation
+        _resize(self.durable, offset) if data is None else _put(self.durable, offset, data)
 
     def lose(self, chance: random.Random) -> None:
         """Loses changes that are not durable."""
@@ -101,37 +118,27 @@ def _put_torn(content: bytearray, offset: int, data: bytes, chance: random.Rando
         start = stop
 
 
-class Directory:
-    """The names in a directory: as they are, as durable, and the changes between the two (None: removed).
+Changes: TypeAlias = tuple[tuple[str, "Inode | Directory | None"], ...]
+"""Names, and what they become; None: removed."""
 
-    `synced` counts the changes that are durable already.
-    """
 
-    __slots__ = ("durable", "names", "pending", "synced")
+class Directory(Entry[Changes]):
+    """The names in a directory, as they are and as durable."""
+
+    __slots__ = ("durable", "names")
 
     def __init__(self) -> None:
-        self.synced = 0
+        super().__init__()
         self.names: dict[str, Inode | Directory] = {}
         self.durable: dict[str, Inode | Directory] = {}
-        self.pending: list[tuple[tuple[str, Inode | Directory | None], ...]] = []
-
-    @property
-    def done(self) -> int:
-        """The number of changes so far, durable or not."""
-        return self.synced + len(self.pending)
 
     def change(self, *changes: tuple[str, Inode | Directory | None]) -> None:
         """Adds or removes names, in one operation."""
         _change(self.names, changes)
         self.pending.append(changes)
 
-    def sync(self, done: int) -> None:
-        """Makes the first `done` changes durable."""
-        count = max(0, done - self.synced)
-        for changes in self.pending[:count]:
-            _change(self.durable, changes)
-        del self.pending[:count]
-        self.synced += count
+    def _make_durable(self, operation: Changes) -> None:
+        _change(self.durable, operation)
 
     def settle(self) -> None:
         """Makes everything durable, here and below."""
@@ -149,7 +156,7 @@ class Directory:
             entry.lose(chance)
 
 
-def _change(names: dict[str, Inode | Directory], changes: tuple[tuple[str, Inode | Directory | None], ...]) -> None:
+def _change(names: dict[str, Inode | Directory], changes: Changes) -> None:
     for name, entry in changes:
         if entry is None:
             names.pop(name, None)

@@ -94,10 +94,11 @@ class Machine:
             process.dying = "power" if power else "kill"
             process.alive = False
             raise PowerOff(process.dying)
+        seconds = self.time_of(0.004 if name == "sync" else 0.0002)
         if name == "sync" and process.thread is not None:
-            process.thread.wait(self.time_of(0.004))
+            process.thread.wait(seconds)
         else:
-            process.lag += self.time_of(0.004 if name == "sync" else 0.0002)
+            process.lag += seconds
         if name == "sync" and self.fail_sync:
             self.fail_sync -= 1
             if not self.fail_sync:
