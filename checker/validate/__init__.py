@@ -231,23 +231,21 @@ class Ensemble:
         if any(replay.server.view.voters - servers.keys() for replay in self._replays):
             self.held.leave_out(UNKNOWN_DISKS)
         for replay in self._replays:
-            self._look_at(replay.server)
+            self._look_at(replay.server, replay.server.view)
 
-    def _look_at(self, server: Server) -> None:
+    def _look_at(self, server: Server, last: View) -> None:
         """Leave out what cannot be judged where a voter of a view has no journal, or a server runs standalone.
 
-        The refinement is judged as long as the configuration does not change.
+        What is stated for equal views is left out once a server has other quorums than by its `last` view. The
+        refinement is judged as long as the configuration does not change.
         """
+        if server.view.quorums != last.quorums:
+            self.held.leave_out(UNKNOWN_DISKS)
         if server.view.voters - self.past.images.keys():
             self._leave_refinement("not judged where a voter has no journal")
             self.held.leave_out_views()
         elif server.view.standalone:
             self._leave_refinement("not judged where a server runs standalone")
-
-    def _compare_quorums(self, before: View, after: View) -> None:
-        """Leave out what is stated for equal views, once a server has other quorums."""
-        if after.quorums != before.quorums:
-            self.held.leave_out(UNKNOWN_DISKS)
 
     def _leave_refinement(self, reason: str) -> None:
         if self.refinement is not None and not self.unrefined:
@@ -264,8 +262,7 @@ class Ensemble:
                 last = replay.server.view
                 replay.restart(record)
                 self.past.restarted(replay.server)
-                self._look_at(replay.server)
-                self._compare_quorums(last, replay.server.view)
+                self._look_at(replay.server, last)
         else:
             before, need = replay.server, self._needed.of[track.sid][number]
             effects = replay.step(record)
@@ -279,9 +276,8 @@ class Ensemble:
             floor = self.past.floor
             self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
             if replay.server.view is not before.view and replay.server.view != before.view:
-                self._look_at(replay.server)
+                self._look_at(replay.server, before.view)
                 self._leave_refinement("not judged after a change of the configuration")
-                self._compare_quorums(before.view, replay.server.view)
             mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
             if mismatch is not None:
                 return mismatch

@@ -16,7 +16,7 @@ import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -61,8 +61,6 @@ def _name(cls: type[msgspec.Struct]) -> str:
 EVENTS = _named(get_args(Event))
 MESSAGES = _named((Notification, FollowerInfo, *NAMES))
 VOTES = _named((Vote,))
-_READERS: dict[type, tuple[tuple[str, Reader], ...]] = {}
-"""For each class of `spec`: the names of its fields, and the function that reads each."""
 
 
 def event_of(plain: Json) -> Event:
@@ -78,20 +76,18 @@ def _struct(plain: Json, known: Mapping[str, type], what: str) -> Any:
             f"unknown {what} {str(shown)[:60]!r}; write one of {', '.join(known)}, and its fields behind it"
         )
     cls = known[plain[0]]
-    readers = _READERS.get(cls)
-    if readers is None:
-        readers = _readers_of(cls)
+    readers = _readers_of(cls)
     if len(plain) != len(readers) + 1:
         names = ", ".join(name for name, _ in readers)
         raise CodecError(f"{plain[0]} has {len(plain) - 1} fields; it must have {len(readers)}: {names}")
     return cls(*[read(plain[place]) for place, (_, read) in enumerate(readers, start=1)])
 
 
+@cache
 def _readers_of(cls: type[Any]) -> tuple[tuple[str, Reader], ...]:
+    """The names of the fields of a class, and the function that reads each."""
     hints = get_type_hints(cls)
-    found = tuple((name, _reader(f"{_name(cls)}.{name}", hints[name])) for name in cls.__struct_fields__)
-    _READERS[cls] = found
-    return found
+    return tuple((name, _reader(f"{_name(cls)}.{name}", hints[name])) for name in cls.__struct_fields__)
 
 
 def _reader(where: str, hint: Any) -> Reader:

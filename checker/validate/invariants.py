@@ -49,16 +49,6 @@ class Count:
     premise: int = 0
 
 
-@dataclass(frozen=True)
-class _ShownServer:
-    """A server, its log, and the inside of runs, with the server that properties see for them."""
-
-    server: Server
-    log: Txns
-    inside: frozenset[Txn]
-    shown: Server
-
-
 class Invariants:
     """The invariants of an ensemble, given the servers at the start of their journals."""
 
@@ -77,7 +67,7 @@ class Invariants:
         for prop in self.properties:
             for read in dict.fromkeys(prop.reads):
                 self._readers.setdefault(read.column, {}).setdefault(read, []).append(prop.name)
-        self._servers: dict[Sid, _ShownServer] = {}
+        self._inputs: dict[str, tuple[Server, Txns, frozenset[Txn]]] = {}  # those of each server's value in the row
         self._shown: dict[Read, Any] = {}
         self._answers: dict[str, Any] = {}
         self._row: dict[str, Any] = {}
@@ -132,20 +122,14 @@ class Invariants:
         if max(map(len, wholes.values())) > WHOLE:
             inside = _inside(wholes, logs, past)
         row: dict[str, Any] = {HISTORY: _history(past.history, inside)}
-        for each, image in past.images.items():
-            row[server_name(each)] = self._server(image.server, logs[each], inside)
         last = self._row
+        for each, image in past.images.items():
+            name, inputs = server_name(each), (image.server, logs[each], inside)
+            row[name] = last[name] if self._inputs.get(name) == inputs else _without_inside(*inputs)
+            self._inputs[name] = inputs
         changed = {name for name, value in row.items() if (old := last.get(name)) is not value and old != value}
         self._row = row
         return changed
-
-    def _server(self, server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
-        """A server as properties see it; the same object as before, as long as nothing about it changes."""
-        last = self._servers.get(server.sid)
-        if last is None or last.server is not server or last.log != log or last.inside != inside:
-            shown = _without_inside(server, log, inside)
-            last = self._servers[server.sid] = _ShownServer(server, log, inside, shown)
-        return last.shown
 
 
 def _without_inside(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
