@@ -21,7 +21,6 @@ Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.sh
 `SyncRequestProcessor.run`, `ZooKeeperServerListenerImpl.notifyStopping`, `Learner.isRunning`, `Leader.isRunning`.
 """
 
-from collections.abc import Set as AbstractSet
 from typing import TypeAlias, get_args
 
 import msgspec
@@ -34,7 +33,7 @@ from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, ElectionRules, Peer
 from spec.election.vote import ServerState, Vote, is_observer
-from spec.quorum import Sid, View, have_quorums, seen_after_activation, seen_beside, views_in_use, votes_in
+from spec.quorum import Sid, View, seen_after_activation, seen_beside, views_in_use, votes_in
 from spec.variants import Variant
 from spec.zab import disk, leader, learner, memory
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
@@ -114,10 +113,6 @@ class Summary(msgspec.Struct, frozen=True):
     def is_voter(self, sid: Sid) -> bool:
         """Whether this server counts the votes of another one."""
         return votes_in(self.views, sid)
-
-    def has_all_quorums(self, servers: AbstractSet[Sid]) -> bool:
-        """Whether servers are a quorum of each view."""
-        return have_quorums(self.views, servers)
 
 
 def step(

@@ -50,8 +50,7 @@ from itertools import combinations
 import msgspec
 
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better
-from spec.quorum import Sid, opens
-from spec.quorum.view import have_quorums
+from spec.quorum import Sid, have_quorums, opens
 from spec.server import Summary
 
 Link = frozenset[Sid]
