@@ -43,9 +43,9 @@ def node(path: str, flags: int = c.PERSISTENT, who: int = 0, acl: c.Acl | None =
     return c.Create(who, path, data=data, acl=acl, flags=flags, by=c.CREATE2)
 
 
-def container(path: str, flags: int = c.CONTAINER, by: int = c.CREATE_CONTAINER) -> c.Create:
+def container(path: str, flags: int = c.CONTAINER) -> c.Create:
     """Create a container."""
-    return c.Create(0, path, flags=flags, by=by)
+    return c.Create(0, path, flags=flags, by=c.CREATE_CONTAINER)
 
 
 def lasting(path: str, ttl: int, flags: int = c.TTL) -> c.Create:
