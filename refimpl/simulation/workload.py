@@ -168,14 +168,19 @@ class Client:
         self.errors.append(f"{self._loop.now:.6f} s, {self.name} at server {self._server}: {what}")
 
     async def finish(self, server: Sid) -> bool:
-        """Reads every watched znode once more after a sync, at a server that works."""
+        """Reads every watched znode once more after a sync, at a server that works.
+
+        The first sync shows a connection with a server that has lost its power, of which the client has heard nothing.
+        """
         if not self._session.attached and not await self.move(server):
             return False
-        for path in tuple(self._watched):
-            try:
-                await self._read("sync+get", path)
-            except NoAnswerError:
+        try:
+            if (await self._session.ask(Sync(ROOT))).err:
                 return False
+            for path in tuple(self._watched):
+                await self._read("sync+get", path)
+        except NoAnswerError:
+            return False
         return True
 
     @property
