@@ -11,13 +11,15 @@ A record of a closure has these words, where P is the number of processes and W 
     key, messages (W), sent (P * W), known, redundant,
     refused (W), key moves (W), key moves if silent (W), silent (W), answers (P * W)
 
-The key is the local state plus 1 in the upper half, and flags in the lower one. `sent` are the messages that the view
+The key is the local state plus 1 in the upper half; the lower one has flags, and above them the number of messages
+that the view may send. `sent` are the messages that the view
 may send to each process, and `answers` those that its reversible deliveries send now. `redundant` are the channels
 whose messages are redundant (`message_kernels`), among those where this is `known`. The four sets of bits are messages
 whose delivery is refused now, or is a key move now, at once or if all answers are silent; and messages that no local
 state of the closure answers.
 
-Records follow one another in `records`, the first P of which are room for one view each that is not kept. `table` finds
+Records follow one another in `records`, the first 2 P of which are room for one view each that is not kept: those of
+all processes, and those without what a set of processes does. `table` finds
 them: a part of a hash << 32 | number, 0 for none. It begins small, so that the processor's cache can hold it, and
 doubles. When it is full, new records are not kept, and the next pass begins with empty room. Other answers are in
 `cache`, where a new one may replace an old one: key, further key, messages (W), answer.
@@ -45,6 +47,7 @@ WAYS = 8  # slots of the cache that may hold an answer
 KEY, MESSAGES = U64(0), U64(1)  # words of a record; the messages sent follow those that may arrive
 FURTHER, ANSWERED = U64(1), U64(2)  # words of an answer of the cache; its messages follow the further key
 OWN_KEY = ONE  # a flag of a record
+SENDINGS = U64(8)  # the first bit of a key with the number of messages that may be sent
 REFUSED_NOW, KEY_MOVE, KEY_IF_SILENT, SILENT = 0, 1, 2, 3  # the sets of bits of a record
 NEEDS, INERT, COMMUTES, COMMUTES_WITH_SENDER = U64(1), U64(2), U64(3), U64(4)  # kinds of keys
 TAG = U64(0xFFFFFFFF00000000)  # the part of a hash in an entry of the table
@@ -198,12 +201,13 @@ def is_record_of(number: Any, key: Any, messages: Array, r: Any) -> Any:
 
 
 @inlined
-def find_closure(p: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Find the record of the view of a process: (its number; YES, UNKNOWN or NO).
+def find_closure(p: Any, messages: Array, room: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Find the record of the view of a process with these messages: (its number; YES, UNKNOWN or NO).
 
-    If the answer is UNKNOWN, the record has the messages that are known so far; with NO, the view is irregular.
+    If the answer is UNKNOWN, the record has the messages that are known so far; with NO, the view is irregular. `room`
+    is the number of a record for a view that is not kept.
     """
-    messages, key = r.masks[p], U64(r.locals[p]) + ONE
+    key = U64(r.locals[p]) + ONE
     mixed = mixed_with(key * GOLDEN, messages, ZERO, U64(messages.size))
     near = mixed & U64(r.recent.shape[1] - 1)
     number = U64(r.recent[p, near])
@@ -219,11 +223,11 @@ def find_closure(p: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any
             return number, I64(YES)
         slot = (slot + ONE) & r.sizes[MOST]
         entry = r.table[slot]
-    record = r.records[p]
+    record = r.records[room]
     status = search_closure(U64(r.locals[p]), messages, record, g, r, missing, counters)
     if status != YES or r.sizes[USED] == U64(r.records.shape[0]):
         record[KEY] &= LOW  # nothing finds this record again
-        return U64(p), I64(status)
+        return U64(room), I64(status)
     number = store(record, slot, tag, r)
     record[KEY] &= LOW
     r.recent[p, near] = number
@@ -244,7 +248,7 @@ def store(record: Array, slot: Any, tag: Any, r: Any) -> Any:
         for place in range(TWO * size):
             r.table[place] = ZERO
         words = U64(r.masks.shape[1])
-        for each in range(U64(r.masks.shape[0]), r.sizes[USED]):
+        for each in range(TWO * U64(r.masks.shape[0]), r.sizes[USED]):
             other = r.records[each]
             mixed = mixed_with((other[KEY] >> BITS32) * GOLDEN, other, MESSAGES, words)
             place = (mixed >> BITS32) & r.sizes[MOST]
@@ -296,6 +300,11 @@ def search_closure(local: Any, messages: Array, record: Array, g: Any, r: Any, m
     if status == YES:
         find_returns(local, edges, r)
         classify(local, messages, record, g, r)
+        for word in range(sent_at(words), known_at(processes, words)):
+            bits = record[word]
+            while bits:
+                bits &= bits - ONE
+                record[KEY] += ONE << SENDINGS
     return status
 
 

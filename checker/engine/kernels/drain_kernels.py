@@ -208,7 +208,7 @@ def find_inert(row: Array, changed: Any, plan: Any, numbers: Array, cells: Array
             known, needed = receivers_needed(p, sends, row, plan, numbers, g, missing, counters)
             if known == YES and needed:
                 continue
-            answer = I64(delivery_is_free(local, content, c, plan, g, r, missing, counters))
+            answer = I64(delivery_is_free(local, content, c, r.views, r.masks, plan, g, r, missing, counters))
             if answer == YES and known != YES:
                 answer = I64(UNKNOWN)
         if answer == YES:

@@ -16,7 +16,6 @@ from checker.engine.kernels.closure_kernels import (
     EVENT,
     FIRST_EVENT,
     INERT,
-    MESSAGES,
     NEEDS,
     NO,
     REFUSED,
@@ -73,12 +72,13 @@ def redundant_in(local: Any, messages: Array, bits: Array, g: Any, missing: Arra
 def needs_sender(p: Any, channel: Any, g: Any, r: Any, missing: Array, counters: Array) -> Any:
     """Whether a stubborn set with a process needs the sender of an empty channel to it: YES, NO or UNKNOWN.
 
-    It does not if no message of the channel can arrive now, or if all are redundant from now on.
+    `r.sent` are the messages that may come. The sender is not needed if none of them can arrive now, or if all messages
+    of the channel are redundant from now on.
     """
     record, processes, words = r.records[r.views[p]], U64(r.masks.shape[0]), U64(r.masks.shape[1])
     bits, possible, refused = g.channel_bits[channel], ZERO, kinds_at(processes, words, REFUSED_NOW)
     for w in range(words):
-        may_come = record[MESSAGES + w] & bits[w]
+        may_come = r.sent[w] & bits[w]
         possible |= may_come & ~record[refused + w]
     if not possible:
         return I64(NO)

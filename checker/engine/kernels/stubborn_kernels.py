@@ -1,7 +1,7 @@
 """Selects a stubborn set of a row: processes whose moves are enough (`checker.engine.reduction.stubborn`).
 
 The messages that may arrive at processes are a least fixpoint, since they depend on what all senders may still send.
-The views of a row are found first, then the needs of processes, and with them the set with the fewest moves. The names
+The views of a row are found first, then the needs of processes, and with them the set with the least weight. The names
 `g` and `r`, and the layout of views, are those of `closure_kernels`.
 
     processes[p] = (column, first input, end of inputs, first output, end of outputs)
@@ -31,7 +31,7 @@ from checker.engine.kernels.closure_kernels import (
     NO,
     OWN_KEY,
     REFUSED,
-    REFUSED_NOW,
+    SENDINGS,
     SENDS,
     SILENT,
     UNKNOWN,
@@ -55,7 +55,7 @@ ALL, UNSETTLED = U64(0xFFFFFFFFFFFFFFFF), U64(0)  # instead of a set of processe
 MOST_PROCESSES = 63
 MOST_CHANNELS = 64  # `outlets` has a bit for each
 FILLED, TRIED, INERT_NOW = 0, 1, 2  # sets of channels of a row: not empty; the oldest message tried, and inert
-OWN_MOVE, DELIVERY = U64(17), U64(16)  # weights: among equal numbers of moves, fewer own ones
+MOST_WEIGHED = U64(64)  # numbers of messages from here on have the same weight
 
 
 @inlined
@@ -141,40 +141,44 @@ def place(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array,
     return status
 
 
-@inlined
-def settle(g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """Find the views of all processes: YES, UNKNOWN, or NO if a process may do what no view describes."""
-    status, number, words = YES, r.masks.shape[0], U64(r.masks.shape[1])
-    waiting = (ONE << U64(number)) - ONE
+@shared
+def settle(without: Any, masks: Array, views: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """Find the views of processes: YES, UNKNOWN, or NO if a process may do what no view describes.
+
+    `masks` has the messages in channels, and gets those that may arrive. The processes in `without` do nothing.
+    """
+    status, number, words = YES, masks.shape[0], U64(masks.shape[1])
+    others = ((ONE << U64(number)) - ONE) & ~without
+    waiting, room = others, U64(number) if without else ZERO
     unknown = ZERO
     while waiting:
         p = ones_below(waiting)
         waiting &= waiting - ONE
         unknown &= ~(ONE << p)
-        found, known = find_closure(p, g, r, missing, counters)
-        r.views[p] = found
+        found, known = find_closure(p, masks[p], room + p, g, r, missing, counters)
+        views[p] = found
         if known == NO:
             return NO
         if known == UNKNOWN:
             unknown |= ONE << p
         first = sent_at(words)
         for q in range(number):
-            for w in range(r.masks.shape[1]):
-                more = r.records[found, first] & ~r.masks[q, w]
+            for w in range(masks.shape[1]):
+                more = r.records[found, first] & ~masks[q, w]
                 first += ONE
                 if more:
-                    r.masks[q, w] |= more
-                    waiting |= ONE << U64(q)
+                    masks[q, w] |= more
+                    waiting |= (ONE << U64(q)) & others
     if unknown:
         status = UNKNOWN
     return status
 
 
 @inlined
-def may_send(channel: Any, plan: Any, g: Any, r: Any) -> Any:
-    """Whether the sender of a channel may still send into it; `r.sent` gets the messages."""
+def may_send(channel: Any, views: Array, plan: Any, g: Any, r: Any) -> Any:
+    """Whether the sender of a channel, with one of these views, may still send into it; `r.sent` gets the messages."""
     words = U64(r.masks.shape[1])
-    sender = r.views[plan.inputs[channel, 1]]
+    sender = views[plan.inputs[channel, 1]]
     first, some = sent_at(words) + U64(plan.inputs[channel, 2]) * words, ZERO
     for w in range(words):
         r.sent[w] = r.records[sender, first + w] & g.channel_bits[channel, w]
@@ -195,20 +199,22 @@ def is_silent(sent: Array, first: Any, r: Any) -> Any:
 
 
 @inlined
-def delivery_is_free(local: Any, content: Any, channel: Any, plan: Any, g: Any, r: Any,
+def delivery_is_free(local: Any, content: Any, channel: Any, views: Array, masks: Array, plan: Any, g: Any, r: Any,
                      missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Whether the delivery from a channel commutes with all that its sender may do: YES, NO or UNKNOWN.
+    """Whether the delivery from a channel commutes with all that its sender may do before: YES, NO or UNKNOWN.
 
-    If it does not, it is enough that all later messages of the channel are redundant after it.
+    The views are those until the delivery. If it does not commute, it is enough that all later messages of the channel
+    are redundant after it.
     """
-    if not plan.inputs[channel, 3] or not may_send(channel, plan, g, r):
+    if not plan.inputs[channel, 3] or not may_send(channel, views, plan, g, r):
         return I64(YES)
     sender, p = plan.inputs[channel, 1], plan.inputs[channel, 2]
     answer = I64(delivery_commutes(
-        U64(content), U64(channel), U64(r.locals[sender]), r.masks[sender], r.sent, g, r,
+        U64(content), U64(channel), U64(r.locals[sender]), masks[sender], r.sent, g, r,
         missing, counters))  # fmt: skip
     if answer != NO:
         return answer
+    may_send(channel, r.views, plan, g, r)
     for w in range(r.sent.size):
         r.sent[w] |= g.held[g.popped[content], w] | (r.masks[p, w] & ~g.channel_bits[channel, w])
     after = g.events[g.steps[local, g.heads[content] - U32(1)] & EVENT, AFTER]
@@ -233,30 +239,38 @@ def receivers_needed(p: Any, sends: Any, row: Array, plan: Any, numbers: Array, 
 
 
 @inlined
-def weigh(p: Any, plan: Any, g: Any, r: Any) -> Any:
-    """The moves of a process: (their weight, whether one is a key move)."""
+def has_key_move(p: Any, plan: Any, g: Any, r: Any) -> Any:
+    """Whether a move of a process is possible that changes no joint reading and belongs to no cycle."""
     processes, words = U64(r.masks.shape[0]), U64(r.masks.shape[1])
     view = r.records[r.views[p]]
-    weight = OWN_MOVE * U64(g.own[r.locals[p], 1])
     is_key, is_key_if_silent = (view[KEY] & OWN_KEY) != ZERO, False
-    refused = kinds_at(processes, words, REFUSED_NOW)
     at_once, if_silent = kinds_at(processes, words, KEY_MOVE), kinds_at(processes, words, KEY_IF_SILENT)
     for c in range(plan.processes[p, 1], plan.processes[p, 2]):
         head = g.heads[r.contents[c]]
         if head:
             bit = U64(head - U32(1))
             word, one = bit >> U64(6), ONE << (bit & U64(63))
-            weight += DELIVERY * U64(view[refused + word] & one == ZERO)
             is_key |= (view[at_once + word] & one) != ZERO
             is_key_if_silent |= (view[if_silent + word] & one) != ZERO
     if is_key_if_silent and not is_key:
         is_key = is_silent(view, answers_at(processes, words), r)
-    return weight, is_key
+    return is_key
 
 
 @inlined
-def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """The processes that a set with a process must contain: (YES or UNKNOWN, bits)."""
+def weigh(p: Any, r: Any) -> Any:
+    """The weight of a process in a set: the more it may send, the less; among equals the last one has the least."""
+    sendings = (r.records[r.views[p], KEY] & LOW) >> SENDINGS
+    return MOST_WEIGHED * (MOST_WEIGHED - min(sendings, MOST_WEIGHED - ONE)) + U64(r.masks.shape[0]) - U64(p)
+
+
+@shared
+def find_needs(p: Any, views: Array, masks: Array, row: Array, plan: Any, numbers: Array, g: Any, r: Any,
+               missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The processes that a set with a process must contain: (YES or UNKNOWN, bits).
+
+    The views are those of others until the first move of the set.
+    """
     local, needed = U64(r.locals[p]), ZERO
     status: Any = YES
     for n in range(g.own[local, 0], g.own[local, 0] + g.own[local, 1]):
@@ -271,13 +285,13 @@ def find_needs(p: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any, mi
             step = g.steps[local, g.heads[content] - U32(1)]
             if step == REFUSED:
                 continue
-            free = delivery_is_free(local, content, U64(c), plan, g, r, missing, counters)
+            free = delivery_is_free(local, content, U64(c), views, masks, plan, g, r, missing, counters)
             answer = I64(UNKNOWN) if free == UNKNOWN else I64(YES) - free
             known, more = receivers_needed(
                 p, g.events[step & EVENT, SENDS], row, plan, numbers, g, missing, counters)  # fmt: skip
             needed |= more
             status = max(status, known)
-        elif may_send(c, plan, g, r):
+        elif may_send(c, views, plan, g, r):
             answer = needs_sender(p, U64(c), g, r, missing, counters)
         if answer == YES:
             needed |= ONE << U64(plan.inputs[c, 1])
@@ -294,7 +308,10 @@ def stubborn_set(row: Array, plan: Any, numbers: Array, masks: Array, joint: Arr
         return ALL
     status = place(row, plan, numbers, g, r, missing, counters)
     if status == YES:
-        status = settle(g, r, missing, counters)
+        for p in range(r.masks.shape[0]):
+            for w in range(r.masks.shape[1]):
+                r.held[p, w] = r.masks[p, w]
+        status = settle(ZERO, r.masks, r.views, g, r, missing, counters)
     if status != YES:
         return ALL if status == NO else UNSETTLED
     r.settled[0] = U32(1)
@@ -302,17 +319,40 @@ def stubborn_set(row: Array, plan: Any, numbers: Array, masks: Array, joint: Arr
 
 
 @inlined
-def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
-    """The set with the fewest moves among those that contain all that they need, and that have a key move.
+def needs_of(p: Any, chosen: Any, known: Any, apart: Any, row: Array, plan: Any, numbers: Array, g: Any, r: Any,
+             missing: Array, counters: Array) -> Any:  # fmt: skip
+    """The processes that a set needs beside those chosen, because of one of them: (YES or UNKNOWN, bits, apart).
 
-    Sets are searched from each process, the one with the fewest moves first, and their needs only as far as a better
-    set than the best one is possible.
+    `known` has the processes whose needs are known for every set. If these are not enough, the views without what the
+    chosen ones do are found; `apart` are the processes for which this was done last.
+    """
+    status: Any = YES
+    if not (known >> p) & ONE:
+        status, r.needs[p] = find_needs(p, r.views, r.masks, row, plan, numbers, g, r, missing, counters)
+    needed = r.needs[p] & ~chosen
+    if status == YES and needed:
+        if apart != chosen:
+            for q in range(r.held.shape[0]):
+                for w in range(r.held.shape[1]):
+                    r.masks_apart[q, w] = r.held[q, w]
+            status = settle(chosen, r.masks_apart, r.views_apart, g, r, missing, counters)
+        if status == YES:
+            status, needed = find_needs(
+                p, r.views_apart, r.masks_apart, row, plan, numbers, g, r, missing, counters)  # fmt: skip
+        apart = chosen
+    return status, needed & ~chosen, apart
+
+
+@inlined
+def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Array, counters: Array) -> Any:
+    """The set with the least weight among those that grow from one process by what is needed, and have a key move.
+
+    The process with the least weight is the first one, and a set grows only as long as it may be the best one.
     """
     number, keys, known = U64(plan.processes.shape[0]), ZERO, ZERO
     for p in range(number):
-        weight, is_key = weigh(p, plan, g, r)
-        r.weights[p] = weight
-        keys |= U64(is_key) << p
+        r.weights[p] = weigh(p, r)
+        keys |= U64(has_key_move(p, plan, g, r)) << p
     best, least, started = ALL, ALL, ZERO
     for _ in range(number):
         first: Any = number
@@ -320,24 +360,21 @@ def least_set(row: Array, plan: Any, numbers: Array, g: Any, r: Any, missing: Ar
             if not (started >> p) & ONE and (first == number or r.weights[p] < r.weights[first]):
                 first = p
         started |= ONE << first
-        if r.weights[first] >= least:
+        chosen, waiting, weight, apart = ONE << first, ONE << first, r.weights[first], ZERO
+        if weight >= least:
             break
-        chosen, waiting, weight = ONE << first, ONE << first, ZERO
-        while waiting:
+        while waiting and weight < least:
             p = ones_below(waiting)
             waiting &= waiting - ONE
-            weight += r.weights[p]
-            if weight >= least:
-                break
-            if not (known >> p) & ONE:
-                status, needed = find_needs(p, row, plan, numbers, g, r, missing, counters)
-                if status == UNKNOWN:
-                    return UNSETTLED
-                known |= ONE << p
-                r.needs[p] = needed
-            new = r.needs[p] & ~chosen
+            status, new, apart = needs_of(p, chosen, known, apart, row, plan, numbers, g, r, missing, counters)
+            if status != YES:
+                return UNSETTLED
+            known |= ONE << p
             chosen |= new
             waiting |= new
+            while new:
+                weight += r.weights[ones_below(new)]
+                new &= new - ONE
         if chosen & keys and weight < least:
             best, least = chosen, weight
     return best

@@ -79,9 +79,11 @@ class ViewRoom(NamedTuple):
     """The room of one thread: the views of a row, the closures and answers that it keeps, and room for searches.
 
     In the present row, `locals` and `masks` (u64) have the local state and the messages of each process, `views` (u64)
-    the number of its record, and `needs` and `weights` (u64) a word for each. `contents` (u32) has the content of each
-    channel, and `bits` (u64) the channels that are not empty, those where the oldest message was tried, and those among
-    them where it was inert. `settled[0]` says whether there are views of the present row. `records`, `table`, `sizes`
+    the number of its record, and `needs` and `weights` (u64) a word for each. `held` (u64) are the messages in channels
+    alone; `masks_apart` and `views_apart` are those without what a set of processes does.
+    `contents` (u32) has the content of each channel, and `bits` (u64) the channels that are not empty, those where the
+    oldest message was tried, and those among them where it was inert. `settled[0]` says whether there are views of the
+    present row. `records`, `table`, `sizes`
     and `cache` (u64) are described in `closure_kernels`, and `recent` (u32) has some numbers of records that were found
     last. `sent` are the messages of one channel. `marks`, `returns` (u32, for each local state) and `slots` (u64) have
     the number of the search that wrote them, from `clock` (u32).
@@ -91,6 +93,9 @@ class ViewRoom(NamedTuple):
     sent: Array
     masks: Array
     views: Array
+    held: Array
+    masks_apart: Array
+    views_apart: Array
     needs: Array
     weights: Array
     contents: Array
@@ -121,13 +126,16 @@ class ViewRoom(NamedTuple):
             np.zeros(words, np.uint64),
             np.zeros((processes, words), np.uint64),
             np.zeros(processes, np.uint64),
+            np.zeros((processes, words), np.uint64),
+            np.zeros((processes, words), np.uint64),
+            np.zeros(processes, np.uint64),
             np.zeros(processes, np.uint64),
             np.zeros(processes, np.uint64),
             np.zeros(len(plan.inputs), np.uint32),
             np.zeros(3, np.uint64),
-            aligned_zeros((max(records, 2 * processes), record), np.uint64),
+            aligned_zeros((max(records, 4 * processes), record), np.uint64),
             np.zeros(max(2 * records, FIRST_SLOTS), np.uint64),
-            np.array([processes, FIRST_SLOTS - 1], np.uint64),
+            np.array([2 * processes, FIRST_SLOTS - 1], np.uint64),
             np.zeros((processes, RECENT), np.uint32),
             aligned_zeros((1 << (ANSWERS // (8 * answer)).bit_length() - 1, answer), np.uint64),
             np.zeros(number, np.uint32),
