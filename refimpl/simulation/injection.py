@@ -69,7 +69,8 @@ class Injector:
             self.struck(victim)
 
     def heal(self) -> None:
-        """Ends all faults, and starts every server."""
+        """Ends all faults, slow packets too, and starts every server."""
+        self._network.slow_share = 0.0
         for undo in tuple(self._undo.values()):
             undo()
         for sid, machine in self._ensemble.machines.items():
