@@ -307,6 +307,32 @@ def merges_with_the_newest() -> Model:
     return Model("0 sends the same again", columns, tuple(actors), rules, (), (_bounded("0", "1"),))
 
 
+def asks_for_more() -> Model:
+    """Process 1 gets a message, asks 0 for another one, and refuses the first one from then on.
+
+    Process 0 may send the first one once more. It must merge, for otherwise it is in the way of the other one.
+    """
+    arrivals: Arrivals = {("1", 0, "0", 0): (1, (("0", 0),)), ("1", 1, "0", 1): (2, ())}
+    arrivals[("0", 1, "1", 0)] = 2, (("1", 1),)
+    starts: Starts = {("0", 0): (1, (("1", 0),))}
+    columns = (Column("0", 0), Column("1", 0), Column("0>1", (0,)), Column("1>0", ()))
+    actors = [_process(name, arrivals, starts) for name in "01"]
+    actors += [_channel(name, ChannelKind(2, merges=True)) for name in ("0>1", "1>0")]
+    rules = (_start("0", starts), _delivery("0", "1", loses=False), _delivery("1", "0", loses=False))
+    channels = (_bounded("0", "1"), _bounded("1", "0"))
+    return Model("1 asks for more", columns, tuple(actors), rules, (), channels)
+
+
+def replaces_the_oldest() -> Model:
+    """Process 0 replaces a message that 1 cannot receive yet by one that it can, against what the channel declares."""
+    starts: Starts = {("0", 0): (1, (("1", 1),)), ("1", 0): (1, ())}
+    columns = (Column("0", 0), Column("1", 0), Column("0>1", (0,)))
+    actors = [*(_process(name, {("1", 0, "0", 1): (2, ())}, starts) for name in "01")]
+    actors += [_channel("0>1", ChannelKind(1, merges=False))]
+    rules = (_start("0", starts), _start("1", starts), _delivery("0", "1", loses=False))
+    return Model("0 replaces the oldest message", columns, tuple(actors), rules, (), (_bounded("0", "1"),))
+
+
 def _by_hand(
     name: str,
     arrivals: Arrivals,

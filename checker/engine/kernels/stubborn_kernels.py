@@ -204,7 +204,8 @@ def delivery_is_free(local: Any, content: Any, channel: Any, views: Array, masks
     """Whether the delivery from a channel commutes with all that its sender may do before: YES, NO or UNKNOWN.
 
     The views are those until the delivery. If it does not commute, it is enough that all later messages of the channel
-    are redundant after it.
+    are redundant after it. A message that is refused may be lost, so that the same holds for it; then it counts among
+    the later ones.
     """
     if not plan.inputs[channel, 3] or not may_send(channel, views, plan, g, r):
         return I64(YES)
@@ -215,10 +216,12 @@ def delivery_is_free(local: Any, content: Any, channel: Any, views: Array, masks
     if answer != NO:
         return answer
     may_send(channel, r.views, plan, g, r)
+    step, after, rest = g.steps[local, g.heads[content] - U32(1)], U64(local), U64(content)
+    if step != REFUSED:
+        after, rest = U64(g.events[step & EVENT, AFTER]), U64(g.popped[content])
     for w in range(r.sent.size):
-        r.sent[w] |= g.held[g.popped[content], w] | (r.masks[p, w] & ~g.channel_bits[channel, w])
-    after = g.events[g.steps[local, g.heads[content] - U32(1)] & EVENT, AFTER]
-    return I64(are_redundant(U64(after), r.sent, U64(channel), g, r, missing, counters))
+        r.sent[w] |= g.held[rest, w] | (r.masks[p, w] & ~g.channel_bits[channel, w])
+    return I64(are_redundant(after, r.sent, U64(channel), g, r, missing, counters))
 
 
 @inlined
@@ -283,14 +286,13 @@ def find_needs(p: Any, views: Array, masks: Array, row: Array, plan: Any, number
         answer = I64(NO)
         if g.heads[content]:
             step = g.steps[local, g.heads[content] - U32(1)]
-            if step == REFUSED:
-                continue
             free = delivery_is_free(local, content, U64(c), views, masks, plan, g, r, missing, counters)
             answer = I64(UNKNOWN) if free == UNKNOWN else I64(YES) - free
-            known, more = receivers_needed(
-                p, g.events[step & EVENT, SENDS], row, plan, numbers, g, missing, counters)  # fmt: skip
-            needed |= more
-            status = max(status, known)
+            if step != REFUSED:
+                known, more = receivers_needed(
+                    p, g.events[step & EVENT, SENDS], row, plan, numbers, g, missing, counters)  # fmt: skip
+                needed |= more
+                status = max(status, known)
         elif may_send(c, views, plan, g, r):
             answer = needs_sender(p, U64(c), g, r, missing, counters)
         if answer == YES:

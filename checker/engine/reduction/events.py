@@ -22,6 +22,10 @@ class IrregularError(Exception):
     """An event or a channel that does more than stubborn sets can regard."""
 
 
+class DeclarationError(ModelError):
+    """A channel that does not do as it declares, which stubborn sets rely on."""
+
+
 class ProcessChannels(NamedTuple):
     """A process: its column, and the positions of the channels to it and from it."""
 
@@ -105,12 +109,12 @@ class LocalEvents:
         return each.appends is not None and each.appends(value)
 
     def check_possible(self, channel: int, cell: int, operation: int) -> None:
-        """Raises ModelError for a sending that was impossible."""
+        """Raises DeclarationError for a sending that was impossible."""
         if self._sends_into(channel, operation):
             self._refuse(channel, cell, operation, "appends", "it is impossible")
 
     def check_sending(self, channel: int, cell: int, operation: int) -> None:
-        """Raises ModelError if an operation that is declared as a sending does something else, and IrregularError."""
+        """Raises DeclarationError if an operation declared as a sending does something else, and IrregularError."""
         if not self._sends_into(channel, operation):
             return
         each = self._channels[channel]
@@ -137,7 +141,7 @@ class LocalEvents:
     def _refuse(self, channel: int, cell: int, operation: int, what: str, but: str) -> None:
         name = self._tables.model.columns[self._channels[channel].column].name
         value, content = self._tables.operation(operation), self._tables.values([cell])[0]
-        raise ModelError(f"the channel {name!r} declares that {value!r} {what}, but with {content!r} {but}")
+        raise DeclarationError(f"the channel {name!r} declares that {value!r} {what}, but with {content!r} {but}")
 
     def after(self, cell: int, operation: int) -> int:
         """The content after an operation that sends nothing. Raises IrregularError."""

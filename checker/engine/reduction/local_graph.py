@@ -10,7 +10,7 @@ from checker.engine.arrays import grown
 from checker.engine.kernels import closure_kernels, queue_kernels
 from checker.engine.model import ModelError
 from checker.engine.reduction.eligible import EligibleChannel
-from checker.engine.reduction.events import Event, IrregularError, LocalEvents, ProcessChannels
+from checker.engine.reduction.events import DeclarationError, Event, IrregularError, LocalEvents, ProcessChannels
 from checker.engine.reduction.idle_rules import IdleRules
 from checker.engine.reduction.plan import LocalGraph
 from checker.engine.tables.tables import Tables
@@ -229,12 +229,17 @@ class LocalGraphBuilder:
         return known != 0
 
     def learn_appended(self, channel: int, cell: int, bit: int) -> None:
-        """Find the content of a bounded channel after a message was sent."""
+        """Find the content of a bounded channel after a message was sent. Raises DeclarationError.
+
+        The search will not compare that operation with what the channel declares, since its result is known then.
+        """
         number = int(self._tables.contents.view[cell])
         try:
             after = self.events.after(cell, self._sending_into[channel, bit])
             self._tables.listing(after)
             result = self.learn_content(channel, after)
+        except DeclarationError:
+            raise
         except (IrregularError, ModelError):
             result = int(queue_kernels.IRREGULAR_CONTENT)
         self._arrays["appended"][number, bit] = result
