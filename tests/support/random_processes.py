@@ -255,9 +255,13 @@ def becomes_important() -> Model:
 
 
 def sends_two() -> Model:
-    """Process 1 sends a message to 0 that may arrive at once, and then one that cannot arrive before 0 moves."""
+    """Process 1 sends a message to 0 that may arrive at once, and then one that never arrives.
+
+    Process 0 moves first, as it may send more; 2 never receives that.
+    """
     arrivals: Arrivals = {("0", 0, "1", 1): (2, ())}
-    starts: Starts = {("0", 0): (1, ()), ("1", 0): (1, (("0", 1),)), ("1", 1): (2, (("0", 0),))}
+    starts: Starts = {("0", 0): (1, tuple(("2", message) for message in range(3)))}
+    starts |= {("1", 0): (1, (("0", 1),)), ("1", 1): (2, (("0", 0),))}
     return _by_hand("1 sends two messages", arrivals, starts)
 
 
@@ -272,11 +276,14 @@ def toggles_for_ever() -> Model:
 
 
 def answers_in_any_order() -> Model:
-    """Process 0 answers a message of 1 to process 2, and may send 2 something else before or after that."""
+    """Process 0 answers a message of 1 to process 2, and may send 2 something else before or after that.
+
+    Process 1 moves first, as it may send as much; 2 never receives what it sends.
+    """
     arrivals: Arrivals = {("0", state, "1", 0): (state, (("2", 0),)) for state in (0, 1)}
     arrivals |= {("2", 0, "0", 0): (2, ()), ("2", 1, "0", 0): (3, ())}
     arrivals |= {("2", 0, "0", 1): (1, ()), ("2", 2, "0", 1): (4, ())}
-    starts: Starts = {("0", 0): (1, (("2", 1),)), ("1", 0): (1, ())}
+    starts: Starts = {("0", 0): (1, (("2", 1),)), ("1", 0): (1, (("2", 0), ("2", 1)))}
     return _by_hand("0 answers in any order", arrivals, starts, {("1", "0"): (0,)})
 
 
