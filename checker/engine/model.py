@@ -86,9 +86,10 @@ class Channel:
     it only adds messages behind all others, whatever the channel holds; without it, the engine compares the results,
     and selects no stubborn sets.
 
-    A *bounded* channel may merge messages, or replace one by a newer one, and so has `carries` instead. It says of an
-    operation how its message arrives, and None for one that is no sending: a sending is always possible, and adds no
-    other message. `settled` says of a content that sendings concern this column alone, and lead to such contents.
+    A *bounded* channel may merge messages, or replace one by a newer one, but not the oldest one, and so has `carries`
+    instead. It says of an operation how its message arrives, and None for one that is no sending: a sending is always
+    possible, and adds no other message. `settled` says of a content that sendings concern this column alone, and lead
+    to such contents.
     """
 
     column: str

@@ -297,8 +297,8 @@ def jumps_before_a_delivery() -> Model:
 
 
 def jumps_in_between() -> Model:
-    """Processes 0 and 1 move once each, and 2 may jump when only 1 has moved."""
-    reads = Read("0", lambda state: state == 0 or None), Read("1", lambda state: state == 1 or None)
+    """Processes 0 and 1 move once each, and 2 may jump when only 0 has moved. Otherwise 1 would move first."""
+    reads = Read("0", lambda state: state == 1 or None), Read("1", lambda state: state == 0 or None)
     jump = Rule("jump", reads, lambda *_: [Move("jump", ("2",), (Send("2", JUMP),))])
     starts: Starts = {("0", 0): (1, ()), ("1", 0): (1, ())}
     return _by_hand("2 jumps in between", {}, starts, jumps={("2", 0): (1, ())}, rule=jump)
