@@ -325,8 +325,9 @@ def needs_of(p: Any, chosen: Any, known: Any, apart: Any, row: Array, plan: Any,
              missing: Array, counters: Array) -> Any:  # fmt: skip
     """The processes that a set needs beside those chosen, because of one of them: (YES or UNKNOWN, bits, apart).
 
-    `known` has the processes whose needs are known for every set. If these are not enough, the views without what the
-    chosen ones do are found; `apart` are the processes for which this was done last.
+    `known` has the processes whose needs are known for every set. If it needs others, the views without what the chosen
+    ones do are found; `apart` are the processes for which this was done last. The needs differ only if views of those
+    others do.
     """
     status: Any = YES
     if not (known >> p) & ONE:
@@ -338,7 +339,11 @@ def needs_of(p: Any, chosen: Any, known: Any, apart: Any, row: Array, plan: Any,
                 for w in range(r.held.shape[1]):
                     r.masks_apart[q, w] = r.held[q, w]
             status = settle(chosen, r.masks_apart, r.views_apart, g, r, missing, counters)
-        if status == YES:
+        differs, left = False, needed
+        while left:
+            differs |= r.views_apart[ones_below(left)] != r.views[ones_below(left)]
+            left &= left - ONE
+        if status == YES and differs:
             status, needed = find_needs(
                 p, r.views_apart, r.masks_apart, row, plan, numbers, g, r, missing, counters)  # fmt: skip
         apart = chosen
