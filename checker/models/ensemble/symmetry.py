@@ -17,7 +17,6 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -34,6 +33,7 @@ MOST_RENAMINGS = 120
 """The size of a group beyond which there is no symmetry: each state has so many fingerprints to compute."""
 
 Ids = Mapping[Sid, Sid]
+_HINTS: dict[Any, dict[str, Any]] = {}
 
 
 _ORDER: dict[type, Callable[[Any], Any]] = {
@@ -143,10 +143,12 @@ def _fields(value: Any, ids: Ids) -> dict[str, Any]:
     return {name: _as(hint, getattr(value, name), ids) for name, hint in _hints(type(value)).items()}
 
 
-@cache
 def _hints(kind: Any) -> dict[str, Any]:
     """The annotations of the fields of a structure that are neither plain numbers nor texts."""
+    if (known := _HINTS.get(kind)) is not None:
+        return known
     given = typing.get_type_hints(kind, include_extras=True)
     of_struct = getattr(kind, "__struct_fields__", None)
     names = [field.name for field in dataclasses.fields(kind)] if of_struct is None else of_struct
-    return {name: given.get(name, Any) for name in names if given.get(name, Any) not in (int, str, bool, bytes)}
+    hints = {name: given.get(name, Any) for name in names}
+    return _HINTS.setdefault(kind, {name: hint for name, hint in hints.items() if hint not in (int, str, bool, bytes)})
