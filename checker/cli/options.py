@@ -159,7 +159,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reduce", choices=("none", "safe", "stubborn", "symmetric"), default="none",
         help="fewer states, the same answers: for channels in order, safe drains deliveries and stubborn selects moves;"
-        " symmetric counts states that differ in names once (docs/explanation-reduction.md)",
+        " symmetric counts states that differ in names once (docs/explanation-{reduction,symmetry}.md)",
     )  # fmt: skip
     group.add_argument(
         "--workers", type=workers, default=2, metavar="W",

@@ -332,6 +332,10 @@ class Model:
         """The same system with other properties."""
         return Model(self.name, *self._given, self.rules, tuple(properties), self.channels, self.symmetry)
 
+    def with_symmetry(self, symmetry: Symmetry | None) -> Model:
+        """The same system with another declaration of its symmetry. Raises ModelError."""
+        return Model(self.name, *self._given, self.rules, self.properties, self.channels, symmetry)
+
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:
     index = {name: position for position, name in enumerate(names)}

@@ -124,7 +124,7 @@ def test_a_model_that_names_servers_has_no_symmetry(setup: Setup) -> None:
 
 
 def test_servers_change_places_with_those_of_the_same_file_alone() -> None:
-    """Observer 103 stays what it is: it has the same file, and another role in the view."""
+    """Observer 103 has the same file, and another role in the view."""
     file = File("zoo.cfg", majority_view((101, 102), (103,)))
     found = model_of(replace(SETUP, members=tuple(Member(sid, file) for sid in IDS))).symmetry
     assert found is not None

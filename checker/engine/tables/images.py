@@ -6,7 +6,7 @@ the search ever meets it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +28,14 @@ class SymmetryArrays(NamedTuple):
 
 
 class Images:
-    """The images of all cells, by number. Nodes have a number too, and images of zero."""
+    """The images of all cells, by number; `cells` has those of each column by value. Nodes have images of zero."""
 
-    def __init__(self, model: Model, symmetry: Symmetry, numbers: CellNumbers) -> None:
+    def __init__(
+        self, model: Model, symmetry: Symmetry, numbers: CellNumbers, cells: Sequence[Mapping[Any, int]]
+    ) -> None:
         self._names, self._index = [column.name for column in model.columns], model.index
-        self._symmetry, self._numbers = symmetry, numbers
-        self._renamings = (Renaming({}, _unchanged), *symmetry.renamings)
-        self._images, self._holds = Vector(np.uint64, len(self._renamings)), Vector(np.uint8)
+        self._symmetry, self._numbers, self._cells = symmetry, numbers, cells
+        self._images, self._holds = Vector(np.uint64, 1 + len(symmetry.renamings)), Vector(np.uint8)
 
     @property
     def arrays(self) -> SymmetryArrays:
@@ -48,22 +49,18 @@ class Images:
 
     def append(self, column: int, value: Any, number: int) -> None:
         """Add the images of a new cell, which has this number. Raises ModelError."""
-        images = [self._image(renaming, column, value) for renaming in self._renamings]
-        if images[0] != number:
+        if self._numbers.hash(column, value) != number:
             raise ModelError(f"symmetry needs data as values, and another value has the same text as {value!r}")
-        self._images.append(images)
+        renamed = (self._image(renaming, column, value, number) for renaming in self._symmetry.renamings)
+        self._images.append((number, *renamed))
         is_gate = self._names[column] == self._symmetry.column
         self._holds.append(is_gate and bool(call("the symmetry", self._symmetry.holds, value)))
 
-    def _image(self, renaming: Renaming, column: int, value: Any) -> int:
+    def _image(self, renaming: Renaming, column: int, value: Any, number: int) -> int:
         name = self._names[column]
-        target = self._index[_after(renaming.columns, name)]
-        return self._numbers.hash(target, call("a renaming", renaming.value, value))
-
-
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-def _after(columns: Mapping[str, str], name: str) -> str:
-    return columns.get(name, name)
+        target = self._index[renaming.columns.get(name, name)]
+        after = call("a renaming", renaming.value, value)
+        if target == column and after is value:
+            return number
+        cell = self._cells[target].get(after)
+        return self._numbers.hash(target, after) if cell is None else int(self._images.view[cell, 0])

@@ -74,14 +74,14 @@ class Tables:
         self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
         self._labelled: dict[Label, int] = {}
         self._numbers = CellNumbers(model.columns, seed)
-        self._images: Images | None = None
-        if symmetric and model.symmetry is not None:
-            self._images = Images(model, model.symmetry, self._numbers)
         self._ids: list[CellValue | Node] = []
         self._zobrist = list[int]()  # the number of each cell in fingerprints, as in `cells`
         self._seen = list[tuple[int, ...]]()  # the classes of each cell, as in `classes`
         self._steps_named = [f"the step of {actor.name!r}" for actor in model.actors]
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
+        self._images: Images | None = None
+        if symmetric and model.symmetry is not None:
+            self._images = Images(model, model.symmetry, self._numbers, self._cells)
         self._by_column = [Vector(np.uint32) for _ in model.columns]
         self._in_columns = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # `cells_by_column`, as last asked for
         self._operations: dict[tuple[int, Any], int] = {}

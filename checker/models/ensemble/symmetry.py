@@ -13,10 +13,11 @@ Source: ZooKeeper, `FastLeaderElection.totalOrderPredicate`, where ids are compa
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
 from itertools import permutations
 from typing import Any
 
@@ -33,9 +34,9 @@ MOST_RENAMINGS = 120
 """The size of a group beyond which there is no symmetry: each state has so many fingerprints to compute."""
 
 Ids = Mapping[Sid, Sid]
-_HINTS: dict[Any, dict[str, Any]] = {}
-
-
+_Rename = Callable[[Any, Ids], Any]
+_PLAIN = frozenset((int, str, bool, bytes, float, type(None)))
+_PLANS: dict[type[Any], tuple[tuple[str, _Rename], ...]] = {}
 _ORDER: dict[type, Callable[[Any], Any]] = {
     Handler: lambda each: each.sid,
     ProposedTxn: lambda each: (each.epoch, each.leader, each.txn.zxid),
@@ -98,57 +99,89 @@ def _renaming(ids: Ids, columns: tuple[str, ...]) -> Renaming:
 
 
 def renamed(value: Any, ids: Ids) -> Any:
-    """A value with other ids of servers in it."""
-    return _as(Any, value, ids)
+    """A value with other ids of servers in it; the value itself if it has none of these ids.
+
+    Where no annotation says what a number is, it is no id.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return _tuple(value, [renamed(each, ids) for each in value])
+    if kind is frozenset:
+        return frozenset(renamed(each, ids) for each in value)
+    plan = _PLANS.get(kind)
+    if plan is None:
+        plan = _PLANS[kind] = _plan_of(kind)
+    changed = {}
+    for name, rename in plan:
+        before = getattr(value, name)
+        after = rename(before, ids)
+        if after is not before:
+            changed[name] = after
+    if not changed:
+        return value
+    return msgspec.structs.replace(value, **changed) if isinstance(value, msgspec.Struct) else replace(value, **changed)
 
 
-def _as(hint: Any, value: Any, ids: Ids) -> Any:
-    """A value of a type, as its annotation has it, with other ids."""
-    if hint == Sid or (isinstance(value, int) and any(each == Sid for each in typing.get_args(hint))):
-        return ids.get(value, value)
-    if isinstance(value, frozenset):
-        return frozenset(_as(_part(hint, frozenset, 0), each, ids) for each in value)
-    if isinstance(value, tuple):
-        return _tuple(hint, value, ids)
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **_fields(value, ids))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **_fields(value, ids))
-    return value
-
-
-def _tuple(hint: Any, value: tuple[Any, ...], ids: Ids) -> tuple[Any, ...]:
-    parts = [_as(_part(hint, tuple, place), each, ids) for place, each in enumerate(value)]
-    if parts and (key := _ORDER.get(type(parts[0]))) is not None:
+def _tuple(value: tuple[Any, ...], parts: list[Any]) -> tuple[Any, ...]:
+    """A tuple with these parts instead, in their order; the tuple itself if they are its own."""
+    if all(one is other for one, other in zip(value, parts, strict=True)):
+        return value
+    if (key := _ORDER.get(type(parts[0]))) is not None:
         parts.sort(key=key)
-    elif _part(hint, tuple, 0) == Sid == _part(hint, tuple, len(parts)):
-        parts.sort()
     return tuple(parts)
 
 
-def _part(hint: Any, kind: type, place: int) -> Any:
-    """The annotation of a part of a tuple or set, by that of the whole; Any if it does not say."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = next((each for each in typing.get_args(hint) if typing.get_origin(each) is kind), Any)
-    parts = typing.get_args(hint) if typing.get_origin(hint) is kind else ()
-    if not parts:
-        return Any
-    if parts[-1] is Ellipsis or kind is frozenset:
-        return parts[0]
-    return parts[place] if place < len(parts) else Any
+def _plan_of(kind: type[Any]) -> tuple[tuple[str, _Rename], ...]:
+    """The fields of a structure that may hold an id, each with its renaming; none for another type."""
+    names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
+    hints = typing.get_type_hints(kind, include_extras=True) if names else {}
+    found = ((name, _renaming_of(hints.get(name, Any))) for name in names)
+    return tuple((name, rename) for name, rename in found if rename is not None)
 
 
-def _fields(value: Any, ids: Ids) -> dict[str, Any]:
-    """The fields of a structure with other ids, those alone that may hold one."""
-    return {name: _as(hint, getattr(value, name), ids) for name, hint in _hints(type(value)).items()}
+def _renaming_of(hint: Any) -> _Rename | None:
+    """The renaming of values with this annotation; None if they hold no id."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint == Sid:
+        return lambda value, ids: ids.get(value, value)
+    if origin in (typing.Union, types.UnionType):
+        return _of_union(parts)
+    if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
+        return _of_tuple(parts[0])
+    if origin is tuple:
+        return _of_fixed_tuple([_renaming_of(part) for part in parts])
+    if origin is frozenset:
+        rename = _renaming_of(parts[0])
+        return rename and (lambda value, ids: frozenset(rename(each, ids) for each in value))
+    if isinstance(hint, type) and (hint in _PLAIN or issubclass(hint, Enum)):
+        return None
+    return renamed
 
 
-def _hints(kind: Any) -> dict[str, Any]:
-    """The annotations of the fields of a structure that are neither plain numbers nor texts."""
-    if (known := _HINTS.get(kind)) is not None:
-        return known
-    given = typing.get_type_hints(kind, include_extras=True)
-    of_struct = getattr(kind, "__struct_fields__", None)
-    names = [field.name for field in dataclasses.fields(kind)] if of_struct is None else of_struct
-    hints = {name: given.get(name, Any) for name in names}
-    return _HINTS.setdefault(kind, {name: hint for name, hint in hints.items() if hint not in (int, str, bool, bytes)})
+def _of_union(parts: tuple[Any, ...]) -> _Rename | None:
+    """A value of a union tells by its type which of the annotations it has."""
+    by_type = {int if part == Sid else typing.get_origin(part) or part: _renaming_of(part) for part in parts}
+    if not any(by_type.values()):
+        return None
+    return lambda value, ids: (by_type.get(type(value), renamed) or _unchanged)(value, ids)
+
+
+def _of_tuple(part: Any) -> _Rename | None:
+    rename = _renaming_of(part)
+    if rename is None:
+        return None
+    if part == Sid:  # a set of servers, in order
+        return lambda value, ids: tuple(sorted(rename(each, ids) for each in value))
+    return lambda value, ids: _tuple(value, [rename(each, ids) for each in value])
+
+
+def _of_fixed_tuple(parts: list[_Rename | None]) -> _Rename | None:
+    if not any(parts):
+        return None
+    return lambda value, ids: tuple((part or _unchanged)(each, ids) for part, each in zip(parts, value, strict=True))
+
+
+def _unchanged(value: Any, _: Ids) -> Any:
+    return value
