@@ -45,7 +45,8 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     - `kill`, `power`: the process ends, or the machine loses its power. `at a write`: at the disk's operation `number`
       from then on. `all`: every server.
     - `power in a sync`: the disk is slow, and the power fails during its sync `number` from then on.
-    - `fail sync`: the sync `number` from then on fails, and the process hangs for some seconds meanwhile. `stall`: the disk is `number` times slower. `full`: no space.
+    - `fail sync`: the sync `number` from then on fails, and the process hangs for some seconds meanwhile. `stall`: the
+      disk is `number` times slower. `full`: no space.
     - `pause`: the process does not run. `clock`: the wall clock jumps by `number` milliseconds.
     - `cut`: packets from the victim to `other` are lost. `isolate`: all from and to it. `partition`: those between
       servers whose bit is set in `number` and the others. `slow`: to and from the victim, `number` times. `reset`: of

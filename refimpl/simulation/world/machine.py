@@ -53,6 +53,7 @@ class Machine:
         """The number of syncs until one fails; 0: none fails."""
         self.hang = 0.0
         """Seconds for which the process hangs while a sync fails."""
+        self._dies = False
         self.die_in_sync = 0
         """The number of syncs until the power fails during one; 0: it does not."""
         self.die_at: tuple[int, bool] | None = None
@@ -84,6 +85,7 @@ class Machine:
     def be_reliable(self) -> None:
         """Ends the faults that wait for an operation of the disk."""
         self.die_at, self.fail_sync, self.hang, self.die_in_sync = None, 0, 0.0, 0
+        self._dies = False
 
     def time_of(self, seconds: float) -> float:
         """A time that the disk takes, which is at most `seconds` as long as it is not slow."""
@@ -111,6 +113,7 @@ class Machine:
         """The time of a sync, and the faults during it. Raises PowerOff and OSError."""
         fails, dies = self.fail_sync == 1, self.die_in_sync == 1
         self.fail_sync, self.die_in_sync = max(0, self.fail_sync - 1), max(0, self.die_in_sync - 1)
+        self._dies |= dies
         if fails and self.hang:
             process.block(self.hang)
             self.loop.stalled(process, self.loop.now, self.loop.now + self.hang)
@@ -120,7 +123,7 @@ class Machine:
             process.thread.wait(seconds)
         else:
             process.lag += seconds
-        if dies:
+        if dies and self._dies:  # not if the machine has been repaired meanwhile
             process.dying, process.alive = "power", False
             raise PowerOff(process.dying)
         if fails:
