@@ -28,7 +28,7 @@ KINDS: Mapping[str, int] = {
     "pause": 4,
     "cut": 5,
     "isolate": 4,
-    "strand": 4,
+    "strand": 6,
     "partition": 3,
     "slow": 3,
     "reset": 4,
@@ -37,6 +37,10 @@ KINDS: Mapping[str, int] = {
     "reconfigure": 4,
 }
 """The kinds of faults, with their relative frequency."""
+
+
+REJOIN = 1.5
+"""Seconds in which a stranded leader follows the new one, before that fails."""
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,9 +99,10 @@ def faults_of(
         kind = chance.choices(list(chosen), list(chosen.values()))[0]
         fault = _drawn(chance, round(at, 6), kind, servers, tick)
         found.append(fault)
-        after = round(at + fault.seconds + tick * (0.5 + 4 * chance.random()), 6)
-        if kind == "strand" and after < end:  # the leader that was stranded may lead again
+        after = round(at + fault.seconds + REJOIN + 2 * tick * chance.random(), 6)
+        if kind == "strand" and after < end and chance.random() < 0.6:  # the leader that was stranded may lead again
             found.append(_drawn(chance, after, "isolate", servers, tick).on_leader)
+            at = after + 5 * tick
 
 
 def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: float) -> Fault:
