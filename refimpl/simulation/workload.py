@@ -236,7 +236,7 @@ class Client:
         asked = []
         for number in range(count):
             key = f"{ROOT}/{self.name}-{self._count}-{number}"
-            long = self._random.random() < 0.15  # a record of several sectors, which a failure of the power may tear
+            long = self._random.random() < 0.25  # a record of several sectors, which a failure of the power may tear
             operation = self._operation("create", key, value=f"{key} value" + "." * (2500 if long else 0))
             future = self._session.send(Create2(key, (operation.value or "").encode(), OPEN_ACL_UNSAFE, 0))
             asked.append((operation, future))
