@@ -73,7 +73,7 @@ class Search:
         self.result = Exploration(model, "tables", limits, seed=seed)
         self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
         self.tables = reduced or (Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables)
-        self._work_before = self.tables.work  # before this sitting
+        self._work_before = self.tables.functions.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._state = state = SearchState.of(
@@ -200,7 +200,7 @@ class Search:
             # without progress.
             began, self._began = self._began, time.monotonic()
             self.result.seconds_before += self._began - began
-            self._work_before = self.tables.work
+            self._work_before = self.tables.functions.work
 
     def _save_if_due(self) -> None:
         """Save the search between two blocks if a save is due or the search must end; in the latter case, end it."""
@@ -265,13 +265,13 @@ class Search:
 
     def _count_work(self) -> None:
         """Count the work between two rounds, where the total is the same for every number of workers."""
-        self.result.work = self._rounds.expanded + self.tables.work - self._work_before + self._judged
+        self.result.work = self._rounds.expanded + self.tables.functions.work - self._work_before + self._judged
 
     def _report(self) -> None:
         result, self._reported = self.result, time.monotonic()
         result.seconds = result.seconds_before + self._reported - self._began
         result.peak_bytes = max(result.peak_bytes, self._resident_growth())
-        result.python_steps, result.python_calls = self.tables.steps, self.tables.calls
+        result.python_steps, result.python_calls = self.tables.functions.steps, self.tables.functions.calls
         result.python_seconds = self.tables.seconds
         result.spilled_bytes = self._state.waiting.spilled
         result.coverage = self._state.counts.coverage()

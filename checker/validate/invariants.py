@@ -26,7 +26,8 @@ from checker.models.ensemble import File, Member, Setup
 from checker.models.ensemble.history import History
 from checker.models.ensemble.setup import HISTORY, server_name
 from checker.properties import ENSEMBLE_PROPERTIES
-from checker.validate.global_history import GlobalHistory, Txns
+from checker.validate.global_history import GlobalHistory
+from checker.validate.logs import Txns
 from checker.validate.replay import appended
 from spec.quorum import Sid
 from spec.server import Server

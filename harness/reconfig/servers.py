@@ -21,7 +21,7 @@ from typing import Self
 
 from harness import real
 from harness.processes import Process, ServerError, srvr, wait_until, word
-from harness.reconfig.members import Members, Roles
+from harness.reconfig.members import PARTICIPANT, Members, Roles
 from harness.reproduce.disks import logged_zxids
 from harness.reproduce.gates import DiskGate
 from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
@@ -132,11 +132,11 @@ class ReconfigServers:
         The leader must have a greater id than another participant, which is started with it.
         """
         named = tuple(roles)
-        lowest = min(sid for sid in named if not isinstance(roles, Mapping) or roles[sid] == "participant")
-        first = [lowest, leader] if len(named) > 2 else list(named)
+        voters = [sid for sid in named if not isinstance(roles, Mapping) or roles[sid] == PARTICIPANT]
+        first = [min(voters), leader] if len(named) > 2 else list(named)
         for sid in first:
             self.begin(sid, roles)
-        if len(named) > 3:
+        if len(voters) > 3:
             # More than two are needed; smaller ids do not win against the leader.
             for sid in sorted(set(named) - set(first)):
                 self.begin(sid, roles)

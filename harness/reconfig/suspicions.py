@@ -6,16 +6,19 @@ Source: `QuorumPeer.setLastSeenQuorumVerifier`, `Leader.getDesignatedLeader`, `L
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from harness.processes import ServerError, wait_until
 from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
-from harness.reconfig.members import brief
+from harness.reconfig.members import OBSERVER, PARTICIPANT, brief
 from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
+from spec.quorum import Sid
 
 ZXID = 0x100000001
 NEW = "0x100000001: {1, 2, 3, 4}"
 RESTART_SECONDS = 10.0
+PROMOTED = {1: PARTICIPANT, 2: PARTICIPANT, 3: PARTICIPANT, 4: OBSERVER}
 
 
 def measure(bench: FactBench) -> Iterable[FactTable]:
@@ -24,6 +27,7 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
     yield FactTable("disabled-one", ("moment", "server", *COLUMNS), tuple(disabled_one(bench)))
     yield FactTable("dead-designated", ("question", "seen"), tuple(dead_designated(bench)))
     yield FactTable("no-candidate", ("question", "seen"), tuple(no_candidate(bench)))
+    yield FactTable("promotion", ("follower 1", "moment", "server", *COLUMNS, "a write at 3"), tuple(promotion(bench)))
 
 
 def unwritable(bench: FactBench) -> Iterable[tuple[str, str]]:
@@ -141,6 +145,45 @@ def _aftermath(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
     time.sleep(3.0)
     ended = {servers.exit_code(sid) for sid in (1, 2)} - {None}
     yield "exit codes of followers that have ended", ", ".join(map(str, sorted(ended, key=str))) or "-"
+
+
+def promotion(bench: FactBench) -> Iterable[tuple[str, ...]]:
+    """Observer 4 is to become a voter; follower 1 is cut off, or killed and started again, before its ACK arrives."""
+    for case, held, dies in (
+        ("logs the proposal, and is cut off", Way.UP, False),
+        ("logs the proposal, and is killed", Way.UP, True),
+        ("is cut off before the proposal", Way.DOWN, False),
+    ):
+        with bench.servers(f"promotion-{held.name}-{dies}", PROMOTED) as servers:
+            yield from ((case, *row) for row in _promote(servers, held, dies))
+
+
+def _promote(servers: ReconfigServers, held: Way, dies: bool) -> Iterable[tuple[str, ...]]:
+    servers.begin_led_by(3, PROMOTED)
+    servers.hold(1, 3, held)
+    client = servers.connect(3)
+    client.send(RECONFIG, *servers.change(join=[4]))
+    wait_logged(servers, (1, 2, 3) if held is Way.UP else (2, 3), ZXID)
+    if dies:
+        servers.kill(1)
+        servers.start(1)
+    else:
+        servers.link(1, 3).drop()
+    time.sleep(RESTART_SECONDS)
+    for sid in (1, 3):
+        yield f"{RESTART_SECONDS:g} s later", str(sid), *look(servers, sid).cells(), _write_at(servers, sid, "/one")
+    client.drop()
+    servers.kill(3)
+    servers.start(3)
+    servers.wait_serving(servers.sids)
+    for sid in (1, 3):
+        sight = replace(look(servers, sid), mode="serves")  # an election may have any outcome
+        yield "leader 3 has started again", str(sid), *sight.cells(), _write_at(servers, sid, "/two")
+
+
+def _write_at(servers: ReconfigServers, sid: Sid, path: str) -> str:
+    """The code of the reply to a write at server 3; `-` for another server."""
+    return _code_of(lambda: servers.create(sid, path).err) if sid == 3 else "-"
 
 
 def _code_of(ask: Callable[[], int]) -> str:

@@ -8,7 +8,8 @@ Rules this module keeps:
   write leaves that (a record cut short, zeros, a checksum that does not match).
 - **Damage.** A bad record followed by a valid one in the same file is refused: a record that was written is lost. One
   case is no damage: records of one write, of at most `GROUP` bytes, may be on the disk without a sector between them if
-  the power fails before the fsync. Then the first bad record ends the log if a whole sector of it was never written.
+  the power fails before the fsync. Then the first bad record ends the log if a whole sector of it was never written,
+  or if the part of its header before the end of a sector is zero and the rest is as it was written.
 - **Not the last file.** ZooKeeper leaves the torn record of a crash in place and continues in a new file, so this
   must be readable. The end of such a file is accepted in three cases. The next file begins with the very next zxid,
   which proves that nothing is missing. Or only zeros follow the records. Or the beginning of a record follows, and then
@@ -164,7 +165,7 @@ def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> LogEnd:
     if written == offset:
         return LogEnd(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
     recovers = _next_record(file, offset + 1, written, size, zxid)
-    if recovers is not None and not (written - offset <= GROUP and _lacks_sector(file, offset, recovers)):
+    if recovers is not None and not (written - offset <= GROUP and _is_partly_written(file, offset, recovers)):
         return LogEnd(zxid, offset, _fault(file, offset, size), recovers=recovers)
     return LogEnd(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, written, size))
 
@@ -208,15 +209,26 @@ def _is_torn(file: BinaryIO, offset: int, written: int, size: int) -> bool:
     return not (payload.endswith(END_MARK) and adler32(payload[:-1]) == checksum)
 
 
-def _lacks_sector(file: BinaryIO, offset: int, end: int) -> bool:
-    """Whether the part of some sector between these offsets is zero up to the end of the sector: never written.
+def _is_partly_written(file: BinaryIO, offset: int, end: int) -> bool:
+    """Whether the bytes from a bad record to the next good one have the trace of a sector that was never written.
 
-    The first part counts if it would have the length of a record, which is never zero.
+    That is a part of a sector that is zero up to the end of the sector. In the first part this counts if it would have
+    the length of a record, which is never zero. If it would have less of the header, the rest must be whole.
     """
     file.seek(offset)
     data = file.read(end - offset)
+    first = -offset % SECTOR
+    if first < RECORD_HEADER.size and _lacks_only(data, first):
+        return True
     ends = range((offset + RECORD_HEADER.size - 1) // SECTOR * SECTOR + SECTOR, end + 1, SECTOR)
     return any(not data[max(0, stop - SECTOR - offset) : stop - offset].strip(b"\0") for stop in ends)
+
+
+def _lacks_only(data: bytes, first: int) -> bool:
+    """Whether these bytes are a record whose first ones are zero, and that has no other fault."""
+    payload = data[RECORD_HEADER.size : -len(END_MARK)]
+    header = RECORD_HEADER.pack(adler32(payload), len(payload))
+    return data == bytes(first) + header[first:] + payload + END_MARK
 
 
 def _next_record(file: BinaryIO, start: int, stop: int, size: int, after: int) -> int | None:

@@ -75,7 +75,8 @@ class Injector:
             self.struck(victim)
 
     def heal(self) -> None:
-        """Ends all faults, and starts every server."""
+        """Ends all faults, slow packets too, and starts every server."""
+        self._network.slow_share = 0.0
         self._ensemble.installed = lambda _: None
         for undo in tuple(self._undo.values()):
             undo()

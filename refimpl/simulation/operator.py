@@ -19,6 +19,8 @@ from spec.quorum import Sid, View
 from spec.tree.requests import Reconfig
 
 PATIENCE = 5.0
+FOLLOWING = 30.0
+"""Seconds without progress after which the operator looks whether the leader has to be restarted."""
 
 
 class Operator:
@@ -27,6 +29,8 @@ class Operator:
     def __init__(self, loop: SimulatedLoop, ensemble: SimulatedEnsemble) -> None:
         self._loop, self._ensemble = loop, ensemble
         self._busy = False
+        self.restarts = 0
+        """How often a leader was restarted."""
 
     def change(self, victim: Sid, choice: int) -> bool:
         """Begins to change one server: 0, it leaves; 1, it joins as a voter; 2, as an observer."""
@@ -55,7 +59,7 @@ class Operator:
 
     async def restore(self, deadline: float) -> bool:
         """Gives every server its first role; returns whether that was possible in time."""
-        ensemble = self._ensemble
+        ensemble, unchanged = self._ensemble, self._loop.now
         while self._loop.now < deadline:
             view = ensemble.view()
             if view is not None:
@@ -66,25 +70,43 @@ class Operator:
                 request = next((each for each in requests if each is not None), None)
                 if request is not None:
                     await self._send(request)
+                if ensemble.view() != view:
+                    unchanged = self._loop.now
             await asyncio.sleep(0.5)
+            if self._loop.now >= unchanged + FOLLOWING:
+                self.release(*ensemble.machines)
+                unchanged = self._loop.now
         return False
 
-    def release(self, sid: Sid) -> bool:
-        """Restarts the leader if a server has promised a later epoch than the leader's; returns whether it has.
+    def release(self, *sids: Sid) -> bool:
+        """Restarts the leader if one of these servers cannot follow it; returns whether it has.
 
-        The promise was made to a leader that got no quorum. ZooKeeper has the same gap: a leader offers the epoch that
-        it once chose (`Leader.getEpochToPropose`), and the server refuses it (`Learner.registerWithLeader`), until the
-        next election.
+        There are two cases, in ZooKeeper as here. Either the server has promised a later epoch, to a leader that got no
+        quorum: a leader offers the epoch that it once chose (`Leader.getEpochToPropose`), and the server refuses it
+        (`Learner.registerWithLeader`). Or both wait for each other in a reconfiguration that makes an observer a voter
+        (docs/findings/promotion-stops-service.md): the server has seen it, and needs a quorum of both views to follow;
+        the leader needs the server to commit it; and the observer neither votes (`FastLeaderElection.lookForLeader`)
+        nor acknowledges proposals. The next election ends both.
         """
         leader = self._ensemble.leader()
-        if leader is None or leader == sid or sid not in self._ensemble.nodes:
-            return False
-        zab = self._ensemble.nodes[leader].server.zab
-        if zab is None or self._ensemble.nodes[sid].server.durable.accepted_epoch <= zab.epoch:
+        if leader is None or not any(self._is_stranded(sid, leader) for sid in sids if sid != leader):
             return False
         self._ensemble.take_down(leader, power=False)
         self._ensemble.bring_up(leader)
+        self.restarts += 1
         return True
+
+    def _is_stranded(self, sid: Sid, leader: Sid) -> bool:
+        """Whether a server cannot follow a leader before the next election."""
+        nodes = self._ensemble.nodes
+        if sid not in nodes:
+            return False
+        led, server = nodes[leader].server, nodes[sid].server
+        if led.zab is not None and server.durable.accepted_epoch > led.zab.epoch:
+            return True
+        pending = led.last_seen
+        promotes = pending is not None and bool(pending.voters & led.view.observers)
+        return server.zab is None and promotes and server.last_seen == pending
 
 
 def _request(view: View, victim: Sid, choice: int) -> Reconfig | None:

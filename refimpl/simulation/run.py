@@ -29,7 +29,7 @@ from refimpl.process import StartError, read_settings
 from refimpl.simulation.ensemble import CLIENT_PORT, JOURNAL, ZOO_CFG, EnsembleSettings, SimulatedEnsemble, address_of
 from refimpl.simulation.faults import Fault, faults_of
 from refimpl.simulation.injection import Injector
-from refimpl.simulation.operator import Operator
+from refimpl.simulation.operator import FOLLOWING, Operator
 from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpiredError
 from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
 from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
@@ -43,8 +43,6 @@ from spec.tree.requests import Create2, Sync
 
 WARM_UP = 3.0
 """Seconds before the first fault."""
-FOLLOWING = 30.0
-"""Seconds without a write after which the operator looks whether the leader has to be restarted."""
 RUNS_BETWEEN_COLLECTIONS = 16
 _RUNS = itertools.count()
 WRITER_TIMEOUT = 5000
@@ -219,6 +217,8 @@ class _Run:
         await asyncio.sleep(max(0.0, plan.seconds - self._loop.now))
         self._injector.heal()
         recovered = await self._recover()
+        if self._operator.restarts:
+            self._injector.counts["leader restarted"] = self._operator.restarts
         until.set()
         for each in working:
             await each
@@ -259,8 +259,7 @@ class _Run:
             return False
         for sid in self._ensemble.machines:
             while not await self._writes(sid, min(FOLLOWING, deadline - self._loop.now)):
-                if self._operator.release(sid):
-                    self._injector.counts["leader restarted"] += 1
+                self._operator.release(sid)
                 if self._loop.now < deadline:
                     continue
                 states = {each: self._state(each) for each in self._ensemble.machines}

@@ -236,6 +236,36 @@ def test_a_sector_that_a_write_has_not_reached_ends_the_log(tmp_path: Path, sect
     assert zxids(tmp_path) == [*range(1, whole + 1)]
 
 
+def with_a_header_lost(directory: Path, lost: int) -> bytearray:
+    """A record that was synced, and three of a later write: the first bytes of the second record are lost.
+
+    They are in the sector of the first record. The other bytes are in a sector that the write has reached.
+    """
+    path = directory / "log.1"
+    first = record(1, bytes(512 - len(HEADER) - len(record(1, b"")) - lost))
+    content = bytearray(HEADER + first + b"".join(record(zxid, bytes(300)) for zxid in (2, 3, 4)) + bytes(8192))
+    content[512 - lost : 512] = bytes(lost)
+    path.write_bytes(content)
+    return content
+
+
+@pytest.mark.parametrize("lost", range(5, 12))
+def test_a_header_that_a_write_has_not_reached_ends_the_log(tmp_path: Path, lost: int) -> None:
+    """A checksum has eight bytes, of which the first four are zero, and a length has four."""
+    with_a_header_lost(tmp_path, lost)
+    assert TxnLog(tmp_path).last_zxid == 1
+
+
+@pytest.mark.parametrize("lost", range(5, 12))
+def test_a_record_without_a_header_that_has_another_fault_is_damaged(tmp_path: Path, lost: int) -> None:
+    """Its end mark is another byte, so it is not as it was written."""
+    content = with_a_header_lost(tmp_path, lost)
+    content[512 - lost + len(record(2, bytes(300))) - 1] ^= 1
+    (tmp_path / "log.1").write_bytes(content)
+    with pytest.raises(DamagedLogError, match="a valid record follows"):
+        TxnLog(tmp_path)
+
+
 def test_a_lost_sector_that_is_too_far_from_the_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write that it belongs to had its fsync before the next one began."""
     monkeypatch.setattr(logreader, "GROUP", 1024)

@@ -48,6 +48,22 @@ def test_a_promotion_adds_the_observer_as_a_participant() -> None:
     assert command.joiners == (), "it runs already"
 
 
+@pytest.mark.parametrize(
+    ("voters", "observers", "needed"),
+    [(3, 1, (1, 2, 3)), (3, 2, (1, 2, 3)), (4, 1, ()), (4, 2, (1, 2, 3, 4)), (5, 1, ())],
+)
+def test_a_promotion_that_needs_every_voter_names_them(voters: int, observers: int, needed: tuple[Sid, ...]) -> None:
+    """Observers acknowledge nothing: of {1, 2, 3} and observer 4, a majority of four is all of {1, 2, 3}."""
+    old, last = range(1, voters + 1), voters + observers
+    (command,) = at_once(majority_view(old, range(voters + 1, last + 1)), majority_view(range(1, last + 1)), LINES)
+    assert command.needed == needed
+
+
+def test_a_joiner_acknowledges_so_no_voter_is_needed() -> None:
+    (command,) = at_once(majority_view((1, 2, 3)), majority_view((1, 2, 3, 4)), LINES)
+    assert command.needed == ()
+
+
 def test_a_demotion_adds_the_voter_as_an_observer() -> None:
     (command,) = one_at_a_time(majority_view((1, 2, 3)), majority_view((1, 2), (3,)), LINES)
     assert command.zkcli == 'reconfig -add "server.3=zk3:2888:3888:observer;2181"'

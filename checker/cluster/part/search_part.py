@@ -155,9 +155,9 @@ class SearchPart:
             {action: (each.fired, each.new) for action, each in rounds.counts.coverage().items()},
             [(each.states, each.premise) for each in evaluations],
             [PartHit(hit.position, hit.state) for hit in rounds.evaluator.recorded],
-            rounds.expanded + tables.work,
-            tables.steps,
-            tables.calls,
+            rounds.expanded + tables.functions.work,
+            tables.functions.steps,
+            tables.functions.calls,
             tables.seconds,
             max(0, self._process.memory_info().rss - self._resident),
             rounds.visited.growth(2 * rounds.candidates),  # the next round may have more

@@ -1,7 +1,7 @@
 """The results of a model's functions as integers: `Tables` answers the questions of the kernels.
 
-`layout` numbers the parts of a model in advance, `tables` interns values and calls the model's functions, and
-`verdicts` numbers the answers of properties.
+`layout` numbers the parts of a model in advance, `tables` interns values, `calls` calls the model's functions, and
+`verdicts` numbers the answers of properties. An `observer` follows what the tables learn.
 """
 
 from checker.engine.tables.tables import Node, Tables

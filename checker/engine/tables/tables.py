@@ -11,23 +11,22 @@ upper half of a key of the memo identifies its subject.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.arrays import Memo, Vector
-from checker.engine.contract import call, same_types, step, unhashable
+from checker.engine.contract import same_types, unhashable
 from checker.engine.kernels import hash_tables, jit, move_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
-from checker.engine.reduction.plan import LocalGraph, StubbornPlan
-from checker.engine.result import SEED, VALUE
+from checker.engine.result import SEED
+from checker.engine.tables.calls import ModelCalls
 from checker.engine.tables.fingerprints import CellNumbers
 from checker.engine.tables.layout import Group, ModelLayout, Role
+from checker.engine.tables.observer import TablesObserver
 from checker.engine.tables.verdicts import Verdicts
 
-VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
-VERIFIED_EVERY = 32  # ... and later each call with this number
 NO_ACTION = 0
 QUESTIONS = -(1 << 30)  # in the place of an actor: the operation is a question of the reduction
 IMPOSSIBLE = int(hash_tables.IMPOSSIBLE)
@@ -54,51 +53,13 @@ class Label(NamedTuple):
     units: tuple[Hashable, ...] = ()
 
 
-class TablesObserver(Protocol):
-    """The reduction, which follows what the tables learn, and answers the questions that kernels ask about it."""
-
-    rows: np.ndarray[Any, Any]  # of the channels whose deliveries may be drained, as kernels take them
-
-    @property
-    def plan(self) -> StubbornPlan | None:
-        """The processes and channels, for stubborn sets."""
-
-    @property
-    def graph(self) -> LocalGraph | None:
-        """The graph of local states, for stubborn sets."""
-
-    def sent(self, actor: int, operation: int, source: str) -> None:
-        """A rule or a step, named by `source`, sends an operation to the actor at this position."""
-
-    def learnt(self, cell: int, operation: int, value: int) -> None:
-        """An operation on a cell was carried out; the value is that of the memo."""
-
-    def listed(self, cell: int) -> None:
-        """The moves of the own rules of a cell's column were listed."""
-
-    def enabled(self, position: int, moves: list[int]) -> None:
-        """The rule at this position, which reads several columns, lists these moves in a row of the search."""
-
-    def answer(self, cell: int, question: Any) -> int | None:
-        """The answer for a cell, as a value of the memo; None if the kernels find it elsewhere."""
-
-    def holds(self) -> bool:
-        """Whether all answers that kernels have used are still right; no kernel runs."""
-
-    def drained(self, before: list[int], cells: list[int]) -> list[int]:
-        """The columns of the channels that deliver at once in a row of cells after another one, in this order."""
-
-    def chosen(self, cells: list[int]) -> frozenset[int] | None:
-        """The columns whose own rules were followed in a row of cells; None for all moves."""
-
-
 class Tables:
     """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
 
     def __init__(self, model: Model, seed: int = SEED) -> None:
         self.model = model
-        self.calls, self.steps, self.seconds = 0, 0, 0.0  # calls of all functions, and of step functions among them
-        self.work = 0  # the work of the calls, in transitions
+        self.functions = ModelCalls()
+        self.seconds = 0.0  # in `fill`
         self.memo = Memo()
         self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
@@ -122,7 +83,6 @@ class Tables:
         self._operations: dict[tuple[int, Any], int] = {}
         self._operands: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
         self._effects: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._called: dict[str, int] = {}
         self._learnt: dict[int, tuple[int, int, int]] = {}
         self._effect(NO_ACTION, ())  # effect 0 is empty
         self._layout = layout = ModelLayout(model)
@@ -193,7 +153,7 @@ class Tables:
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
         if read.projection is None:
             return (value,)
-        shown = self._call(f"the projection of {read.column!r}", read.projection, value)
+        shown = self.functions.call(f"the projection of {read.column!r}", read.projection, value)
         return None if shown is None else (shown,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
@@ -261,7 +221,7 @@ class Tables:
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
         rule = self.model.rules[position]
         source = f"the rule {rule.name!r}"
-        listed = self._call(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
+        listed = self.functions.call(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
         ids = []
         for move in listed:
             if not isinstance(move, Move):
@@ -275,12 +235,13 @@ class Tables:
         return ids
 
     def _label(self, rule: str, move: Move) -> int:
-        units = tuple(self._call(f"the fairness of the rule {rule!r}", fair, rule, move) for fair in self.fairness)
+        source = f"the fairness of the rule {rule!r}"
+        units = tuple(self.functions.call(source, fair, rule, move) for fair in self.fairness)
         label = Label(move.action, units)
         try:
             number = self._labelled.setdefault(label, len(self.labels))
         except TypeError as error:
-            raise unhashable(f"the fairness of the rule {rule!r} gives", units) from error
+            raise unhashable(f"{source} gives", units) from error
         if number == len(self.labels):
             self.labels.append(label)
         return number
@@ -333,7 +294,7 @@ class Tables:
 
     def _answer(self, position: int, values: tuple[Any, ...]) -> Any:
         prop = self.model.properties[position]
-        return self._call(f"the property {prop.name!r}", prop.check, *values)
+        return self.functions.call(f"the property {prop.name!r}", prop.check, *values)
 
     def fingerprints(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """The fingerprints of rows of cells."""
@@ -530,10 +491,7 @@ class Tables:
 
     def _apply(self, position: int, operation: Any, values: tuple[Any, ...], subject: int) -> int:
         actor, who = self.model.actors[position], self._steps_named[position]
-        self.steps += 1
-        outcome = step(actor, values, operation)
-        if self._counted(who, 2):
-            self._compare(who, outcome, step(actor, values, operation), (values, operation))
+        outcome = self.functions.step(who, actor, values, operation)
         if outcome is None:
             return IMPOSSIBLE
         if len(outcome.values) != len(actor.columns):
@@ -551,27 +509,3 @@ class Tables:
             for word in self._set(column, old, new)
         ]
         return self._effect(NO_ACTION, (*changed, *entries)) << 32 | subject
-
-    def _call(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the model; often twice, to check that it is deterministic. Raises ModelError."""
-        answer = call(who, function, *arguments)
-        if self._counted(who, len(arguments)):
-            self._compare(who, answer, call(who, function, *arguments), arguments)
-        return answer
-
-    def _counted(self, who: str, arguments: int) -> bool:
-        """Count a call of a function; whether it is called a second time, to compare the answers."""
-        self.calls += 1
-        called = self._called[who] = self._called.get(who, 0) + 1
-        is_verified = called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0
-        self.work += VALUE * arguments * (2 if is_verified else 1)
-        return is_verified
-
-    def _compare(self, who: str, answer: Any, again: Any, arguments: tuple[Any, ...]) -> None:
-        """Raises ModelError if two calls of a function gave different answers."""
-        if again != answer:
-            raise ModelError(
-                f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "
-                "The likely cause is a clock, a random number, a counter or other state outside its arguments, "
-                "or an argument that was changed in place."
-            )

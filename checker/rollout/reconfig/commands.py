@@ -88,6 +88,19 @@ class MembershipCommand:
         """
         return disjoint_quorums(self.before, self.after)
 
+    @property
+    def needed(self) -> tuple[Sid, ...]:
+        """The voters each of which the commit needs, ascending, since the command makes observers voters.
+
+        An observer acknowledges no proposal, and its notifications do not count. A voter that has seen the proposal and
+        loses its connection can then not return, and the leader cannot commit without it
+        (docs/findings/promotion-stops-service.md).
+        """
+        if not self.after.voters & self.before.observers:
+            return ()
+        counted = self.after.voters - self.before.observers
+        return tuple(sid for sid in sorted(counted) if not self.after.contains_quorum(counted - {sid}))
+
     def file_of(self, joiner: Sid) -> dict[Sid, str]:
         """The lines of the dynamic file of a joiner: the present members and itself."""
         return {sid: self.lines[sid] for sid in sorted((*self.before.members, joiner))}

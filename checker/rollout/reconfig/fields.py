@@ -4,8 +4,9 @@
 restarts | neither) with ground and because, and routes, the advised one first. A route has kind (one-at-a-time |
 at-once), verdict, without_faults, under_faults (null if no faults were asked for), under_two_faults, quorums_meet and
 commands. A command has start (server, members: the lines of its dynamic file), joining and leaving (texts, or null),
-zkcli and kazoo (ready to paste), stop (servers), before and after (voters, observers), disjoint (two quorums, or null)
-and runs (scenario, budget: none | asked | pair, and the other fields of a run).
+zkcli and kazoo (ready to paste), stop (servers), needed (voters each of which the commit needs, if observers become
+voters), before and after (voters, observers), disjoint (two quorums, or null) and runs (scenario, budget: none | asked
+| pair, and the other fields of a run).
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def _command(answer: CommandAnswer, run_data: Callable[[RunResult], dict[str, An
         "zkcli": command.zkcli,
         "kazoo": command.kazoo,
         "stop": list(command.leaving),
+        "needed": list(command.needed),
         "before": _view(command.before),
         "after": _view(command.after),
         "disjoint": disjoint and {"a": sorted(disjoint.a), "b": sorted(disjoint.b)},

@@ -46,6 +46,11 @@ HAND_OVER = (
     "If it leads, another server takes over without an election, in a new epoch, and the reply may be lost: `config` "
     "tells."
 )
+PROMOTION = (
+    "{} acknowledges nothing before it votes, so the commit needs all of {}. If one of them loses its connection "
+    "before the reply, it may not find the leader again, and no write is answered until the leader is restarted (seen "
+    "on 3.9.5). Restart the leader then. To avoid that, remove {} first, and add it with the files of a joiner."
+)
 KINDS = {
     RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
     RouteKind.AT_ONCE: "reconfig, all in one command",
@@ -151,6 +156,9 @@ def _of_command(command: MembershipCommand) -> Iterator[str]:
     stays = min(command.before.voters & command.after.voters)
     host, port = _address(command, stays).split()
     leads = f" {HAND_OVER}" if command.before.voters - command.after.voters else ""
+    if command.needed:
+        promoted = servers(sorted(command.after.voters & command.before.observers))
+        leads += f" {PROMOTION.format(capital(promoted), servers(command.needed), promoted)}"
     words = capital(command_words(command))
     yield (
         f"**{words}**, in `zkCli.sh -server {host}:{port}`:\n\n   ```\n   {command.zkcli}\n   ```\n\n"

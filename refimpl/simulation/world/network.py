@@ -29,7 +29,7 @@ _BACKLOG = 128
 
 
 class Network:
-    """All links and connections. `delay` multiplies the latency of a link."""
+    """All links and connections. `delay` multiplies the latency of a link; `slow_share` of all packets are slow."""
 
     def __init__(self, loop: SimulatedLoop, seed: str) -> None:
         self.loop = loop
