@@ -262,7 +262,7 @@ class GlobalHistory:
                     yield self._whole(image, effect.fact)
 
     def _served_in_silence(self, image: Image, before: Server, effects: Effects) -> Iterator[Fact]:
-        """What a server delivers by beginning to serve, if it remembers none of it: its whole log came in a snapshot."""
+        """The log that a server delivers when it begins to serve, if all of it came in a snapshot: no fact tells it."""
         part, last = image.server.zab, delivered(image.server)
         if part is None or last is None or delivered(before) is not None:
             return

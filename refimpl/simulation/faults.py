@@ -32,7 +32,7 @@ KINDS: Mapping[str, int] = {
     "partition": 3,
     "slow": 3,
     "reset": 4,
-    "interrupt": 4,
+    "interrupt": 8,
     "clock": 2,
     "reconfigure": 4,
 }
@@ -56,7 +56,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
       servers whose bit is set in `number` and the others. `slow`: to and from the victim, `number` times. `reset`: of
       all connections with `other`.
     - `interrupt`: when the next learner has received its tree from the leader, its connection is reset; with a `number`
-      the leader ends.
+      the leader ends: 1, at once; 2, after some seconds.
     - `strand`: the leader is isolated, and one client writes there while the others are quiet. What the leader logs
       alone is truncated later.
     - `reconfigure`: the victim leaves the ensemble or joins it, or changes its role, as `number` says.
@@ -117,7 +117,7 @@ def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: floa
     elif kind == "power in a sync":
         number = chance.choice((1, 2, 2, 3, 5))
     elif kind == "interrupt":
-        number = chance.randrange(2)
+        number, seconds = chance.randrange(3), round(tick * (0.2 + chance.random()), 6)
     elif kind == "stall":
         number = chance.choice((30, 300, 3000))
     elif kind == "partition":

@@ -23,6 +23,8 @@ from spec.quorum import Sid
 NO_CRASH = 1 << 60
 SLOW_SYNC = 300
 """How many times slower a disk is whose machine loses its power during a sync: others go on meanwhile."""
+LATER = 2
+"""The number of an `interrupt` that waits until the learner has its tree on disk."""
 INTERRUPTION = 2.0
 """Seconds for which a leader is down that ended while it synchronised a learner."""
 RETURN = 10.0
@@ -44,6 +46,7 @@ class Injector:
         self._operator = operator
         self._undo: dict[int, Callable[[], None]] = {}
         self._count = 0
+        self._healed = False
         self._kinds: dict[str, Callable[[Fault, Sid], bool]] = {
             "kill": partial(self._crash, power=False),
             "power": partial(self._crash, power=True),
@@ -78,6 +81,7 @@ class Injector:
         """Ends all faults, slow packets too, and starts every server."""
         self._network.slow_share = 0.0
         self._ensemble.installed = lambda _: None
+        self._healed = True
         for undo in tuple(self._undo.values()):
             undo()
         for sid, machine in self._ensemble.machines.items():
@@ -241,7 +245,8 @@ class Injector:
             self._ensemble.installed = lambda _: None
             if leader is not None:
                 self.counts["interrupt"] += 1
-                self._loop.outside(0.0, self._end_leader if fault.number else self._end_connection, leader, learner)
+                end = self._end_connection if fault.number == 0 else self._end_leader
+                self._loop.outside(fault.seconds if fault.number == LATER else 0.0, end, leader, learner)
 
         self._ensemble.installed = installed
         return False  # it is counted when it has an effect
@@ -250,6 +255,8 @@ class Injector:
         self._network.reset(address_of(leader), address_of(learner))
 
     def _end_leader(self, leader: Sid, _learner: Sid) -> None:
+        if self._healed:
+            return
         self._ensemble.take_down(leader, power=False)
         self._until(INTERRUPTION, lambda: self._ensemble.bring_up(leader))
 
