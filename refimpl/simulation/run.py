@@ -367,16 +367,12 @@ class _Run:
             directory = SimulatedPath("/server/data")
             try:
                 loaded = process.context.run(database.load, directory, directory)
-                view = process.context.run(read_settings, SimulatedPath(ZOO_CFG)).view
+                process.context.run(self._check_configuration, sid, views.get(sid))
             except (DataError, OSError, StartError, ConfigError) as error:
                 self._failures.append(f"server {sid} cannot read its disk at the end: {error}")
                 continue
             finally:
                 machine.crash(power=False)
-            if sid in views and (view.version, view.text) != (views[sid].version, views[sid].text):
-                self._failures.append(
-                    f"server {sid}: the configuration in its files is {view}, and {views[sid]} is active"
-                )
             znodes = _leaves(loaded.tree)
             self._entries.append(FinalZnodes(sid, znodes))
             if sid in trees and znodes != (held := _leaves(trees[sid])):
@@ -384,6 +380,14 @@ class _Run:
                 self._failures.append(
                     f"server {sid}: {path} is {znodes.get(path)} on its disk and {held.get(path)} in its memory"
                 )
+
+    def _check_configuration(self, sid: Sid, active: View | None) -> None:
+        """Compares the configuration in the files of a member with the active one. Raises as `read_settings` does."""
+        if active is None or sid not in active.members:
+            return  # the files of a server that has left are those of no member, and it cannot start with them
+        view = read_settings(SimulatedPath(ZOO_CFG)).view
+        if (view.version, view.text) != (active.version, active.text):
+            self._failures.append(f"server {sid}: the configuration in its files is {view}, and {active} is active")
 
 
 def _leaves(tree: Tree) -> dict[str, Leaf]:
