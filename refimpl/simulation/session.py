@@ -224,7 +224,8 @@ class ClientSession(asyncio.Protocol):
             xid, zxid, err = _REPLY.unpack_from(frame)
             if xid == -1:
                 event, _ = decode(WatcherEvent, frame, _REPLY.size)
-                self._watched(event.type, event.path)
+                # A coroutine that waits for an answer before it in these bytes continues first.
+                self._loop.call_soon(self._watched, event.type, event.path)
                 continue
             self._answered(xid, zxid, err, frame)
 
