@@ -81,6 +81,7 @@ class Inspector:
         if node._stopped:
             return
         self._look_at_tree(node)
+        self._look_at_configuration(node)
         self._look_at_packets(node)
         if process.blocked_until <= self._network.loop.now:
             self._look_at_connections(node, process)
@@ -97,6 +98,16 @@ class Inspector:
         delivered = _delivered(node)
         if delivered is not None and zxid != delivered and (counter_of(delivered) or zxid > delivered):
             self._fail(node, f"its tree is that of 0x{zxid:x}, and 0x{delivered:x} is the last transaction applied")
+
+    def _look_at_configuration(self, node: Node) -> None:
+        """The configurations that the protocol has are those that the server has written."""
+        membership, seen = node._executor._membership, node.server.last_seen
+        if membership is None:
+            return
+        if membership.version != node.server.view.version:
+            self._fail(node, f"its configuration is {membership.version:x}, and {node.server.view.version:x} is active")
+        if seen is not None and seen.version > membership.version and membership._last_seen != seen:
+            self._fail(node, f"configuration {seen.version:x} was seen, and is not written")
 
     # Packets.
 
