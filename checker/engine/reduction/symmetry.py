@@ -100,9 +100,9 @@ def _compare(model: Model, symmetry: Symmetry, row: Row, following: Iterable[_Fo
     expected = [(move.action, renamed(model, to, after)) for move, after in following]
     found = [(move.action, after) for move, after in successors(model, other)]
     if Counter(expected) != Counter(found) and _but_violations(model, expected) != _but_violations(model, found):
-        raise ModelError(f"the symmetry is none: after {other!r} other states follow than after {row!r}, renamed")
+        raise ModelError(f"the model is not symmetric: after {other!r} other states follow than after {row!r}, renamed")
     if not all(symmetry.holds(after[gate]) for after in (other, *(after for _, after in found))):
-        raise ModelError(f"the symmetry ends: it holds in {row!r}, and not in each state after it and renamed one")
+        raise ModelError(f"the symmetry ends: it holds in {row!r}, and not in the renamed state or in one that follows")
     for prop in model.properties:
         if type(answer(model, prop, other)) is not type(answer(model, prop, row)):
             raise ModelError(f"the property {prop.name!r} has different answers for {row!r} and for {other!r}")
