@@ -3,8 +3,7 @@
 The ids of servers matter in elections alone: among equal votes the greatest id wins. When the budget of elections is
 spent, a state and the same state with other ids are alike. Rules of this module:
 
-- Only elections of one step have a budget. A plan of an operator names servers, and a cut names links, so models with
-  one of these have no symmetry here.
+- Only elections of one step have a budget. A plan of an operator names servers, so a model with one has no symmetry.
 - A renaming leaves every view as it is, and changes servers only with those of the same file and software.
 - The fields that hold ids are those whose annotation names `Sid`. Ids that are sorted in a value are sorted again.
 
@@ -26,7 +25,7 @@ import msgspec
 from checker.engine import Renaming, Symmetry
 from checker.models.ensemble.actions import FAULTS
 from checker.models.ensemble.history import EstablishedEpoch, ProposedTxn
-from checker.models.ensemble.setup import VOTES, Grain, Member, Setup, connection_name, server_name
+from checker.models.ensemble.setup import VOTES, Grain, Link, Member, Setup, connection_name, server_name
 from spec.quorum import Sid, View
 from spec.zab.state import Handler
 
@@ -49,7 +48,7 @@ def symmetry_of(setup: Setup, columns: Collection[str]) -> Symmetry | None:
     """The symmetry of a model of this setup with these columns; None if it has none."""
     if setup.grain is not Grain.ORACLE or setup.zab is None or setup.plan or not setup.is_static:
         return None
-    if setup.gossip or setup.addressed or setup.budgets.cuts or setup.budgets.partitions or VOTES in columns:
+    if setup.gossip or setup.addressed or VOTES in columns:
         return None
     groups: dict[tuple[Any, ...], list[Sid]] = {}
     for member in setup.members:
@@ -95,7 +94,16 @@ def _renaming(ids: Ids, columns: tuple[str, ...]) -> Renaming:
         for other in sids
         if one < other and connection_name(one, other) in columns
     }
-    return Renaming({**of_servers, **of_connections}, lambda value: renamed(value, ids))
+    return Renaming(
+        {**of_servers, **of_connections},
+        lambda value: _links(value, ids) if type(value) is frozenset else renamed(value, ids),
+    )
+
+
+def _links(links: frozenset[Link], ids: Ids) -> frozenset[Link]:
+    """The links that are cut, which are a column alone, with other ids; each has the smaller id first."""
+    ends = [(ids.get(one, one), ids.get(other, other)) for one, other in links]
+    return frozenset((min(pair), max(pair)) for pair in ends)
 
 
 def renamed(value: Any, ids: Ids) -> Any:
