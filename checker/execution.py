@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
 
 EngineName = Literal["tables", "plain", "both"]
-Reduction = Literal["none", "safe", "stubborn"]
+Reduction = Literal["none", "safe", "stubborn", "symmetric"]
 Report = Callable[[Exploration], None]
 """Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
 
@@ -112,7 +112,7 @@ def _by_tables(
 
 
 def _reduced(
-    reduce: Literal["safe", "stubborn"],
+    reduce: Literal["safe", "stubborn", "symmetric"],
     job: Job,
     limits: Limits,
     progress: Report,
@@ -122,12 +122,14 @@ def _reduced(
 ) -> Exploration:
     """Explore a job with a reduction. Raises ModelError for what a reduced search cannot do."""
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-    from checker.engine.reduction import reduced_search  # noqa: PLC0415 (loads the kernels)
+    from checker.engine.reduction import reduced_search, symmetry  # noqa: PLC0415 (loads the kernels)
 
     if checkpoint is not None or not isinstance(workers, int):
         what = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
         raise ModelError(f"--reduce {reduce} {what}; write --reduce none, or leave the other option out")
     named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress, "seed": seed}
+    if reduce == "symmetric":
+        return symmetry.explore(job.model, limits, workers=workers, **named)
     return reduced_search.explore(job.model, limits, workers=workers, mode=reduce, **named)
 
 
@@ -152,7 +154,7 @@ def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Expl
     differences = (
         disagreements(found, other)
         if reduce == "none"
-        else verdict_disagreements(found, other, counts=reduce == "safe")
+        else verdict_disagreements(found, other, deadlocks=reduce == "safe", actions=reduce != "stubborn")
     )
     if differences:
         raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))

@@ -157,9 +157,9 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
     )  # fmt: skip
     group.add_argument(
-        "--reduce", choices=("none", "safe", "stubborn"), default="none",
-        help="fewer states for channels in order, the same answers; safe drains deliveries, stubborn selects moves"
-        " (docs/explanation-reduction.md)",
+        "--reduce", choices=("none", "safe", "stubborn", "symmetric"), default="none",
+        help="fewer states, the same answers: for channels in order, safe drains deliveries and stubborn selects moves;"
+        " symmetric counts states that differ in names once (docs/explanation-{reduction,symmetry}.md)",
     )  # fmt: skip
     group.add_argument(
         "--workers", type=workers, default=2, metavar="W",

@@ -21,9 +21,11 @@ from checker.engine.model import (
     Outcome,
     Property,
     Read,
+    Renaming,
     Row,
     Rule,
     Send,
+    Symmetry,
     each_action,
 )
 from checker.engine.result import Discovery, Exploration, Limits, Liveness, Step, Stop
@@ -46,11 +48,13 @@ __all__ = [
     "Outcome",
     "Property",
     "Read",
+    "Renaming",
     "Row",
     "Rule",
     "Send",
     "Step",
     "StepProperty",
     "Stop",
+    "Symmetry",
     "each_action",
 ]

@@ -41,7 +41,7 @@ projection of each (`Read("server 1", is_running)`) only once for each combinati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -98,6 +98,32 @@ class Channel:
     appends: Callable[[Any], bool] | None = None
     carries: Callable[[Any], tuple[Send, ...] | None] | None = None
     settled: Callable[[Any], bool] | None = None
+
+
+class Renaming(NamedTuple):
+    """Other names for the processes of a model: of columns, and of what their values say.
+
+    `columns` has the name of each column that changes it. `value` gets a value of any column, and returns it with the
+    other names in it.
+    """
+
+    columns: Mapping[str, str]
+    value: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """A declaration that renamed states are alike, once `holds` is true of the value in `column`.
+
+    `renamings` are, with the identity, a group. From a state in which `holds` is true, every state that can be reached
+    has it too, and so has every renamed one. There, a renamed state has the renamed successors, by moves with the same
+    actions, and every property gives the same answer about both. `--reduce symmetric` relies on this
+    (`checker.engine.reduction.symmetry`).
+    """
+
+    renamings: tuple[Renaming, ...]
+    column: str
+    holds: Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -251,6 +277,7 @@ class Model:
     rules: tuple[Rule, ...]
     properties: tuple[Property, ...] = ()
     channels: tuple[Channel, ...] = ()
+    symmetry: Symmetry | None = None
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
     _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
@@ -273,6 +300,9 @@ class Model:
         _numbered("channel", [channel.column for channel in self.channels])
         for channel in self.channels:
             self._known(f"channel {channel.column!r}", (channel.column, channel.source, channel.target))
+        if self.symmetry is not None:
+            names = {name for each in self.symmetry.renamings for pair in each.columns.items() for name in pair}
+            self._known("the symmetry", (self.symmetry.column, *sorted(names)))
         # Both engines list moves in this order: the rules over one column, in the order of the columns, then the joint
         # rules.
         order = sorted(self.rules, key=lambda r: self.index[r.reads[0].column] if len(r.reads) == 1 else 1 << 30)
@@ -301,7 +331,11 @@ class Model:
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""
-        return Model(self.name, *self._given, self.rules, tuple(properties), self.channels)
+        return Model(self.name, *self._given, self.rules, tuple(properties), self.channels, self.symmetry)
+
+    def with_symmetry(self, symmetry: Symmetry | None) -> Model:
+        """The same system with another declaration of its symmetry. Raises ModelError."""
+        return Model(self.name, *self._given, self.rules, self.properties, self.channels, symmetry)
 
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:

@@ -173,7 +173,7 @@ class Exploration:
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
-    reduction: str = ""  # what a reduced search drained, or why it could not; empty for a search that was not asked
+    reduction: str = ""  # what a reduced search left out, or why it could not; empty for a search that was not asked
     spilled_bytes: int = 0  # of waiting states, written to a temporary file
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(
@@ -251,11 +251,13 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
     return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
 
 
-def verdict_disagreements(reduced: Exploration, full: Exploration, *, counts: bool = True) -> list[str]:
+def verdict_disagreements(
+    reduced: Exploration, full: Exploration, *, deadlocks: bool = True, actions: bool = True
+) -> list[str]:
     """A line for each answer of a full search that a reduced one does not give; empty if it gives all of them.
 
     A limit of depth or states ends the two searches at different places, and the reduced one may find more. Without
-    `counts`, the reduced search need not find each deadlock with all contents of channels, nor each action.
+    `deadlocks` the reduced search need not find each state without a successor, and without `actions` not each action.
     """
     complete = full.stop not in (Stop.DEPTH, Stop.STATES)
     found = _depths(reduced)
@@ -266,8 +268,9 @@ def verdict_disagreements(reduced: Exploration, full: Exploration, *, counts: bo
         figures.append(("why it ended", reduced.stop, full.stop))
     if full.stop is reduced.stop is Stop.EXHAUSTED:
         figures.append(("whether a state has no successor", reduced.deadlocks > 0, full.deadlocks > 0))
-        if counts:
+        if deadlocks:
             figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
+        if actions:
             figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
     return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
 

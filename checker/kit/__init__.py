@@ -10,7 +10,7 @@ Import the names from here, and those of the register from `checker.kit.register
 
 from checker.kit.machines import HistoryVariable, Machine, Reaction, network_model, to_each
 from checker.kit.networks import Bag, Network
-from checker.kit.symmetry import SymmetricModel, symmetric
+from checker.kit.symmetry import SymmetricModel, interchangeable, symmetric
 
 __all__ = [
     "Bag",
@@ -19,6 +19,7 @@ __all__ = [
     "Network",
     "Reaction",
     "SymmetricModel",
+    "interchangeable",
     "network_model",
     "symmetric",
     "to_each",

@@ -28,17 +28,35 @@ import dataclasses
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from itertools import chain, groupby, pairwise, permutations, product
 from typing import Any
 
 import msgspec
 
-from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Property, Read, Row, Rule, Send, Step
+from checker.engine import (
+    Actor,
+    Column,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Row,
+    Rule,
+    Send,
+    Step,
+    Symmetry,
+)
+from checker.engine import Renaming as Declared
 from checker.engine.contract import described
 from checker.engine.semantics import answer, successors
 from checker.kit.networks import ARROW
 
 CHECKED, CHECKED_EVERY = 500, 16
+MOST_DECLARED = 6
+"""The number of names for `interchangeable`: it has 720 renamings."""
 REMEMBERED = 100_000
 """The number of states whose representatives are cached."""
 HIDDEN, SELF = "\0other", "\0self"
@@ -57,6 +75,25 @@ def symmetric(model: Model, names: Iterable[str]) -> SymmetricModel:
     symmetric; see the rules of this module.
     """
     return SymmetricModel(model, names)
+
+
+def interchangeable(model: Model, names: Iterable[str]) -> Model:
+    """The same model, with the declaration that `--reduce symmetric` needs.
+
+    That search stays in the tables, and computes a fingerprint for each renaming of a state, so that it pays for a few
+    names. `names` are those of `symmetric`, at most MOST_DECLARED of them. Raises ModelError if the model cannot be
+    symmetric.
+    """
+    chosen = tuple(names)
+    _check_names(model, chosen)
+    if len(chosen) > MOST_DECLARED:
+        raise ModelError(
+            f"{len(chosen)} names have too many renamings; declare at most {MOST_DECLARED}, or use symmetric"
+        )
+    group = SymmetryGroup(model, chosen)
+    orders = (dict(zip(chosen, order, strict=True)) for order in permutations(chosen) if order != chosen)
+    renamings = tuple(Declared(group.columns_after(each), partial(renamed, renaming=each)) for each in orders)
+    return model.with_symmetry(Symmetry(renamings, chosen[0], lambda _: True))
 
 
 def renamed(value: Any, renaming: Renaming) -> Any:
@@ -106,6 +143,12 @@ class SymmetryGroup:
             value = row[place]
             after[target] = renamed(value, renaming) if self._mentioned(place, value) else value
         return tuple(after)
+
+    def columns_after(self, renaming: Renaming) -> dict[str, str]:
+        """The names of the columns after a renaming. Raises ModelError if the model lacks one."""
+        columns = self.model.columns
+        places = self._places(renaming)
+        return {column.name: columns[place].name for column, place in zip(columns, places, strict=True)}
 
     def _places(self, renaming: Renaming) -> list[int]:
         """The place of each column after a renaming. Raises ModelError if the model lacks a column."""

@@ -152,7 +152,7 @@ class GlobalHistory:
                 self._snapshots[sid, effect.peer, record] = self._whole_log(image).up_to(effect.message.zxid)
         self._appear(image)
         self._widen()
-        for fact in self._facts(image, log, event, effects):
+        for fact in (*self._served_in_silence(image, before, effects), *self._facts(image, log, event, effects)):
             if not (isinstance(fact, EpochEstablished) and self._is_same_reign(image, fact)):
                 self._folded(fact)
         if (report := misapplied(before, after, effects)) is not None:
@@ -260,6 +260,14 @@ class GlobalHistory:
                 self.facts += 1
                 if not (is_snap and isinstance(effect.fact, Truncated)):
                     yield self._whole(image, effect.fact)
+
+    def _served_in_silence(self, image: Image, before: Server, effects: Effects) -> Iterator[Fact]:
+        """The log that a server delivers when it begins to serve, if all of it came in a snapshot: no fact tells it."""
+        part, last = image.server.zab, delivered(image.server)
+        if part is None or last is None or delivered(before) is not None:
+            return
+        if not any(isinstance(each, Observe) and isinstance(each.fact, Delivered) for each in effects):
+            yield Delivered(image.server.sid, part.epoch, tuple(t for t in self.log_of(image) if t.zxid <= last))
 
     def _whole(self, image: Image, fact: Fact) -> Fact:
         """A fact about a whole log, when its server remembers only the end."""

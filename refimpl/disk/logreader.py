@@ -44,6 +44,8 @@ PADDING = 4096
 """A file is extended before a record is written with less room than this after it."""
 GROUP = 1 << 20
 """The most bytes of records in one write with one fsync, unless it is one record."""
+ALWAYS_ZERO = 4
+"""The first bytes of a record: a checksum has 32 of the 64 bits. Whether they were written cannot be seen."""
 SECTOR = 512
 """The bytes that a disk writes as a whole."""
 TXN_HEADER_SIZE = 32
@@ -220,7 +222,8 @@ def _is_partly_written(file: BinaryIO, offset: int, end: int) -> bool:
     first = -offset % SECTOR
     if first < RECORD_HEADER.size and _lacks_only(data, first):
         return True
-    ends = range((offset + RECORD_HEADER.size - 1) // SECTOR * SECTOR + SECTOR, end + 1, SECTOR)
+    data += bytes(ALWAYS_ZERO)
+    ends = range((offset + RECORD_HEADER.size - 1) // SECTOR * SECTOR + SECTOR, end + ALWAYS_ZERO + 1, SECTOR)
     return any(not data[max(0, stop - SECTOR - offset) : stop - offset].strip(b"\0") for stop in ends)
 
 

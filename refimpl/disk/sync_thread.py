@@ -117,15 +117,15 @@ class SyncThread:
                 return
             self._busy = True
         if self._slowest <= FAST and all(type(each) is tuple for each in work):
-            self._work()
+            self._work(self._loop.call_soon)
         else:
-            self._working = self._thread.submit(self._work)
+            self._working = self._thread.submit(self._work, self._loop.call_soon_threadsafe)
 
-    def _work(self) -> None:
+    def _work(self, later: Callable[..., object]) -> None:
         """Do all requested work, and the work that is requested meanwhile; runs in the thread, or in the event loop.
 
-        A report is the last thing before the thread waits or writes again: the event loop that it wakes would else
-        wait for the interpreter.
+        `later` calls a function in a later turn of the event loop. A report is the last thing before the thread waits
+        or writes again: the event loop that it wakes would else wait for the interpreter.
         """
         count = reported = 0
         while True:
@@ -133,13 +133,14 @@ class SyncThread:
                 batch, self._asked, flushes = self._asked, deque(), self._flushes
                 self._busy = bool(batch)
             if count:
-                self._loop.call_soon_threadsafe(self._report, count, reported)
+                later(self._report, count, reported)
             if not batch:
                 return
             try:
                 count, reported = self._carry_out(batch), flushes
             except Exception as error:  # a thread that ends silently would leave its callers waiting for ever
-                self._give_up(error if isinstance(error, OSError) else OSError(str(error)))
+                self._error = error if isinstance(error, OSError) else OSError(str(error))
+                later(self._failed, self._error)
                 return
 
     def _carry_out(self, batch: deque[Work]) -> int:
@@ -170,8 +171,3 @@ class SyncThread:
     def _report(self, count: int, flushes: int) -> None:
         if flushes == self._flushes and self._error is None:
             self._done(count)
-
-    def _give_up(self, error: OSError) -> None:
-        with self._changing:
-            self._error, self._busy = error, False
-        self._loop.call_soon_threadsafe(self._failed, error)

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
 from refimpl.disk.files import DataError
 from refimpl.node import Node
 from refimpl.process import FailedError, StartError, read_settings, serve
+from refimpl.simulation.inspection import Inspector
 from refimpl.simulation.world.loop import OWNER, PowerOff, Process, SimulatedLoop
 from refimpl.simulation.world.machine import JOURNALS, Machine
 from refimpl.simulation.world.network import Network
 from refimpl.simulation.world.paths import SimulatedPath
+from refimpl.tree import Tree
 from spec.config import ConfigError
 from spec.quorum import Sid, View
 from spec.zab.state import Leader, Learner
@@ -66,6 +69,9 @@ class SimulatedEnsemble:
         self.loop, self.settings = loop, settings
         self.machines = {sid: Machine(loop, network, address_of(sid), seed) for sid in range(1, settings.servers + 1)}
         self.nodes: dict[Sid, Node] = {}
+        self.inspector = Inspector(network)
+        self.installed: Callable[[Sid], None] = lambda _: None
+        """Called when a learner has installed the tree of its leader."""
         self.ended: list[str] = []
         self.failing: Counter[Sid] = Counter()
         """The faults of each disk that may stop its server."""
@@ -159,6 +165,8 @@ class SimulatedEnsemble:
         except (StartError, DataError, OSError) as error:
             if not (isinstance(error, OSError) and self.failing[sid]):
                 reason = f"{type(error).__name__}: {error}"
+        if sid in self.nodes:
+            self.inspector.ended(self.nodes[sid])
         if reason and len(self.ended) < MOST_REASONS:
             self.ended.append(f"{self.loop.now:.6f} s, server {sid} ended by itself: {reason}")
         process.dying = "" if stopping.is_set() and not reason and self._all_stop else "ended"
@@ -166,6 +174,14 @@ class SimulatedEnsemble:
 
     def _started(self, sid: Sid, node: Node) -> None:
         self.nodes[sid] = node
+        self.inspector.started(node)
+        install = node.install_snapshot
+
+        def installed(tree: Tree, zxid: int) -> None:
+            install(tree, zxid)
+            self.installed(sid)
+
+        node.install_snapshot = installed  # type: ignore[method-assign]
 
     def _died(self, process: Process, why: str) -> None:
         """A process has ended, at an operation of its disk or without a fault."""
@@ -231,12 +247,14 @@ class SimulatedEnsemble:
         return max(leading)[1] if leading else None
 
     def look(self) -> None:
-        """Counts the roles of all servers at this moment."""
-        for sid in self.machines:
+        """Counts the roles of all servers at this moment, and inspects those that run."""
+        for sid, machine in self.machines.items():
             node = self.nodes.get(sid)
             if node is None:
                 self.roles["down"] += 1
                 continue
+            if machine.process is not None:
+                self.inspector.look(node, machine.process)
             zab = node.server.zab
             if isinstance(zab, Leader):
                 self.roles[f"leader {zab.phase.name.lower()}"] += 1

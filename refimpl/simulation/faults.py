@@ -19,6 +19,7 @@ KINDS: Mapping[str, int] = {
     "power": 6,
     "kill at a write": 6,
     "power at a write": 8,
+    "power in a sync": 6,
     "kill all": 1,
     "power all": 2,
     "fail sync": 3,
@@ -27,14 +28,19 @@ KINDS: Mapping[str, int] = {
     "pause": 4,
     "cut": 5,
     "isolate": 4,
-    "strand": 4,
+    "strand": 6,
     "partition": 3,
     "slow": 3,
     "reset": 4,
+    "interrupt": 8,
     "clock": 2,
     "reconfigure": 4,
 }
 """The kinds of faults, with their relative frequency."""
+
+
+REJOIN = 1.5
+"""Seconds in which a stranded leader follows the new one, before that fails."""
 
 
 class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,11 +48,15 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
 
     - `kill`, `power`: the process ends, or the machine loses its power. `at a write`: at the disk's operation `number`
       from then on. `all`: every server.
-    - `fail sync`: the sync `number` from then on fails. `stall`: the disk is `number` times slower. `full`: no space.
+    - `power in a sync`: the disk is slow, and the power fails during its sync `number` from then on.
+    - `fail sync`: the sync `number` from then on fails, and the process hangs for some seconds meanwhile. `stall`: the
+      disk is `number` times slower. `full`: no space.
     - `pause`: the process does not run. `clock`: the wall clock jumps by `number` milliseconds.
     - `cut`: packets from the victim to `other` are lost. `isolate`: all from and to it. `partition`: those between
       servers whose bit is set in `number` and the others. `slow`: to and from the victim, `number` times. `reset`: of
       all connections with `other`.
+    - `interrupt`: when the next learner has received its tree from the leader, its connection is reset; with a `number`
+      the leader ends: 1, at once; 2, after some seconds.
     - `strand`: the leader is isolated, and one client writes there while the others are quiet. What the leader logs
       alone is truncated later.
     - `reconfigure`: the victim leaves the ensemble or joins it, or changes its role, as `number` says.
@@ -58,6 +68,11 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
     other: int = 0
     seconds: float = 0.0
     number: int = 0
+
+    @property
+    def on_leader(self) -> Fault:
+        """The same fault, of the leader."""
+        return msgspec.structs.replace(self, victim=0)
 
     def __str__(self) -> str:
         victim = "leader" if not self.victim else f"server {self.victim}"
@@ -82,7 +97,12 @@ def faults_of(
         if at >= end:
             return tuple(found)
         kind = chance.choices(list(chosen), list(chosen.values()))[0]
-        found.append(_drawn(chance, round(at, 6), kind, servers, tick))
+        fault = _drawn(chance, round(at, 6), kind, servers, tick)
+        found.append(fault)
+        after = round(at + fault.seconds + REJOIN + 2 * tick * chance.random(), 6)
+        if kind == "strand" and after < end and chance.random() < 0.6:  # the leader that was stranded may lead again
+            found.append(_drawn(chance, after, "isolate", servers, tick).on_leader)
+            at = after + 5 * tick
 
 
 def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: float) -> Fault:
@@ -93,7 +113,11 @@ def _drawn(chance: random.Random, at: float, kind: str, servers: int, tick: floa
     if kind.endswith("a write"):
         number = chance.choice((1, 2, 3, 5, 8, 13, 21, 34))
     elif kind == "fail sync":
-        number = chance.choice((1, 1, 2, 3, 5))
+        number, seconds = chance.choice((1, 1, 2, 3, 5)), chance.choice((0.0, 0.5))
+    elif kind == "power in a sync":
+        number = chance.choice((1, 2, 2, 3, 5))
+    elif kind == "interrupt":
+        number, seconds = chance.randrange(3), round(tick * (0.2 + chance.random()), 6)
     elif kind == "stall":
         number = chance.choice((30, 300, 3000))
     elif kind == "partition":

@@ -21,6 +21,12 @@ from refimpl.simulation.world.network import Network
 from spec.quorum import Sid
 
 NO_CRASH = 1 << 60
+SLOW_SYNC = 300
+"""How many times slower a disk is whose machine loses its power during a sync: others go on meanwhile."""
+LATER = 2
+"""The number of an `interrupt` that waits until the learner has its tree on disk."""
+INTERRUPTION = 2.0
+"""Seconds for which a leader is down that ended while it synchronised a learner."""
 RETURN = 10.0
 """Seconds that a stranded leader may need to follow the new one."""
 
@@ -40,11 +46,13 @@ class Injector:
         self._operator = operator
         self._undo: dict[int, Callable[[], None]] = {}
         self._count = 0
+        self._healed = False
         self._kinds: dict[str, Callable[[Fault, Sid], bool]] = {
             "kill": partial(self._crash, power=False),
             "power": partial(self._crash, power=True),
             "kill at a write": partial(self._crash_at, power=False),
             "power at a write": partial(self._crash_at, power=True),
+            "power in a sync": self._power_in_sync,
             "kill all": partial(self._crash_all, power=False),
             "power all": partial(self._crash_all, power=True),
             "fail sync": self._fail_sync,
@@ -57,6 +65,7 @@ class Injector:
             "partition": self._partition,
             "slow": self._slow,
             "reset": self._reset,
+            "interrupt": self._interrupt,
             "clock": self._clock,
             "reconfigure": self._reconfigure,
         }
@@ -71,10 +80,12 @@ class Injector:
     def heal(self) -> None:
         """Ends all faults, slow packets too, and starts every server."""
         self._network.slow_share = 0.0
+        self._ensemble.installed = lambda _: None
+        self._healed = True
         for undo in tuple(self._undo.values()):
             undo()
         for sid, machine in self._ensemble.machines.items():
-            machine.die_at, machine.fail_sync = None, 0
+            machine.be_reliable()
             self._ensemble.start(sid)
 
     def _until(self, seconds: float, undo: Callable[[], None]) -> None:
@@ -107,6 +118,16 @@ class Injector:
         self._until(fault.seconds, lambda: self._ensemble.bring_up(victim))
         return True
 
+    def _power_in_sync(self, fault: Fault, victim: Sid) -> bool:
+        machine = self._ensemble.machines[victim]
+        if machine.process is None:
+            return False
+        self._stall(fault, victim, SLOW_SYNC)
+        machine.die_in_sync = fault.number
+        self._ensemble.hold_down(victim)
+        self._until(fault.seconds, lambda: self._ensemble.bring_up(victim))
+        return True
+
     def _crash_all(self, fault: Fault, _victim: Sid, *, power: bool) -> bool:
         running = self._ensemble.running
         for sid in running:
@@ -131,16 +152,16 @@ class Injector:
         machine = self._ensemble.machines[victim]
         if machine.process is None:
             return False
-        machine.fail_sync = fault.number
+        machine.fail_sync, machine.hang = fault.number, fault.seconds
         self._ensemble.failing[victim] += 1
         return True
 
-    def _stall(self, fault: Fault, victim: Sid) -> bool:
-        machine = self._ensemble.machines[victim]
-        machine.slowness *= fault.number
+    def _stall(self, fault: Fault, victim: Sid, times: int = 0) -> bool:
+        machine, times = self._ensemble.machines[victim], times or fault.number
+        machine.slowness *= times
 
         def undo() -> None:
-            machine.slowness /= fault.number
+            machine.slowness /= times
 
         self._until(fault.seconds, undo)
         return True
@@ -215,6 +236,29 @@ class Injector:
 
     def _reset(self, fault: Fault, victim: Sid) -> bool:
         return self._network.reset(address_of(victim), address_of(fault.other)) > 0
+
+    def _interrupt(self, fault: Fault, _victim: Sid) -> bool:
+        """Ends the connection, or the leader, when the next learner has received its tree."""
+
+        def installed(learner: Sid) -> None:
+            leader = self._ensemble.leader()
+            self._ensemble.installed = lambda _: None
+            if leader is not None:
+                self.counts["interrupt"] += 1
+                end = self._end_connection if fault.number == 0 else self._end_leader
+                self._loop.outside(fault.seconds if fault.number == LATER else 0.0, end, leader, learner)
+
+        self._ensemble.installed = installed
+        return False  # it is counted when it has an effect
+
+    def _end_connection(self, leader: Sid, learner: Sid) -> None:
+        self._network.reset(address_of(leader), address_of(learner))
+
+    def _end_leader(self, leader: Sid, _learner: Sid) -> None:
+        if self._healed:
+            return
+        self._ensemble.take_down(leader, power=False)
+        self._until(INTERRUPTION, lambda: self._ensemble.bring_up(leader))
 
     # The configuration.
 

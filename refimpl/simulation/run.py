@@ -25,7 +25,8 @@ import msgspec
 from checker.histories import Bound, Entry, FinalZnodes, Leaf, Pause
 from refimpl.disk import database
 from refimpl.disk.files import DataError
-from refimpl.simulation.ensemble import CLIENT_PORT, JOURNAL, EnsembleSettings, SimulatedEnsemble, address_of
+from refimpl.process import StartError, read_settings
+from refimpl.simulation.ensemble import CLIENT_PORT, JOURNAL, ZOO_CFG, EnsembleSettings, SimulatedEnsemble, address_of
 from refimpl.simulation.faults import Fault, faults_of
 from refimpl.simulation.injection import Injector
 from refimpl.simulation.operator import FOLLOWING, Operator
@@ -35,7 +36,8 @@ from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
 from refimpl.simulation.world.network import Network
 from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.tree import Tree
-from spec.quorum import Sid
+from spec.config import ConfigError
+from spec.quorum import Sid, View
 from spec.tree.data import OPEN_ACL_UNSAFE, stat_of
 from spec.tree.requests import Create2, Sync
 
@@ -159,6 +161,7 @@ class _Run:
             self._failures.append(str(error))
         self._failures += [f"an exception that nobody handled: {each}" for each in self._loop.defects]
         self._failures += list(self._ensemble.ended)
+        self._failures += self._ensemble.inspector.failures
         for client in self._clients:
             self._failures += client.errors
         operations: Counter[str] = Counter()
@@ -311,15 +314,17 @@ class _Run:
             await self._synced(sid)
         await asyncio.sleep(3 * plan.settings.tick / 1000)
         trees = {sid: node._replica.tree for sid, node in self._ensemble.nodes.items()}
+        views = {sid: node.server.view for sid, node in self._ensemble.nodes.items()}
         for sid, tree in trees.items():
             left = [path for path, znode in tree.preorder() if path.startswith(ROOT) and znode.ephemeral_owner]
-            if left or tree.sessions:
+            if left or tree.sessions or tree.owners():
                 self._failures.append(
-                    f"server {sid} has sessions {tree.sessions} and ephemerals {left} after their end"
+                    f"server {sid} has sessions {tree.sessions}, ephemerals {left} and their owners {[*tree.owners()]} "
+                    "after their end"
                 )
         self._ensemble.stop_all()
         await asyncio.sleep(5.0)
-        self._read_disks(trees)
+        self._read_disks(trees, views)
 
     async def _stay_alive(self) -> None:
         """A session whose client only sends pings does not expire, in an ensemble that works."""
@@ -352,8 +357,8 @@ class _Run:
         except NoAnswerError:
             self._failures.append(f"server {sid} does not answer a sync at the end")
 
-    def _read_disks(self, trees: dict[Sid, Tree]) -> None:
-        """Loads the data of each server as a start does, and compares it with the tree that the server had."""
+    def _read_disks(self, trees: dict[Sid, Tree], views: dict[Sid, View]) -> None:
+        """Loads the data of each server as a start does, and compares it with the tree and the view that it had."""
         for sid, machine in self._ensemble.machines.items():
             if machine.process is not None:
                 self._failures.append(f"server {sid} does not stop")
@@ -362,7 +367,8 @@ class _Run:
             directory = SimulatedPath("/server/data")
             try:
                 loaded = process.context.run(database.load, directory, directory)
-            except (DataError, OSError) as error:
+                process.context.run(self._check_configuration, sid, views.get(sid))
+            except (DataError, OSError, StartError, ConfigError) as error:
                 self._failures.append(f"server {sid} cannot read its disk at the end: {error}")
                 continue
             finally:
@@ -374,6 +380,14 @@ class _Run:
                 self._failures.append(
                     f"server {sid}: {path} is {znodes.get(path)} on its disk and {held.get(path)} in its memory"
                 )
+
+    def _check_configuration(self, sid: Sid, active: View | None) -> None:
+        """Compares the configuration in the files of a member with the active one. Raises as `read_settings` does."""
+        if active is None or sid not in active.members:
+            return  # the files of a server that has left are those of no member, and it cannot start with them
+        view = read_settings(SimulatedPath(ZOO_CFG)).view
+        if (view.version, view.text) != (active.version, active.text):
+            self._failures.append(f"server {sid}: the configuration in its files is {view}, and {active} is active")
 
 
 def _leaves(tree: Tree) -> dict[str, Leaf]:

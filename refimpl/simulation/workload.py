@@ -30,6 +30,7 @@ from spec.tree.requests import Check, Create2, CreateMode, Delete, Exists, GetDa
 
 ROOT = "/run"
 REGISTERS = tuple(f"{ROOT}/register-{n}" for n in range(4))
+SHARED = tuple(f"{ROOT}/e-{n}" for n in range(2))
 KINDS: Mapping[str, int] = {
     "create": 3,
     "set": 9,
@@ -235,7 +236,8 @@ class Client:
         asked = []
         for number in range(count):
             key = f"{ROOT}/{self.name}-{self._count}-{number}"
-            operation = self._operation("create", key, value=f"{key} value")
+            long = self._random.random() < 0.25  # a record of several sectors, which a failure of the power may tear
+            operation = self._operation("create", key, value=f"{key} value" + "." * (2500 if long else 0))
             future = self._session.send(Create2(key, (operation.value or "").encode(), OPEN_ACL_UNSAFE, 0))
             asked.append((operation, future))
         for operation, future in asked:
@@ -324,7 +326,8 @@ class Client:
             if answer.err == Code.NO_NODE:
                 self._error(f"{path}, an ephemeral znode of the living session, was gone")
         else:
-            path = f"{ROOT}/e-{self.name}-{self._count}"
+            shared = self._random.random() < 0.3  # a name that other sessions have too, one after another
+            path = self._random.choice(SHARED) if shared else f"{ROOT}/e-{self.name}-{self._count}"
             answer = await self._session.ask(Create2(path, b"", OPEN_ACL_UNSAFE, CreateMode.EPHEMERAL))
             if not answer.err:
                 mine[path] = None

@@ -14,12 +14,12 @@ Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`, `Quoru
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
-Sid = int
-"""A server's id: the number in its `myid` file and in its `server.N` line."""
+Sid: TypeAlias = Annotated[int, "the id of a server"]
+"""A server's id: the number in its `myid` file and in its `server.N` line. The note tells it from other numbers."""
 
 
 class Majority(msgspec.Struct, frozen=True, tag=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Exploration, Limits, Stop, plain
-from checker.engine.reduction import reduced_search
+from checker.engine.reduction import reduced_search, symmetry
 from checker.engine.reduction.eligible import eligible_channels
 from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.search import explore
@@ -41,6 +41,17 @@ REDUCIBLE = (
 WITH_CONNECTIONS = {"zab-effects-fine"}
 """Those with connections, which belong to no single process, so that stubborn sets are not selected."""
 TOO_LARGE_TO_REDUCE = {"swarm-five-servers", "swarm-zookeeper-4712", "zab-3-servers-fine"}
+SYMMETRIC = [
+    "acks-survive-truncation", "fuzzy-snapshot", "sync-from-applied", "trunc-after-snap", "zookeeper-1549",
+    "zookeeper-2845", "zookeeper-3023", "zookeeper-3911", "zookeeper-4394", "zookeeper-4685", "zookeeper-4712",
+    "ack-before-log", "commit-before-quorum", "half-is-a-quorum", "log-out-of-order", "no-truncation", "torn-record",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in (
+        "zookeeper-4643", "zookeeper-4646", "zookeeper-4837", "zookeeper-4882", "zookeeper-4925", "zookeeper-5094",
+        "refinement-3-servers", "observer-counted", "sync-without-tail", "zab-full-disks", "zab-syncs",
+        "zab-three-writes-and-a-crash", "zab-three-writes", "swarm-five-servers-oracle",
+    )),
+]  # fmt: skip
+"""The scenarios with a symmetry of servers, without the huge ones."""
 HUGE = {"zab-3-servers-packets"}  # run by hand on a machine with much memory
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
@@ -89,6 +100,15 @@ def test_stubborn_sets_give_the_same_answers(name: str) -> None:
     reduced = reduced_search.explore(job.model, job.limits, until_witnessed=job.until_witnessed, mode="stubborn")
     assert reduced.reduction.startswith("stubborn sets")
     assert verdict_disagreements(reduced, full) == []
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_a_symmetric_search_gives_the_same_answers_at_the_same_depth(name: str) -> None:
+    job, full = ran(name)
+    reduced = symmetry.explore(job.model, job.limits, until_witnessed=job.until_witnessed)
+    assert reduced.reduction.startswith("states that differ in names")
+    assert verdict_disagreements(reduced, full, deadlocks=False) == []
+    assert reduced.states <= full.states
 
 
 def test_the_reducible_scenarios_are_those_with_an_eligible_channel() -> None:

@@ -16,7 +16,15 @@ from tests.simulation.table import ALL
 
 SHIPPED = [(seed, 3, 0) for seed in range(101, 107)] + [(201, 5, 0), (202, 5, 1), (203, 3, 2)]
 """Seeds with their voters and observers."""
-IN_THE_GATE = ("an event is sent twice", "a commit does not sync", "watches never fire")
+IN_THE_GATE = (
+    "an event is sent twice",
+    "a commit does not sync",
+    "watches never fire",
+    "a tree of the leader has an earlier zxid",
+    "a configuration is not activated",
+    "a removed ephemeral stays with its owner",
+    "a new connection does not replace an older one",
+)
 LEAST_FOUND = 0.9
 
 
@@ -53,6 +61,12 @@ def test_a_mutant_changes_one_place_of_the_present_source(mutant: Mutant) -> Non
 @pytest.mark.parametrize("about", IN_THE_GATE)
 def test_a_mutant_of_the_gate_is_found(about: str) -> None:
     assert "1 of 1 found" in search(about, 600).stdout
+
+
+def test_a_mutant_that_changes_nothing_is_named_with_the_proof_and_not_counted() -> None:
+    printed = search("a truncation does not commit first", 60).stdout
+    assert "a truncation does not commit first: changes nothing: both callers have committed" in printed
+    assert "0 of 0 found" in printed
 
 
 @pytest.mark.slow

@@ -26,12 +26,16 @@ FIRST_SEED = 1
 
 
 class Mutant(NamedTuple):
-    """A defect in words, and the lines of a file that make it; the lines `before` occur once in the file."""
+    """A defect in words, and the lines of a file that make it; the lines `before` occur once in the file.
+
+    `nothing`: the proof that it changes nothing in an ensemble of this program; empty for a defect that does.
+    """
 
     about: str
     path: str
     before: str
     after: str
+    nothing: str = ""
 
     @property
     def module(self) -> str:
@@ -50,13 +54,17 @@ class Mutant(NamedTuple):
 
 
 def read_mutants(file: Path) -> Iterator[Mutant]:
-    """Yield the mutants of a file: `# defect`, `@ path`, then lines that stay, go (-) and come (+)."""
+    """Yield the mutants of a file: `# defect`, `@ path`, then lines that stay, go (-) and come (+).
+
+    A line `= proof` behind the path is the reason why it changes nothing.
+    """
     for block in file.read_text("utf-8").split("\n\n# "):
         about, path, *lines = block.removeprefix("# ").rstrip("\n").split("\n")
         before, after = (
             "".join(f"\n{line[1:]}" for line in lines if line[0] in kinds) + "\n" for kinds in (" -", " +")
         )
-        yield Mutant(about, path.removeprefix("@ "), before, after)
+        nothing = " ".join(line.removeprefix("= ") for line in lines if line[:1] == "=")
+        yield Mutant(about, path.removeprefix("@ "), before, after, nothing)
 
 
 class Hunt(NamedTuple):

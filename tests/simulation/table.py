@@ -15,13 +15,20 @@ SECONDS = 60.0
 
 
 def main(words: list[str]) -> int:
-    """Search for the mutants that the command line chooses, and print each result; the exit code is 0."""
+    """Search for the mutants that the command line chooses, and print each result; the exit code is 0.
+
+    Those that change nothing are named with the reason, and not counted.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.table", description=main.__doc__)
     parser.add_argument("words", nargs="*", metavar="WORD", help="the mutants whose description has one of the words")
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="processor time for each mutant")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="mutants at the same time (default 1)")
     options = parser.parse_args(words)
     chosen = [mutant for mutant in ALL if not options.words or any(word in mutant.about for word in options.words)]
+    for mutant in chosen:
+        if mutant.nothing:
+            print(f"{mutant.about}: changes nothing: {mutant.nothing}", flush=True)
+    chosen = [mutant for mutant in chosen if not mutant.nothing]
     found = 0
     with multiprocessing.get_context("fork").Pool(options.workers) as pool:
         for hunt in pool.imap(partial(hunted, seconds=options.seconds), chosen):

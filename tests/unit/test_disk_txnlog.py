@@ -266,6 +266,17 @@ def test_a_record_without_a_header_that_has_another_fault_is_damaged(tmp_path: P
         TxnLog(tmp_path)
 
 
+@pytest.mark.parametrize("zeros", range(1, 5))
+def test_a_lost_sector_that_ends_in_the_zeros_of_the_next_record_ends_the_log(tmp_path: Path, zeros: int) -> None:
+    """The first four bytes of a record are zero in any case, so that the next record is whole without them."""
+    first = record(1)
+    second = record(2, bytes([7]) * (1024 - zeros - len(HEADER) - len(first) - len(record(2, b""))))
+    content = bytearray(HEADER + first + second + record(3) + bytes(8192))
+    content[512:1024] = bytes(512)
+    (tmp_path / "log.1").write_bytes(content)
+    assert TxnLog(tmp_path).last_zxid == 1
+
+
 def test_a_lost_sector_that_is_too_far_from_the_end_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write that it belongs to had its fsync before the next one began."""
     monkeypatch.setattr(logreader, "GROUP", 1024)

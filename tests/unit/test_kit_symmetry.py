@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from checker.engine import TRIVIAL, Finding, Kind, Model, ModelError, Property, Read, plain, search
 from checker.engine.contract import described
-from checker.engine.result import disagreements
+from checker.engine.reduction import symmetry
+from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.semantics import successors
 from checker.explorer import BadRequestError, Handlers
 from checker.explorer.requests import LoadRequest, WalkRequest
-from checker.kit import Machine, Network, Reaction, network_model, symmetric, to_each
+from checker.kit import Machine, Network, Reaction, interchangeable, network_model, symmetric, to_each
 from checker.scenario import load
 from tests.support.command_line import cli
 from tests.unit.test_kit_register import example
@@ -163,6 +164,21 @@ def test_properties_can_be_replaced() -> None:
     model = symmetric(example("two_phase_commit").model(2), ["rm1", "rm2"]).with_properties(())
     assert plain.explore(model).states == 34
     assert model.base.properties == ()
+
+
+@pytest.mark.parametrize("managers", [2, 3, 4, 5])
+def test_a_declared_symmetry_gives_the_same_classes_by_tables(managers: int) -> None:
+    model = example("two_phase_commit").model(managers)
+    names = [f"rm{n}" for n in range(1, managers + 1)]
+    found, expected = symmetry.explore(interchangeable(model, names)), search.explore(symmetric(model, names))
+    assert found.levels == expected.levels
+    assert verdict_disagreements(found, expected) == []
+
+
+def test_too_many_names_are_refused() -> None:
+    names = [f"rm{n}" for n in range(1, 8)]
+    with pytest.raises(ModelError, match="7 names have too many renamings; declare at most 6"):
+        interchangeable(example("two_phase_commit").model(7), names)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Runs of the simulation: they follow from the seed, a failing one gets smaller, and a report hides no failure."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -48,6 +49,21 @@ def test_another_seed_is_another_run() -> None:
 def test_the_faults_of_many_seeds_are_of_every_kind() -> None:
     kinds = {fault.kind for seed in range(40) for fault in plan_of(seed, 5, 1, 60.0).faults}
     assert kinds == set(KINDS)
+
+
+def test_no_fault_begins_after_the_time_of_faults() -> None:
+    """Behind it everything is healed. A fault may draw a second one, for later."""
+    assert all(fault.at < 20.0 for seed in range(100) for fault in plan_of(seed, 3, 0, 20.0).faults)
+
+
+def test_a_leader_that_was_stranded_may_lead_again_since_the_next_one_is_isolated() -> None:
+    found = [
+        (one, other)
+        for seed in range(40)
+        for one, other in itertools.pairwise(plan_of(seed, 3, 0, 60.0).faults)
+        if (one.kind, other.kind, other.victim) == ("strand", "isolate", 0) and other.at > one.at + one.seconds
+    ]
+    assert found
 
 
 def fails_with(*needed: str) -> object:

@@ -270,3 +270,50 @@ def test_other_code_runs_while_a_thread_waits_for_a_sync_that_does_not_cover_lat
         assert (inode.durable, inode.data) == (b"1", b"12")
 
     loop.run(process, main())
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+def test_the_power_fails_during_a_slow_sync_unless_the_machine_is_repaired_meanwhile(repaired: bool) -> None:
+    loop = SimulatedLoop("1")  # type: ignore[abstract]
+    machine = Machine(loop, Network(loop, "1"), SERVER, "1")
+    machine.slowness, machine.die_in_sync = 300.0, 1
+    process = machine.boot(SERVER)
+    loop.died = lambda _, why: machine.crash(power=why == "power")
+    watching = Process(loop, "watching")
+
+    async def write() -> None:
+        system = SYSTEM.get()
+        descriptor = system.open(SimulatedPath("/file"), os.O_CREAT | os.O_WRONLY)
+        system.pwrite(descriptor, b"1", 0)
+        system.thread("sync").submit(system.fsync, descriptor)
+
+    async def main() -> None:
+        process.spawn(write())
+        while not process.threads or not process.threads[0].is_waiting:
+            await asyncio.sleep(0.001)
+        inode = machine.disk.file("/file")
+        if repaired:
+            machine.be_reliable()
+        await asyncio.sleep(LONGEST_CALL)
+        assert process.alive is repaired
+        assert (inode.done == inode.synced == 1) is repaired
+
+    loop.run(watching, main())
+
+
+def test_a_process_hangs_while_a_sync_of_its_disk_fails() -> None:
+    loop = SimulatedLoop("1")  # type: ignore[abstract]
+    machine = Machine(loop, Network(loop, "1"), SERVER, "1")
+    machine.fail_sync, machine.hang = 1, 7.0
+    process = machine.boot(SERVER)
+
+    async def main() -> None:
+        system = SYSTEM.get()
+        descriptor = system.open(SimulatedPath("/file"), os.O_CREAT | os.O_WRONLY)
+        failing = system.thread("sync").submit(system.fsync, descriptor)
+        while not failing.done():
+            await asyncio.sleep(0.001)
+        assert isinstance(failing.exception(), OSError)
+        assert 7.0 <= loop.time() < 8.0
+
+    loop.run(process, main())

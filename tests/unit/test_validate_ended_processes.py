@@ -128,6 +128,19 @@ def test_a_transaction_that_was_never_committed_stays_in_the_log_of_a_server_tha
     assert past.history.established[0].initial == past.log_of(past.images[2]) == (UNCOMMITTED,)
 
 
+def test_a_leader_whose_whole_log_came_in_a_snapshot_delivers_that_log_before_its_own_transactions() -> None:
+    """The snapshot has a transaction that nobody has committed. It is part of the history of epoch 3."""
+    past = ended_in_synchronisation()
+    past.restarted(Server(3, THREE, Durable(3, 3, snapshot=SNAPSHOT)))
+    waiting = Server(3, THREE, Durable(3, 3, snapshot=SNAPSHOT), zab=Leader(LeaderPhase.NEWLEADER_ACK, 3, (1, 3)))
+    serving = replace(waiting, zab=Leader(LeaderPhase.BROADCAST, 3, (), committed=make_zxid(3)))
+    past.stepped(9, waiting, serving, Synced(), (), NONE, first=True)
+    fact = Delivered(3, 3, (txn(3, 1),))
+    past.stepped(10, serving, serving, Synced(), (Observe(fact),), NONE, first=True)
+
+    assert [each.txn for each in past.history.committed] == [COMMITTED, LATER, txn(3, 1)]
+
+
 def test_a_snapshot_that_ends_where_the_old_log_ends_is_told_apart_by_the_epoch_after_it() -> None:
     """The leader's history has another transaction with the last zxid of the old log."""
     snapshot = TakeSnapshot((), UNCOMMITTED.zxid)

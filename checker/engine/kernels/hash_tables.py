@@ -55,6 +55,14 @@ def find_slot(table: Array, stride: Any, mask: Any, begin: Any, key: Any) -> Any
 
 
 @inlined
+def mix(word: Any) -> Any:
+    """A pseudo-random number from a word: the finalizer of splitmix64."""
+    word = (word ^ (word >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> U64(27))) * U64(0x94D049BB133111EB)
+    return word ^ (word >> U64(31))
+
+
+@inlined
 def home(shift: Any, key: Any) -> Any:
     """The slot of the memo at which the search for a key begins."""
     return (key * GOLDEN) >> shift

@@ -1,8 +1,15 @@
-"""Rows at rest: the cells of a block in two bytes each, while they wait to be expanded.
+"""Rows at rest, and the fingerprints of rows whose names may change.
+
+The cells of a block have two bytes each while they wait to be expanded.
 
 A cell is a number among all values, and needs four bytes. Its *place* among the values of its column mostly needs two.
 The rows of a block are stored by column: the low halves of all places, and the high halves of the columns that have
 greater places in this block.
+
+The fingerprint of a row, with a `symmetry`, is the same for all rows that differ in names:
+
+    images[cell, renaming] = the number that the renamed cell has in fingerprints; renaming 0 is the identity
+    holds[cell] = whether renamed rows are alike, for a cell of `column`
 
 The rules of `hash_tables` apply: nothing is allocated here, all integers are unsigned.
 """
@@ -13,12 +20,38 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.jit import kernel
+from checker.engine.kernels.hash_tables import ZERO, mix
+from checker.engine.kernels.jit import inlined, kernel
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
 U64, U32, U16 = np.uint64, np.uint32, np.uint16
 HALF = U32(16)  # bits
+
+
+@inlined
+def fingerprint_of_class(row: Array, columns: Any, fingerprint: Any, symmetry: Any) -> Any:
+    """The fingerprint of all rows that differ from a row in names: the sum of those of all renamed ones, mixed.
+
+    Without a symmetry it is that of the row, `fingerprint`.
+    """
+    if symmetry is None:
+        return fingerprint
+    if not symmetry.holds[row[symmetry.column]]:
+        return fingerprint
+    total = ZERO
+    for renaming in range(symmetry.images.shape[1]):
+        one = ZERO
+        for c in range(columns):
+            one ^= symmetry.images[row[c], renaming]
+        total += mix(one)
+    return total
+
+
+@kernel
+def find_fingerprint_of_class(row: Array, columns: Any, fingerprint: Any, symmetry: Any) -> Any:
+    """`fingerprint_of_class` for Python."""
+    return fingerprint_of_class(row, columns, fingerprint, symmetry)
 
 
 @kernel

@@ -28,6 +28,7 @@ from checker.engine.kernels.move_kernels import (
     look_ahead,
     restore,
 )
+from checker.engine.kernels.row_kernels import fingerprint_of_class
 from checker.engine.kernels.stubborn_kernels import (
     ALL,
     NOBODY,
@@ -156,11 +157,21 @@ def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, 
     return count, True
 
 
+@inlined
+def remember(recent: Array, fingerprint: Any) -> Any:
+    """Put a fingerprint into the table of recent ones; 1 if it was not there."""
+    near = fingerprint & U64(recent.size - 1)
+    is_other = U64(recent[near] != fingerprint)
+    recent[near] = fingerprint
+    return is_other
+
+
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
-           plan: Any, numbers: Array, g: Any, r: Any, row: Array, stack: Array, labels: Array, entries: Array,
+           plan: Any, numbers: Array, g: Any, r: Any, symmetry: Any, row: Array, stack: Array, labels: Array,
+           entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, drained: Array, fired: Array, recent: Array, keeps_all: Any,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
@@ -174,11 +185,12 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
     Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
     With a `plan`, only the moves of a stubborn set are carried out (`stubborn_kernels`), and `drained` gets the
-    channels that drain each successor. Without it, `numbers`, `g` and `r` are None as well.
+    channels that drain each successor. Without it, `numbers`, `g` and `r` are None as well. With a `symmetry`, which
+    excludes other reductions, fingerprints are those of `row_kernels.fingerprint_of_class`.
     """
     width = rows.shape[1]
     kept = U64(counters[1])
-    recently, always = U64(recent.size - 1), U64(keeps_all)
+    always = U64(keeps_all)
     while position < todo.size:
         index = todo[position]
         base = fingerprints[index]
@@ -208,6 +220,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                 status, fingerprint, changed, delivered = run_and_reduce(
                     move, row, base, channels, asks, uncounted, plan, numbers, g, r, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                fingerprint = fingerprint_of_class(row, columns, fingerprint, symmetry)
                 restore(row, rows, index, changed)
                 if plan is not None:
                     drained[kept] = delivered
@@ -216,9 +229,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                     fired[label] += ONE
                     labels[ordinal] = label
                     found[kept], origins[kept] = fingerprint, (move << BITS32) | (ordinal << BITS16) | U64(index)
-                    near = fingerprint & recently
-                    kept += U64(recent[near] != fingerprint) | always
-                    recent[near] = fingerprint
+                    kept += remember(recent, fingerprint) | always
                     ordinal += ONE
                 elif status == INCOMPLETE:
                     complete = False

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.kernels.build_kernels import count, evaluate, judge
-from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, MISSING, ONE, ZERO
+from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, MISSING, ONE, ZERO, mix
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
     BITS16,
@@ -52,14 +52,6 @@ RUNNING, ENDED, DEAD, ALARMED = 0, 1, 2, 3
 REGISTER_BITS = 14  # of the sketch that estimates the number of distinct states
 HIGH = U64(1) << U64(62)  # a priority that was not lowered is at least this
 NOISE = U64(15)  # one step of 16 by priority is uniform
-
-
-@inlined
-def mix(word: Any) -> Any:
-    """A pseudo-random number from a word: the finalizer of splitmix64."""
-    word = (word ^ (word >> U64(30))) * U64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> U64(27))) * U64(0x94D049BB133111EB)
-    return word ^ (word >> U64(31))
 
 
 @inlined

@@ -1,6 +1,7 @@
-"""The reduction of the state space: orders of events that are left out, because they lead to the same answers.
+"""The reduction of the state space: orders of events and states that are left out, because the answers are the same.
 
-Two reductions exist. `drains` carries deliveries out at once, and `stubborn` follows the moves of some processes alone.
+Three reductions exist. `drains` carries deliveries out at once, `stubborn` follows the moves of some processes alone,
+and `symmetry` keeps one of the states that differ in names.
 
 `drains` decides which deliveries these are, `channels` compares operations on channels, `futures` has the operations
 that a process may still send, and `origins` the senders of each operation. `events` and `views` have what a process may

@@ -46,6 +46,10 @@ class CellNumbers:
         known[number] = value
         return number
 
+    def hash(self, column: int, value: Any) -> int:
+        """The number that a value of a column has, or would have, unless another value has the same text."""
+        return self._hash(column, described(value))
+
     def _hash(self, column: int, text: str) -> int:
         data = f"{self._names[column]}\0{text}".encode(errors="surrogatepass")
         return int.from_bytes(blake2b(data, key=self._key, digest_size=8).digest(), "little")

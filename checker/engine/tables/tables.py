@@ -18,11 +18,12 @@ import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import same_types, unhashable
-from checker.engine.kernels import hash_tables, jit, move_kernels
+from checker.engine.kernels import hash_tables, jit, move_kernels, row_kernels
 from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
 from checker.engine.result import SEED
 from checker.engine.tables.calls import ModelCalls
 from checker.engine.tables.fingerprints import CellNumbers
+from checker.engine.tables.images import Images, SymmetryArrays
 from checker.engine.tables.layout import Group, ModelLayout, Role
 from checker.engine.tables.observer import TablesObserver
 from checker.engine.tables.verdicts import Verdicts
@@ -56,7 +57,7 @@ class Label(NamedTuple):
 class Tables:
     """All known results of a model's functions. Only `fill`, `row` and `cell` may raise ModelError."""
 
-    def __init__(self, model: Model, seed: int = SEED) -> None:
+    def __init__(self, model: Model, seed: int = SEED, *, symmetric: bool = False) -> None:
         self.model = model
         self.functions = ModelCalls()
         self.seconds = 0.0  # in `fill`
@@ -78,6 +79,9 @@ class Tables:
         self._seen = list[tuple[int, ...]]()  # the classes of each cell, as in `classes`
         self._steps_named = [f"the step of {actor.name!r}" for actor in model.actors]
         self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
+        self._images: Images | None = None
+        if symmetric and model.symmetry is not None:
+            self._images = Images(model, model.symmetry, self._numbers, self._cells)
         self._by_column = [Vector(np.uint32) for _ in model.columns]
         self._in_columns = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # `cells_by_column`, as last asked for
         self._operations: dict[tuple[int, Any], int] = {}
@@ -148,6 +152,11 @@ class Tables:
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
         for vector in (self.bases, self.places, self.asks, self.contents, self.masks):
             vector.append_zero()
+        if self._images is not None:
+            if isinstance(what, CellValue):
+                self._images.append(what.column, what.value, number)
+            else:
+                self._images.append_node()
         return len(self._ids) - 1
 
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
@@ -301,6 +310,11 @@ class Tables:
         found: np.ndarray[Any, np.dtype[np.uint64]] = np.bitwise_xor.reduce(
             self.cells.view[cells, move_kernels.ZOBRIST], axis=1
         )
+        if self._images is not None:
+            columns, arrays = np.uint64(cells.shape[1]), self._images.arrays
+            of_class = row_kernels.find_fingerprint_of_class
+            pairs = zip(cells.astype(np.uint32), found, strict=True)
+            return np.array([of_class(row, columns, one, arrays) for row, one in pairs], np.uint64)
         return found
 
     def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -310,6 +324,11 @@ class Tables:
             firsts = np.cumsum([0, *(len(part) for part in parts[:-1])]).astype(np.uint64)
             self._in_columns = np.concatenate(parts), firsts
         return self._in_columns
+
+    @property
+    def symmetry_arrays(self) -> SymmetryArrays | None:
+        """The arrays for the fingerprints of a symmetric search, as the kernels take them; None in any other search."""
+        return None if self._images is None else self._images.arrays
 
     @property
     def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:

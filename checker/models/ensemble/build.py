@@ -44,6 +44,7 @@ from checker.models.ensemble.setup import (
     server_name,
 )
 from checker.models.ensemble.status import ElectionStatus, election_status
+from checker.models.ensemble.symmetry import symmetry_of
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
@@ -80,7 +81,8 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
-    return Model(name, begun, model.actors, model.rules, wanted, model.channels)
+    names = [column.name for column in begun]
+    return Model(name, begun, model.actors, model.rules, wanted, model.channels, symmetry_of(setup, names))
 
 
 def _assemble(

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 SECTOR = 512
 """Bytes that a disk writes entirely or not at all."""
+_SHARES = (0.1, 0.5, 0.9)
 
 
 class Entry(Generic[T], ABC):
@@ -80,16 +81,17 @@ class Inode(Entry[tuple[int, bytes | None]]):
         _resize(self.durable, offset) if data is None else _put(self.durable, offset, data)
 
     def lose(self, chance: random.Random) -> None:
-        """Loses changes that are not durable."""
+        """Loses changes that are not durable. The shares of what is lost and torn differ between failures."""
+        lost, torn = chance.choice(_SHARES), chance.choice(_SHARES)
         for offset, data in self.pending:
-            if chance.random() < 0.5:
+            if chance.random() < lost:
                 continue
             if data is None:
                 _resize(self.durable, offset)
-            elif chance.random() < 0.5:
-                _put(self.durable, offset, data)
-            else:
+            elif chance.random() < torn:
                 _put_torn(self.durable, offset, data, chance)
+            else:
+                _put(self.durable, offset, data)
         self.pending.clear()
         self.data = bytearray(self.durable)
 

@@ -51,6 +51,11 @@ class Machine:
         self.process: Process | None = None
         self.fail_sync = 0
         """The number of syncs until one fails; 0: none fails."""
+        self.hang = 0.0
+        """Seconds for which the process hangs while a sync fails."""
+        self._dies = False
+        self.die_in_sync = 0
+        """The number of syncs until the power fails during one; 0: it does not."""
         self.die_at: tuple[int, bool] | None = None
         """The number of the disk's operation at which the machine fails, and whether the power fails then."""
         self.disk.on_operation = self._operation
@@ -65,7 +70,7 @@ class Machine:
     def crash(self, power: bool) -> None:
         """Ends the process; with `power` the disk loses what is not durable, and no peer notices."""
         process = self.process
-        self.die_at, self.fail_sync = None, 0
+        self.be_reliable()
         if process is None:
             return
         self.process = None
@@ -76,6 +81,11 @@ class Machine:
             self.disk.power_failed(keep=JOURNALS[1:])
         else:
             self.disk.process_ended()
+
+    def be_reliable(self) -> None:
+        """Ends the faults that wait for an operation of the disk."""
+        self.die_at, self.fail_sync, self.hang, self.die_in_sync = None, 0, 0.0, 0
+        self._dies = False
 
     def time_of(self, seconds: float) -> float:
         """A time that the disk takes, which is at most `seconds` as long as it is not slow."""
@@ -94,15 +104,30 @@ class Machine:
             process.dying = "power" if power else "kill"
             process.alive = False
             raise PowerOff(process.dying)
-        seconds = self.time_of(0.004 if name == "sync" else 0.0002)
-        if name == "sync" and process.thread is not None:
+        if name == "sync":
+            self._sync(process)
+        else:
+            process.lag += self.time_of(0.0002)
+
+    def _sync(self, process: Process) -> None:
+        """The time of a sync, and the faults during it. Raises PowerOff and OSError."""
+        fails, dies = self.fail_sync == 1, self.die_in_sync == 1
+        self.fail_sync, self.die_in_sync = max(0, self.fail_sync - 1), max(0, self.die_in_sync - 1)
+        self._dies |= dies
+        if fails and self.hang:
+            process.block(self.hang)
+            self.loop.stalled(process, self.loop.now, self.loop.now + self.hang)
+            self.hang = 0.0
+        seconds = self.time_of(0.004)
+        if process.thread is not None:
             process.thread.wait(seconds)
         else:
             process.lag += seconds
-        if name == "sync" and self.fail_sync:
-            self.fail_sync -= 1
-            if not self.fail_sync:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if dies and self._dies:  # not if the machine has been repaired meanwhile
+            process.dying, process.alive = "power", False
+            raise PowerOff(process.dying)
+        if fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 class SimulatedSystem(System):

@@ -165,6 +165,10 @@ class Network:
         """Forgets an end."""
         self._ends.pop(end, None)
 
+    def ends_of(self, process: Process) -> list[End]:
+        """The ends of connections that a process has."""
+        return [end for end in self._ends if end.process is process]
+
 
 class _Attempt:
     """An attempt to connect: a SYN, repeated while the link is cut or the machine is off."""

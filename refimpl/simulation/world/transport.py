@@ -66,6 +66,11 @@ class End(asyncio.Transport):
         self._reading = self._notified = False
         self._closing = self._closed = self._sent_end = self._paused_writing = False
 
+    @property
+    def protocol(self) -> asyncio.Protocol | None:
+        """The protocol, from `begin` until the connection has ended."""
+        return self._protocol
+
     async def begin(self, protocol: asyncio.Protocol) -> None:
         """Connects the transport with its protocol."""
         self._protocol = protocol

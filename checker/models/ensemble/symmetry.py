@@ -1,0 +1,195 @@
+"""The symmetry of an ensemble: servers with the same file may change places once no election can follow.
+
+The ids of servers matter in elections alone: among equal votes the greatest id wins. When the budget of elections is
+spent, a state and the same state with other ids are alike. Rules of this module:
+
+- Only elections of one step have a budget. A plan of an operator names servers, so a model with one has no symmetry.
+- A renaming leaves every view as it is, and changes servers only with those of the same file and software.
+- The fields that hold ids are those whose annotation names `Sid`. Ids that are sorted in a value are sorted again.
+
+Source: ZooKeeper, `FastLeaderElection.totalOrderPredicate`, where ids are compared.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from itertools import permutations
+from typing import Any
+
+import msgspec
+
+from checker.engine import Renaming, Symmetry
+from checker.models.ensemble.actions import FAULTS
+from checker.models.ensemble.history import EstablishedEpoch, ProposedTxn
+from checker.models.ensemble.setup import VOTES, Grain, Link, Member, Setup, connection_name, server_name
+from spec.quorum import Sid, View
+from spec.zab.state import Handler
+
+MOST_RENAMINGS = 120
+"""The size of a group beyond which there is no symmetry: each state has so many fingerprints to compute."""
+
+Ids = Mapping[Sid, Sid]
+_Rename = Callable[[Any, Ids], Any]
+_PLAIN = frozenset((int, str, bool, bytes, float, type(None)))
+_PLANS: dict[type[Any], tuple[tuple[str, _Rename], ...]] = {}
+_ORDER: dict[type, Callable[[Any], Any]] = {
+    Handler: lambda each: each.sid,
+    ProposedTxn: lambda each: (each.epoch, each.leader, each.txn.zxid),
+    EstablishedEpoch: lambda each: (each.epoch, each.leader),
+}
+"""The keys by which tuples of these values are sorted."""
+
+
+def symmetry_of(setup: Setup, columns: Collection[str]) -> Symmetry | None:
+    """The symmetry of a model of this setup with these columns; None if it has none."""
+    if setup.grain is not Grain.ORACLE or setup.zab is None or setup.plan or not setup.is_static:
+        return None
+    if setup.gossip or setup.addressed or VOTES in columns:
+        return None
+    groups: dict[tuple[Any, ...], list[Sid]] = {}
+    for member in setup.members:
+        groups.setdefault(_kind(member), []).append(member.sid)
+    views = setup.reachable_views
+    renamings = [ids for ids in _all(list(groups.values())) if ids and all(_renamed_view(view, ids) for view in views)]
+    if not 1 <= len(renamings) < MOST_RENAMINGS:
+        return None
+    names = tuple(columns)
+    return Symmetry(tuple(_renaming(ids, names) for ids in renamings), FAULTS, _no_election_left)
+
+
+def _kind(member: Member) -> tuple[Any, ...]:
+    return member.file, member.other_files, member.software
+
+
+def _no_election_left(faults: Any) -> bool:
+    return bool(faults.left.elections == 0)
+
+
+def _all(groups: list[list[Sid]]) -> Iterator[dict[Sid, Sid]]:
+    """The permutations of the ids that stay within these groups, as the ids that they change."""
+    if not groups:
+        yield {}
+        return
+    first, *rest = groups
+    for others in _all(rest):
+        for order in permutations(first):
+            yield {**others, **{one: other for one, other in zip(first, order, strict=True) if one != other}}
+
+
+def _renamed_view(view: View, ids: Ids) -> bool:
+    """Whether a view stays as it is when its ids change."""
+    return bool(renamed(view, ids) == view)
+
+
+def _renaming(ids: Ids, columns: tuple[str, ...]) -> Renaming:
+    of_servers = {server_name(sid): server_name(to) for sid, to in ids.items()}
+    sids = sorted({int(name.removeprefix("server.")) for name in columns if name.startswith("server.")})
+    of_connections = {
+        connection_name(one, other): connection_name(ids.get(one, one), ids.get(other, other))
+        for one in sids
+        for other in sids
+        if one < other and connection_name(one, other) in columns
+    }
+    return Renaming(
+        {**of_servers, **of_connections},
+        lambda value: _links(value, ids) if type(value) is frozenset else renamed(value, ids),
+    )
+
+
+def _links(links: frozenset[Link], ids: Ids) -> frozenset[Link]:
+    """The links that are cut, which are a column alone, with other ids; each has the smaller id first."""
+    ends = [(ids.get(one, one), ids.get(other, other)) for one, other in links]
+    return frozenset((min(pair), max(pair)) for pair in ends)
+
+
+def renamed(value: Any, ids: Ids) -> Any:
+    """A value with other ids of servers in it; the value itself if it has none of these ids.
+
+    Where no annotation says what a number is, it is no id.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple:
+        return _tuple(value, [renamed(each, ids) for each in value])
+    if kind is frozenset:
+        return frozenset(renamed(each, ids) for each in value)
+    plan = _PLANS.get(kind)
+    if plan is None:
+        plan = _PLANS[kind] = _plan_of(kind)
+    changed = {}
+    for name, rename in plan:
+        before = getattr(value, name)
+        after = rename(before, ids)
+        if after is not before:
+            changed[name] = after
+    if not changed:
+        return value
+    return msgspec.structs.replace(value, **changed) if isinstance(value, msgspec.Struct) else replace(value, **changed)
+
+
+def _tuple(value: tuple[Any, ...], parts: list[Any]) -> tuple[Any, ...]:
+    """A tuple with these parts instead, in their order; the tuple itself if they are its own."""
+    if all(one is other for one, other in zip(value, parts, strict=True)):
+        return value
+    if (key := _ORDER.get(type(parts[0]))) is not None:
+        parts.sort(key=key)
+    return tuple(parts)
+
+
+def _plan_of(kind: type[Any]) -> tuple[tuple[str, _Rename], ...]:
+    """The fields of a structure that may hold an id, each with its renaming; none for another type."""
+    names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
+    hints = typing.get_type_hints(kind, include_extras=True) if names else {}
+    found = ((name, _renaming_of(hints.get(name, Any))) for name in names)
+    return tuple((name, rename) for name, rename in found if rename is not None)
+
+
+def _renaming_of(hint: Any) -> _Rename | None:
+    """The renaming of values with this annotation; None if they hold no id."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint == Sid:
+        return lambda value, ids: ids.get(value, value)
+    if origin in (typing.Union, types.UnionType):
+        return _of_union(parts)
+    if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
+        return _of_tuple(parts[0])
+    if origin is tuple:
+        return _of_fixed_tuple([_renaming_of(part) for part in parts])
+    if origin is frozenset:
+        rename = _renaming_of(parts[0])
+        return rename and (lambda value, ids: frozenset(rename(each, ids) for each in value))
+    if isinstance(hint, type) and (hint in _PLAIN or issubclass(hint, Enum)):
+        return None
+    return renamed
+
+
+def _of_union(parts: tuple[Any, ...]) -> _Rename | None:
+    """A value of a union tells by its type which of the annotations it has."""
+    by_type = {int if part == Sid else typing.get_origin(part) or part: _renaming_of(part) for part in parts}
+    if not any(by_type.values()):
+        return None
+    return lambda value, ids: (by_type.get(type(value), renamed) or _unchanged)(value, ids)
+
+
+def _of_tuple(part: Any) -> _Rename | None:
+    rename = _renaming_of(part)
+    if rename is None:
+        return None
+    if part == Sid:  # a set of servers, in order
+        return lambda value, ids: tuple(sorted(rename(each, ids) for each in value))
+    return lambda value, ids: _tuple(value, [rename(each, ids) for each in value])
+
+
+def _of_fixed_tuple(parts: list[_Rename | None]) -> _Rename | None:
+    if not any(parts):
+        return None
+    return lambda value, ids: tuple((part or _unchanged)(each, ids) for part, each in zip(parts, value, strict=True))
+
+
+def _unchanged(value: Any, _: Ids) -> Any:
+    return value

@@ -1,0 +1,140 @@
+"""The symmetry of an ensemble: ids in values, and the setups that have it.
+
+The classes of states are counted by brute force: every permutation of the ids is applied to the text of each value. The
+ids are 101, 102 and 103, so that no other number looks like one.
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from dataclasses import replace
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from checker.engine import Model
+from checker.engine.model import Row
+from checker.engine.reduction import symmetry
+from checker.engine.semantics import successors
+from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Setup, ensemble
+from checker.properties import ENSEMBLE_PROPERTIES
+from spec.quorum import Sid, majority_view
+from spec.zab.state import ZabRules
+
+IDS = (101, 102, 103)
+FILE = File("zoo.cfg", majority_view(IDS))
+SETUP = Setup(
+    tuple(Member(sid, FILE) for sid in IDS),
+    Grain.ORACLE,
+    budgets=Budgets(elections=1, writes=1),
+    zab=ZabRules(),
+    discovery_in_one_step=True,
+)
+
+
+def model_of(setup: Setup) -> Model:
+    return ensemble("zab", setup, ENSEMBLE_PROPERTIES.build_defaults(setup))
+
+
+@cache
+def text_of(value: Any) -> str:
+    """The text of a value with the elements of sets in order."""
+    if isinstance(value, frozenset):
+        return str(sorted(value))
+    return re.sub(r"frozenset\(\{([\d, ]*)\}\)", lambda found: f"{{{in_order(found[1], ', ')}}}", str(value))
+
+
+def in_order(text: str, separator: str) -> str:
+    return separator.join(sorted(text.strip(", ").split(separator)))
+
+
+@cache
+def renamed(text: str, order: tuple[Sid, ...]) -> str:
+    """A text with other ids; the handlers of a leader and the ids in sets are put into order again."""
+    after = re.sub(r"\b10[123]\b", lambda found: str(order[int(found[0]) - 101]), text)
+    if text.startswith("["):  # links
+        return str(sorted(tuple(sorted(pair)) for pair in literal_eval(after)))
+    after = re.sub(r"\{([\d, ]*)\}", lambda found: f"{{{in_order(found[1], ', ')}}}", after)
+    after = re.sub(r"\((10[123](?:, 10[123])+)\)", lambda found: f"({in_order(found[1], ', ')})", after)
+    handlers = re.search(r"handlers=\((Handler\(.*?\)),?\), outstanding", after)
+    if handlers is not None:
+        parts = sorted(re.split(r", (?=Handler\()", handlers[1]))
+        after = after[: handlers.start(1)] + ", ".join(parts) + after[handlers.end(1) :]
+    return after
+
+
+def the_least(model: Model, row: Row) -> str:
+    found = []
+    for order in permutations(IDS):
+        values = {}
+        for column, value in zip(model.columns, row, strict=True):
+            name = re.sub(r"10[123]", lambda found, order=order: str(order[int(found[0]) - 101]), column.name)  # type: ignore[misc]
+            if "-" in name:
+                name = "-".join(sorted(name.split("-")))
+            values[name] = renamed(text_of(value), order)
+        found.append(str(sorted(values.items())))
+    return min(found)
+
+
+def reachable(model: Model) -> set[Row]:
+    seen, waiting = {model.initial()}, [model.initial()]
+    while waiting:
+        new = {after for _, after in successors(model, waiting.pop())} - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+FAULTS = ({}, {"disconnects": 1}, {"crashes": 1, "restarts": 1}, {"cuts": 1}, {"partitions": 1, "heals": 1})
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_there_are_as_many_states_as_classes_and_states_before_the_last_election(fault: dict[str, int]) -> None:
+    writes = 0 if fault else 1
+    model = model_of(replace(SETUP, budgets=Budgets(elections=1, writes=writes, **fault)))
+    faults = model.index["faults"]
+    states = reachable(model)
+    before = {row for row in states if row[faults].left.elections}
+    classes = {the_least(model, row) for row in states - before}
+
+    assert symmetry.explore(model).states == len(before) + len(classes)
+    assert 2 * len(classes) < len(states)
+
+
+def test_a_renamed_value_has_the_text_of_the_value_with_other_ids_in_it() -> None:
+    model = model_of(SETUP)
+    assert model.symmetry is not None
+    cycle = next(each for each in model.symmetry.renamings if each.columns.get("server.101") == "server.102")
+    order = tuple(int(cycle.columns.get(f"server.{sid}", f"server.{sid}").removeprefix("server.")) for sid in IDS)
+    values = {value for row in reachable(model) for value in row}
+    assert any(text_of(cycle.value(value)) != text_of(value) for value in values)
+    for value in values:
+        assert text_of(cycle.value(value)) == renamed(text_of(value), order)
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        replace(SETUP, plan=(PlannedAction("stop", 101),)),
+        replace(SETUP, grain=Grain.FINE, discovery_in_one_step=False),
+        replace(SETUP, zab=None, discovery_in_one_step=False),
+        replace(SETUP, members=tuple(Member(sid, File(str(sid), FILE.view)) for sid in IDS)),
+    ],
+    ids=["a plan", "messages", "the election alone", "other files"],
+)
+def test_a_model_that_names_servers_has_no_symmetry(setup: Setup) -> None:
+    assert model_of(setup).symmetry is None
+
+
+def test_servers_change_places_with_those_of_the_same_file_alone() -> None:
+    """Observer 103 has the same file, and another role in the view."""
+    file = File("zoo.cfg", majority_view((101, 102), (103,)))
+    found = model_of(replace(SETUP, members=tuple(Member(sid, file) for sid in IDS))).symmetry
+    assert found is not None
+    assert [dict(each.columns) for each in found.renamings] == [
+        {"server.101": "server.102", "server.102": "server.101", "101-102": "101-102", "101-103": "102-103",
+         "102-103": "101-103"},
+    ]  # fmt: skip
