@@ -27,6 +27,7 @@ MODULES = (
     "queue_kernels",
     "stubborn_kernels",
     "drain_kernels",
+    "row_kernels",
     "build_kernels",
     "search_kernels",
 )

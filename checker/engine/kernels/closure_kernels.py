@@ -11,18 +11,17 @@ A record of a closure has these words, where P is the number of processes and W 
     key, messages (W), sent (P * W), known, redundant,
     refused (W), key moves (W), key moves if silent (W), silent (W), answers (P * W)
 
-The key is the local state plus 1 in the upper half; the lower one has flags, and above them the number of messages
-that the view may send. `sent` are the messages that the view
-may send to each process, and `answers` those that its reversible deliveries send now. `redundant` are the channels
-whose messages are redundant (`message_kernels`), among those where this is `known`. The four sets of bits are messages
-whose delivery is refused now, or is a key move now, at once or if all answers are silent; and messages that no local
-state of the closure answers.
+The key is the local state plus 1 in the upper half; the lower one has flags, and above them the number of messages that
+the view may send. `sent` are the messages that the view may send to each process, and `answers` those that its
+reversible deliveries send now. `redundant` are the channels whose messages are redundant (`message_kernels`), among
+those where this is `known`. The four sets of bits are messages whose delivery is refused now, or is a key move now, at
+once or if all answers are silent; and messages that no local state of the closure answers.
 
 Records follow one another in `records`, the first 2 P of which are room for one view each that is not kept: those of
-all processes, and those without what a set of processes does. `table` finds
-them: a part of a hash << 32 | number, 0 for none. It begins small, so that the processor's cache can hold it, and
-doubles. When it is full, new records are not kept, and the next pass begins with empty room. Other answers are in
-`cache`, where a new one may replace an old one: key, further key, messages (W), answer.
+all processes, and those without what a set of processes does. `table` finds them: a part of a hash << 32 | number, 0
+for none. It begins small, so that the processor's cache can hold it, and doubles. When it is full, new records are not
+kept, and the next pass begins with empty room. Other answers are in `cache`, where a new one may replace an old one:
+key, further key, messages (W), answer.
 """
 
 from __future__ import annotations
