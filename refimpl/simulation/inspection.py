@@ -45,6 +45,8 @@ class Inspector:
         self._network = network
         self._unknown: dict[Any, float] = {}
         """Since when an open connection has been unknown to its server, in seconds of simulated time."""
+        self._steps_at_failure: dict[Node, int] = {}
+        """The number of steps of a server when its disk failed, by its journal."""
 
     def _fail(self, node: Node, what: str) -> None:
         if len(self.failures) < MOST:
@@ -54,7 +56,6 @@ class Inspector:
         """Watches the calls of a server that starts: no transaction is applied early, no event follows a failure."""
         replica = node._replica
         apply, failed = replica.apply, node._failed
-        steps: list[int] = []
 
         def checked(zxid: int, change: Any) -> Any:
             most = _delivered(node)
@@ -63,18 +64,17 @@ class Inspector:
             return apply(zxid, change)
 
         def noted(why: str) -> None:
-            if node._journal is not None and not steps:
-                steps.append(node._journal._number)
+            if node._journal is not None:
+                self._steps_at_failure.setdefault(node, node._journal._number)
             failed(why)
 
         replica.apply, node._failed = checked, noted  # type: ignore[method-assign]
-        node._steps_at_failure = steps  # type: ignore[attr-defined]
 
     def ended(self, node: Node) -> None:
         """A server has ended by itself."""
-        steps = node._steps_at_failure  # type: ignore[attr-defined]
-        if steps and node._journal is not None and node._journal._number > steps[0]:
-            self._fail(node, f"{node._journal._number - steps[0]} steps after the failure of its disk")
+        steps = self._steps_at_failure.pop(node, None)
+        if steps is not None and node._journal is not None and node._journal._number > steps:
+            self._fail(node, f"{node._journal._number - steps} steps after the failure of its disk")
 
     def look(self, node: Node, process: Process) -> None:
         """Inspects a running server."""
