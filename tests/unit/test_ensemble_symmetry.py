@@ -21,11 +21,12 @@ from checker.engine.reduction import symmetry
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Setup, ensemble
 from checker.properties import ENSEMBLE_PROPERTIES
-from spec.quorum import Sid, majority_view
+from spec.quorum import Sid, View, hierarchical, majority_view
 from spec.zab.state import ZabRules
 
 IDS = (101, 102, 103)
 FILE = File("zoo.cfg", majority_view(IDS))
+WEIGHTED = View(hierarchical({1: IDS}))
 SETUP = Setup(
     tuple(Member(sid, FILE) for sid in IDS),
     Grain.ORACLE,
@@ -122,8 +123,9 @@ def test_a_renamed_value_has_the_text_of_the_value_with_other_ids_in_it() -> Non
         replace(SETUP, grain=Grain.FINE, discovery_in_one_step=False),
         replace(SETUP, zab=None, discovery_in_one_step=False),
         replace(SETUP, members=tuple(Member(sid, File(str(sid), FILE.view)) for sid in IDS)),
+        replace(SETUP, members=tuple(Member(sid, File("zoo.cfg", WEIGHTED)) for sid in IDS)),
     ],
-    ids=["a plan", "messages", "the election alone", "other files"],
+    ids=["a plan", "messages", "the election alone", "other files", "weights"],
 )
 def test_a_model_that_names_servers_has_no_symmetry(setup: Setup) -> None:
     assert model_of(setup).symmetry is None

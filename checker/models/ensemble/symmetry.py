@@ -26,7 +26,7 @@ from checker.engine import Renaming, Symmetry
 from checker.models.ensemble.actions import FAULTS
 from checker.models.ensemble.history import EstablishedEpoch, ProposedTxn
 from checker.models.ensemble.setup import VOTES, Grain, Link, Member, Setup, connection_name, server_name
-from spec.quorum import Sid, View
+from spec.quorum import Majority, Sid, View
 from spec.zab.state import Handler
 
 MOST_RENAMINGS = 120
@@ -54,7 +54,7 @@ def symmetry_of(setup: Setup, columns: Collection[str]) -> Symmetry | None:
     for member in setup.members:
         groups.setdefault(_kind(member), []).append(member.sid)
     views = setup.reachable_views
-    renamings = [ids for ids in _all(list(groups.values())) if ids and all(_renamed_view(view, ids) for view in views)]
+    renamings = [ids for ids in _all(list(groups.values())) if ids and all(_keeps(view, ids) for view in views)]
     if not 1 <= len(renamings) < MOST_RENAMINGS:
         return None
     names = tuple(columns)
@@ -80,9 +80,10 @@ def _all(groups: list[list[Sid]]) -> Iterator[dict[Sid, Sid]]:
             yield {**others, **{one: other for one, other in zip(first, order, strict=True) if one != other}}
 
 
-def _renamed_view(view: View, ids: Ids) -> bool:
-    """Whether a view stays as it is when its ids change."""
-    return bool(renamed(view, ids) == view)
+def _keeps(view: View, ids: Ids) -> bool:
+    """Whether a view stays as it is when its ids change. Groups and weights name servers."""
+    parts = view.voters, view.observers
+    return isinstance(view.quorums, Majority) and all({ids.get(sid, sid) for sid in part} == part for part in parts)
 
 
 def _renaming(ids: Ids, columns: tuple[str, ...]) -> Renaming:
