@@ -191,7 +191,7 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
     match fact:
         case EpochEstablished(leader=leader, epoch=epoch, initial=initial) if HistoryPart.ESTABLISHED in kept:
             reigns = (*history.established, EstablishedEpoch(epoch, leader, initial))
-            return replace(history, established=tuple(sorted(reigns, key=_place)))
+            return replace(history, established=tuple(sorted(reigns, key=order_of_reign)))
         case Committed(epoch=epoch, txn=txn):
             if HistoryPart.COUNTED in kept and all(each.txn != txn for each in history.counted):
                 history = replace(history, counted=(*history.counted, FirstCommit(txn, epoch)))
@@ -200,7 +200,7 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             return _committed(history, epoch, txns)
         case Broadcast(epoch=epoch, leader=leader, txn=txn) if HistoryPart.BROADCAST in kept:
             sent = {*history.broadcast, ProposedTxn(epoch, leader, txn)}
-            return replace(history, broadcast=tuple(sorted(sent, key=lambda s: (s.epoch, s.leader, s.txn.zxid))))
+            return replace(history, broadcast=tuple(sorted(sent, key=order_of_proposal)))
         case Truncated(server=server, epoch=epoch, txns=txns) if HistoryPart.LOST in kept:
             known = {each.txn for each in history.committed if each.epoch < epoch}
             gone = tuple((server, txn) for txn in txns if txn in known)
@@ -246,8 +246,14 @@ def _answered(syncs: tuple[PendingSync, ...], server: Sid, zxid: int) -> tuple[P
     return syncs
 
 
-def _place(reign: EstablishedEpoch) -> tuple[int, Sid, tuple[int, ...]]:
+def order_of_reign(reign: EstablishedEpoch) -> tuple[int, Sid, tuple[int, ...]]:
+    """The key by which established epochs are sorted."""
     return reign.epoch, reign.leader, tuple(txn.zxid for txn in reign.initial)
+
+
+def order_of_proposal(proposed: ProposedTxn) -> tuple[int, Sid, int]:
+    """The key by which proposals are sorted."""
+    return proposed.epoch, proposed.leader, proposed.txn.zxid
 
 
 def _committed(history: History, epoch: int, txns: tuple[Txn, ...]) -> History:

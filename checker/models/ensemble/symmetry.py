@@ -4,7 +4,7 @@ The ids of servers matter in elections alone: among equal votes the greatest id 
 spent, a state and the same state with other ids are alike. Rules of this module:
 
 - Only elections of one step have a budget. A plan of an operator names servers, so a model with one has no symmetry.
-- A renaming leaves every view as it is, and changes servers only with those of the same file and software.
+- A renaming changes servers only with those of the same files and software, and of the same role in every view.
 - The fields that hold ids are those whose annotation names `Sid`. Ids that are sorted in a value are sorted again.
 
 Source: ZooKeeper, `FastLeaderElection.totalOrderPredicate`, where ids are compared.
@@ -18,19 +18,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from itertools import permutations
+from math import factorial, prod
 from typing import Any
 
 import msgspec
 
 from checker.engine import Renaming, Symmetry
 from checker.models.ensemble.actions import FAULTS
-from checker.models.ensemble.history import EstablishedEpoch, ProposedTxn
+from checker.models.ensemble.history import EstablishedEpoch, ProposedTxn, order_of_proposal, order_of_reign
 from checker.models.ensemble.setup import VOTES, Grain, Link, Member, Setup, connection_name, server_name
-from spec.quorum import Majority, Sid, View
+from spec.quorum import Majority, Sid
 from spec.zab.state import Handler
 
 MOST_RENAMINGS = 120
-"""The size of a group beyond which there is no symmetry: each state has so many fingerprints to compute."""
+"""The size of a group beyond which there is no symmetry: each state has as many fingerprints to compute."""
 
 Ids = Mapping[Sid, Sid]
 _Rename = Callable[[Any, Ids], Any]
@@ -38,8 +39,8 @@ _PLAIN = frozenset((int, str, bool, bytes, float, type(None)))
 _PLANS: dict[type[Any], tuple[tuple[str, _Rename], ...]] = {}
 _ORDER: dict[type, Callable[[Any], Any]] = {
     Handler: lambda each: each.sid,
-    ProposedTxn: lambda each: (each.epoch, each.leader, each.txn.zxid),
-    EstablishedEpoch: lambda each: (each.epoch, each.leader),
+    ProposedTxn: order_of_proposal,
+    EstablishedEpoch: order_of_reign,
 }
 """The keys by which tuples of these values are sorted."""
 
@@ -50,19 +51,21 @@ def symmetry_of(setup: Setup, columns: Collection[str]) -> Symmetry | None:
         return None
     if setup.gossip or setup.addressed or VOTES in columns:
         return None
+    if not all(isinstance(view.quorums, Majority) for view in setup.reachable_views):
+        return None  # groups and weights name servers
     groups: dict[tuple[Any, ...], list[Sid]] = {}
     for member in setup.members:
-        groups.setdefault(_kind(member), []).append(member.sid)
-    views = setup.reachable_views
-    renamings = [ids for ids in _all(list(groups.values())) if ids and all(_keeps(view, ids) for view in views)]
-    if not 1 <= len(renamings) < MOST_RENAMINGS:
+        groups.setdefault(_kind(setup, member), []).append(member.sid)
+    if not 1 < prod(factorial(len(group)) for group in groups.values()) <= MOST_RENAMINGS:
         return None
-    names = tuple(columns)
-    return Symmetry(tuple(_renaming(ids, names) for ids in renamings), FAULTS, _no_election_left)
+    renamings = [_renaming(setup, ids) for ids in _all(list(groups.values())) if ids]
+    return Symmetry(tuple(renamings), FAULTS, _no_election_left)
 
 
-def _kind(member: Member) -> tuple[Any, ...]:
-    return member.file, member.other_files, member.software
+def _kind(setup: Setup, member: Member) -> tuple[Any, ...]:
+    """All that tells a server from others: its files and software, and its role in each view."""
+    roles = ((view.is_voter(member.sid), member.sid in view.observers) for view in setup.reachable_views)
+    return member.file, member.other_files, member.software, *roles
 
 
 def _no_election_left(faults: Any) -> bool:
@@ -80,21 +83,10 @@ def _all(groups: list[list[Sid]]) -> Iterator[dict[Sid, Sid]]:
             yield {**others, **{one: other for one, other in zip(first, order, strict=True) if one != other}}
 
 
-def _keeps(view: View, ids: Ids) -> bool:
-    """Whether a view stays as it is when its ids change. Groups and weights name servers."""
-    parts = view.voters, view.observers
-    return isinstance(view.quorums, Majority) and all({ids.get(sid, sid) for sid in part} == part for part in parts)
-
-
-def _renaming(ids: Ids, columns: tuple[str, ...]) -> Renaming:
+def _renaming(setup: Setup, ids: Ids) -> Renaming:
+    pairs = {pair: (ids.get(pair[0], pair[0]), ids.get(pair[1], pair[1])) for pair in setup.quorum_pairs}
     of_servers = {server_name(sid): server_name(to) for sid, to in ids.items()}
-    sids = sorted({int(name.removeprefix("server.")) for name in columns if name.startswith("server.")})
-    of_connections = {
-        connection_name(one, other): connection_name(ids.get(one, one), ids.get(other, other))
-        for one in sids
-        for other in sids
-        if one < other and connection_name(one, other) in columns
-    }
+    of_connections = {connection_name(*pair): connection_name(*to) for pair, to in pairs.items()}
     return Renaming(
         {**of_servers, **of_connections},
         lambda value: _links(value, ids) if type(value) is frozenset else renamed(value, ids),
