@@ -46,6 +46,10 @@ class CellNumbers:
         known[number] = value
         return number
 
+    def has_repeats(self, column: int) -> bool:
+        """Whether two values of a column had one text, so that the number of one is not that of its text."""
+        return bool(self._repeats[column])
+
     def hash(self, column: int, value: Any) -> int:
         """The number that a value of a column has, or would have, unless another value has the same text."""
         return self._hash(column, described(value))

@@ -49,7 +49,7 @@ class Images:
 
     def append(self, column: int, value: Any, number: int) -> None:
         """Add the images of a new cell, which has this number. Raises ModelError."""
-        if self._numbers.hash(column, value) != number:
+        if self._numbers.has_repeats(column):
             raise ModelError(f"symmetry needs data as values, and another value has the same text as {value!r}")
         renamed = (self._image(renaming, column, value, number) for renaming in self._symmetry.renamings)
         self._images.append((number, *renamed))
