@@ -89,6 +89,11 @@ class MembershipCommand:
         return disjoint_quorums(self.before, self.after)
 
     @property
+    def promoted(self) -> frozenset[Sid]:
+        """The observers that it makes voters."""
+        return self.after.voters & self.before.observers
+
+    @property
     def needed(self) -> tuple[Sid, ...]:
         """The voters each of which the commit needs, ascending, since the command makes observers voters.
 
@@ -96,9 +101,9 @@ class MembershipCommand:
         loses its connection can then not return, and the leader cannot commit without it
         (docs/findings/promotion-stops-service.md).
         """
-        if not self.after.voters & self.before.observers:
+        if not self.promoted:
             return ()
-        counted = self.after.voters - self.before.observers
+        counted = self.after.voters - self.promoted
         return tuple(sid for sid in sorted(counted) if not self.after.contains_quorum(counted - {sid}))
 
     def file_of(self, joiner: Sid) -> dict[Sid, str]:

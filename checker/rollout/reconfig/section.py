@@ -157,7 +157,7 @@ def _of_command(command: MembershipCommand) -> Iterator[str]:
     host, port = _address(command, stays).split()
     leads = f" {HAND_OVER}" if command.before.voters - command.after.voters else ""
     if command.needed:
-        promoted = servers(sorted(command.after.voters & command.before.observers))
+        promoted = servers(command.promoted)
         leads += f" {PROMOTION.format(capital(promoted), servers(command.needed), promoted)}"
     words = capital(command_words(command))
     yield (
