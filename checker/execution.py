@@ -122,14 +122,12 @@ def _reduced(
 ) -> Exploration:
     """Explore a job with a reduction. Raises ModelError for what a reduced search cannot do."""
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-    from checker.engine.reduction import reduced_search, symmetry  # noqa: PLC0415 (loads the kernels)
+    from checker.engine.reduction import reduced_search  # noqa: PLC0415 (loads the kernels)
 
     if checkpoint is not None or not isinstance(workers, int):
         what = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
         raise ModelError(f"--reduce {reduce} {what}; write --reduce none, or leave the other option out")
     named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress, "seed": seed}
-    if reduce == "symmetric":
-        return symmetry.explore(job.model, limits, workers=workers, **named)
     return reduced_search.explore(job.model, limits, workers=workers, mode=reduce, **named)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Exploration, Limits, Stop, plain
-from checker.engine.reduction import reduced_search, symmetry
+from checker.engine.reduction import reduced_search
 from checker.engine.reduction.eligible import eligible_channels
 from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.search import explore
@@ -105,7 +105,7 @@ def test_stubborn_sets_give_the_same_answers(name: str) -> None:
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_a_symmetric_search_gives_the_same_answers_at_the_same_depth(name: str) -> None:
     job, full = ran(name)
-    reduced = symmetry.explore(job.model, job.limits, until_witnessed=job.until_witnessed)
+    reduced = reduced_search.explore(job.model, job.limits, until_witnessed=job.until_witnessed, mode="symmetric")
     assert reduced.reduction.startswith("states that differ in names")
     assert verdict_disagreements(reduced, full, deadlocks=False) == []
     assert reduced.states <= full.states

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -32,11 +33,12 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.reduction import symmetry
+from checker.engine.reduction import reduced_search
 from checker.engine.result import verdict_disagreements
 from checker.engine.semantics import successors
 
 NAMES = ("a", "b", "c")
+explore = partial(reduced_search.explore, mode="symmetric")
 Row = tuple[Any, ...]
 
 # A system of three alike processes with local states 0 to 3, and a column that names the owner of a token. A rule is
@@ -115,7 +117,7 @@ def levels_of_classes(model: Model, until: int) -> list[int]:
 @given(own_rules, pair_rules)
 def test_a_random_system_has_as_many_states_at_each_depth_as_classes(own: Any, pairs: Any) -> None:
     model = system(own, pairs)
-    reduced, full = symmetry.explore(model), plain.explore(model)
+    reduced, full = explore(model), plain.explore(model)
     assert verdict_disagreements(reduced, full, deadlocks=False) == []
     assert reduced.levels == levels_of_classes(model, len(reduced.levels) - 1)
 
@@ -125,14 +127,14 @@ FREE = system([(0, "any", 1, False), (1, "any", 2, True), (2, "yes", 0, False)],
 
 
 def test_three_alike_processes_have_several_times_fewer_states() -> None:
-    reduced, full = symmetry.explore(FREE), plain.explore(FREE)
+    reduced, full = explore(FREE), plain.explore(FREE)
     assert reduced.states == sum(levels_of_classes(FREE, full.states)) < full.states / 3
     assert reduced.reduction.startswith("states that differ in names count once (6 renamings; ")
 
 
 def test_a_path_is_a_run_of_the_model_and_shortest() -> None:
     model = system([(0, "any", 1, False), (1, "any", 3, True)], [])
-    (found,), (expected,) = (symmetry.explore(model).violations, plain.explore(model).violations)
+    (found,), (expected,) = (explore(model).violations, plain.explore(model).violations)
     assert found.depth == expected.depth == 4
     for before, step in zip(found.path, found.path[1:], strict=False):
         assert (step.move, step.row) in list(successors(model, before.row))
@@ -152,7 +154,7 @@ def with_a_beginning() -> Model:
 
 def test_names_that_matter_are_noticed() -> None:
     with pytest.raises(ModelError, match="other states follow"):
-        symmetry.explore(with_a_beginning())
+        explore(with_a_beginning())
 
 
 def test_states_count_once_only_where_the_symmetry_holds() -> None:
@@ -166,26 +168,26 @@ def test_states_count_once_only_where_the_symmetry_holds() -> None:
     before = {row for row in reached if row[3] == ""}
     after = {the_least(row) for row in reached - before}
 
-    assert symmetry.explore(model).states == len(before) + len(after) < len(reached)
+    assert explore(model).states == len(before) + len(after) < len(reached)
 
 
 def test_a_name_that_is_not_renamed_is_noticed() -> None:
     columns = [each.columns for each in everywhere().renamings]
     broken = Symmetry(tuple(Renaming(each, lambda value: value) for each in columns), "owner", lambda _: True)
     with pytest.raises(ModelError, match="other states follow"):
-        symmetry.explore(replace(FREE, symmetry=broken))
+        explore(replace(FREE, symmetry=broken))
 
 
 def test_a_property_of_one_process_is_noticed() -> None:
     only_a = Property("NotA", (Read("a"),), lambda local: Finding("a is in state 2") if local == 2 else None)
     with pytest.raises(ModelError, match="'NotA' has different answers"):
-        symmetry.explore(FREE.with_properties([only_a]))
+        explore(FREE.with_properties([only_a]))
 
 
 def test_a_symmetry_that_ends_is_noticed() -> None:
     ends = replace(everywhere(), holds=lambda owner: owner == "")
     with pytest.raises(ModelError, match="the symmetry ends"):
-        symmetry.explore(replace(FREE, symmetry=ends))
+        explore(replace(FREE, symmetry=ends))
 
 
 def test_liveness_and_models_without_symmetry_are_searched_in_full() -> None:
@@ -194,10 +196,10 @@ def test_liveness_and_models_without_symmetry_are_searched_in_full() -> None:
         (FREE.with_properties([goal]), "none is possible: the property 'Ends' is one of liveness"),
         (replace(FREE, symmetry=None), "none is possible: the model declares no symmetry"),
     ):
-        found = symmetry.explore(model)
+        found = explore(model)
         assert found.reduction.startswith(why)
         assert found.states == search.explore(model).states
 
 
 def test_any_number_of_workers_gives_the_same_levels() -> None:
-    assert symmetry.explore(FREE, workers=3).levels == symmetry.explore(FREE).levels
+    assert explore(FREE, workers=3).levels == explore(FREE).levels

@@ -1,4 +1,4 @@
-"""The reduced search: a search by tables that drains deliveries, or follows stubborn sets.
+"""The reduced search: a search by tables that drains deliveries, follows stubborn sets, or counts renamed states once.
 
 Rules:
 
@@ -8,7 +8,7 @@ Rules:
   search begins again too.
 - A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
   without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
-  shortest.
+  shortest. The paths of a symmetric search are shortest.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from checker.engine.model import Model
 from checker.engine.reduction.drains import Drains
 from checker.engine.reduction.eligible import Eligibility, eligible_channels, reason_against_stubborn_sets
 from checker.engine.reduction.stubborn import StubbornSets
+from checker.engine.reduction.symmetry import compare, reason_against_symmetry
 from checker.engine.result import SEED, Exploration, Limits, Stop
 from checker.engine.search import RefutedError, Search
 from checker.engine.tables import Tables
@@ -36,9 +37,11 @@ def explore(
     progress: Callable[[Exploration], None] | None = None,
     workers: int = 1,
     seed: int = SEED,
-    mode: Literal["safe", "stubborn"] = "safe",
+    mode: Literal["safe", "stubborn", "symmetric"] = "safe",
 ) -> Exploration:
-    """Explore a model with drained deliveries, or by stubborn sets. Raises ModelError.
+    """Explore a model with drained deliveries, by stubborn sets, or one state of each class of renamed ones.
+
+    Raises ModelError, also if the model is not as symmetric as it declares.
 
     The other arguments are those of `search.explore`. A model that the mode cannot reduce is explored in full, and
     `Exploration.reduction` has the reason.
@@ -50,14 +53,23 @@ def explore(
         return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
 
     eligible = eligible_channels(model)
-    why = reason_against_stubborn_sets(model, eligible) if mode == "stubborn" else _reason_against_drains(eligible)
+    why = _reason_against(model, eligible, mode)
     if why is not None:
         full = search.explore(
             model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
         )
         return replace(full, reduction=f"none is possible: {why}")
-    tables, restarts = Tables(model, seed), -1
-    (StubbornSets if mode == "stubborn" else Drains)(tables, eligible.channels)
+    symmetry = model.symmetry if mode == "symmetric" else None
+    tables, restarts = Tables(model, seed, symmetric=symmetry is not None), -1
+    if symmetry is not None:
+        compared = compare(model, symmetry, seed)
+        done = f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
+    elif mode == "stubborn":
+        StubbornSets(tables, eligible.channels)
+        done = "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept"
+    else:
+        Drains(tables, eligible.channels)
+        done = f"deliveries from {len(eligible.channels)} channels are drained"
     found: Exploration | None = None
     while found is None:
         restarts += 1
@@ -69,15 +81,14 @@ def explore(
             found = one.run()
         except RefutedError:
             continue
-    done = (
-        f"deliveries from {len(eligible.channels)} channels are drained; begun again {restarts} times"
-        if mode == "safe"
-        else "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept"
-    )
+    if mode == "safe":
+        done += f"; begun again {restarts} times"
 
     def whole(exploration: Exploration, said: str = "") -> Exploration:
         return replace(exploration, seconds=time.monotonic() - began, reduction=done + said)
 
+    if symmetry is not None:
+        return replace(whole(found), limits=limits)
     if not found.found:
         return whole(found)
     longest = max(len(each.path) - 1 for each in found.found.values())
@@ -91,6 +102,12 @@ def explore(
     if only_witnesses and found.found.keys() <= full.found.keys():
         return whole(replace(found, found=full.found), "; then explored in full up to the last witness")
     return whole(found, "; the paths are not shown to be shortest")
+
+
+def _reason_against(model: Model, eligible: Eligibility, mode: str) -> str | None:
+    if mode == "symmetric":
+        return reason_against_symmetry(model)
+    return reason_against_stubborn_sets(model, eligible) if mode == "stubborn" else _reason_against_drains(eligible)
 
 
 def _reason_against_drains(eligible: Eligibility) -> str | None:

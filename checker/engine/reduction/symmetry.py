@@ -1,4 +1,4 @@
-"""The symmetric search: states that differ in names alone count as one, where the model says that names do not matter.
+"""Symmetry: states that differ in names alone count as one, where the model says that names do not matter.
 
 A fingerprint is the same for a state and all renamed ones (`row_kernels.fingerprint_of_class`), so that the first of
 them is kept. Rules:
@@ -7,7 +7,7 @@ them is kept. Rules:
   search, since a renamed run is as long as the run.
 - The model declares its symmetry. Before a search the declaration is compared with the model in some states: those of
   random walks, where a renamed state must have the renamed successors and the same answers.
-- Liveness needs the whole graph, and is refused.
+- Liveness needs the whole graph: such a model is searched in full.
 
 Source: Ip and Dill, "Better verification through symmetry" (1996).
 """
@@ -15,18 +15,12 @@ Source: Ip and Dill, "Better verification through symmetry" (1996).
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 
-from checker.engine import search
 from checker.engine.contract import call
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
-from checker.engine.result import SEED, Exploration, Limits
-from checker.engine.search import Search
 from checker.engine.semantics import answer, successors
-from checker.engine.tables import Tables
 
 WALKS, LONGEST = 40, 100
 """The random walks of the comparison, and their steps at most."""
@@ -34,40 +28,8 @@ MOST_COMPARED = 300
 _Following = tuple[Move, Row]
 
 
-def explore(
-    model: Model,
-    limits: Limits = Limits(),
-    *,
-    until_witnessed: bool = False,
-    progress: Callable[[Exploration], None] | None = None,
-    workers: int = 1,
-    seed: int = SEED,
-) -> Exploration:
-    """Explore one state of each class. Raises ModelError, also if the model is not as symmetric as it declares.
-
-    The arguments are those of `search.explore`. A model without a symmetry is explored in full, and
-    `Exploration.reduction` has the reason.
-    """
-    began = time.monotonic()
-    why = _reason_against(model)
-    if model.symmetry is None or why is not None:
-        full = search.explore(
-            model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
-        )
-        return replace(full, reduction=f"none is possible: {why}")
-    compared = compare(model, model.symmetry, seed)
-    left = limits.seconds and max(0.0, limits.seconds - (time.monotonic() - began))
-    found = Search(
-        model, replace(limits, seconds=left), until_witnessed=until_witnessed, progress=progress, workers=workers,
-        seed=seed, reduced=Tables(model, seed, symmetric=True),
-    ).run()  # fmt: skip
-    said = (
-        f"states that differ in names count once ({len(model.symmetry.renamings) + 1} renamings; {compared} compared)"
-    )
-    return replace(found, seconds=time.monotonic() - began, reduction=said, limits=limits)
-
-
-def _reason_against(model: Model) -> str | None:
+def reason_against_symmetry(model: Model) -> str | None:
+    """The reason why renamed states of a model cannot count once, if there is one."""
     if model.symmetry is None:
         return "the model declares no symmetry"
     if model.liveness:
