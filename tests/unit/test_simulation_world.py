@@ -206,6 +206,24 @@ def test_the_peer_hears_of_the_end_of_a_process_and_not_of_a_machine_without_pow
     assert len(wire.client.lost) == 1
 
 
+def test_a_connection_is_closed_if_the_task_that_opens_it_is_cancelled_just_then() -> None:
+    async def scene(wire: Wire, _: End) -> None:
+        opening: asyncio.Task[object]
+
+        class Cancelling(Recorder):
+            def connection_made(self, _: asyncio.BaseTransport) -> None:
+                opening.cancel()
+
+        second = Cancelling()
+        opening = wire.loop.create_task(wire.loop.create_connection(lambda: second, SERVER, 1))
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await asyncio.sleep(1)
+        assert second.lost == [None]
+
+    Wire(1).play(scene)
+
+
 def test_nobody_listens_is_a_refusal() -> None:
     wire = Wire(1)
 

@@ -72,13 +72,17 @@ class End(asyncio.Transport):
         return self._protocol
 
     async def begin(self, protocol: asyncio.Protocol) -> None:
-        """Connects the transport with its protocol."""
+        """Connects the transport with its protocol; closes it if the task is cancelled meanwhile, as asyncio does."""
         self._protocol = protocol
         waiter = self._loop.create_future()
         self._loop.call_soon(protocol.connection_made, self)
         self._loop.call_soon(self.resume_reading)
         self._loop.call_soon(_wake, waiter)
-        await waiter
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            self.close()
+            raise
 
     # The network.
 
