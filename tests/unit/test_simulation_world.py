@@ -48,6 +48,20 @@ def test_a_write_is_torn_at_the_boundaries_of_sectors() -> None:
     assert bytes(SECTOR) + b"2" * SECTOR in left
 
 
+def test_a_later_write_of_a_sector_brings_the_earlier_one_with_it_and_not_that_of_another_sector() -> None:
+    def left(seed: int) -> bytes:
+        disk = disk_with(seed, b"1" * 100, synced=False)
+        disk.write(disk.file("/file"), 100, b"2" * 100)
+        disk.write(disk.file("/file"), 2 * SECTOR, b"3")
+        disk.power_failed(keep="kept")
+        return bytes(disk.file("/file").data)
+
+    one, two, zeros = b"1" * 100, b"2" * 100, bytes(2 * SECTOR)
+    first_sectors = (b"", one, one + two)
+    expected = {*first_sectors, *((each + zeros)[: 2 * SECTOR] + b"3" for each in first_sectors)}
+    assert {left(seed) for seed in range(500)} == expected
+
+
 def test_everything_remains_when_only_the_process_ends() -> None:
     disk = disk_with(0, b"data", synced=False)
     disk.process_ended()

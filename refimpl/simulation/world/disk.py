@@ -5,8 +5,9 @@ Rules this module keeps:
 - A write, and a change of a file's size, is durable after a sync of the file. A name is durable after a sync of its
   directory.
 - When the power fails, the seed decides about everything else: any of the writes that were not synced may be lost, and
-  a write may be torn at the boundaries of sectors. Of the changes of names in a directory a prefix remains, as a file
-  system with a journal keeps it.
+  a write may be torn at the boundaries of sectors. The disk writes a sector whole, as it was at one time, so a later
+  write is not there without an earlier one of the same sector. Of the changes of names in a directory a prefix
+  remains, as a file system with a journal keeps it.
 - When only the process ends, everything remains.
 - Every changing operation is counted, so that a fault can be placed at any of them.
 - A failed sync leaves the state of its file unknown until the power fails.
@@ -19,7 +20,7 @@ import os
 import random
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -81,19 +82,39 @@ class Inode(Entry[tuple[int, bytes | None]]):
         _resize(self.durable, offset) if data is None else _put(self.durable, offset, data)
 
     def lose(self, chance: random.Random) -> None:
-        """Loses changes that are not durable. The shares of what is lost and torn differ between failures."""
+        """Loses changes that are not durable. The shares of what is lost and torn differ between failures.
+
+        A sector that a later write has brought to the disk has the bytes of earlier writes, too.
+        """
         lost, torn = chance.choice(_SHARES), chance.choice(_SHARES)
-        for offset, data in self.pending:
-            if chance.random() < lost:
-                continue
+        kept = [_kept_sectors(offset, data, chance, lost, torn) for offset, data in self.pending]
+        last = {sector: number for number, sectors in enumerate(kept) for sector in sectors}
+        for number, (offset, data) in enumerate(self.pending):
             if data is None:
-                _resize(self.durable, offset)
-            elif chance.random() < torn:
-                _put_torn(self.durable, offset, data, chance)
-            else:
-                _put(self.durable, offset, data)
+                if kept[number]:
+                    _resize(self.durable, offset)
+                continue
+            for sector in _sectors(offset, data):
+                if last.get(sector, -1) >= number:
+                    start, end = max(offset, sector * SECTOR), min(offset + len(data), (sector + 1) * SECTOR)
+                    _put(self.durable, start, data[start - offset : end - offset])
         self.pending.clear()
         self.data = bytearray(self.durable)
+
+
+def _sectors(offset: int, data: bytes) -> range:
+    """The sectors that a write concerns."""
+    return range(offset // SECTOR, (offset + len(data) - 1) // SECTOR + 1)
+
+
+def _kept_sectors(offset: int, data: bytes | None, chance: random.Random, lost: float, torn: float) -> Collection[int]:
+    """The sectors of a write that reach the disk; -1 stands for a change of the size."""
+    if chance.random() < lost:
+        return ()
+    if data is None:
+        return (-1,)
+    sectors = _sectors(offset, data)
+    return [sector for sector in sectors if chance.random() < 0.5] if chance.random() < torn else sectors
 
 
 def _resize(content: bytearray, size: int) -> None:
@@ -107,17 +128,6 @@ def _put(content: bytearray, offset: int, data: bytes) -> None:
     if offset > len(content):
         content += bytes(offset - len(content))
     content[offset : offset + len(data)] = data
-
-
-def _put_torn(content: bytearray, offset: int, data: bytes, chance: random.Random) -> None:
-    """Writes some of the sectors."""
-    end = offset + len(data)
-    start = offset
-    while start < end:
-        stop = min(end, (start // SECTOR + 1) * SECTOR)
-        if chance.random() < 0.5:
-            _put(content, start, data[start - offset : stop - offset])
-        start = stop
 
 
 Changes: TypeAlias = tuple[tuple[str, "Inode | Directory | None"], ...]
