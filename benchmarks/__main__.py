@@ -2,7 +2,8 @@
 
 ``node`` compares servers instead, ``budget`` divides the time of a request by layer, ``growth`` counts commits while a
 learner is brought up to date, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner,
-``stateright`` and ``tlc`` our models against those of other checkers, and ``page`` writes a page of results.
+``reductions`` searches that visit fewer states, ``stateright`` and ``tlc`` our models against those of other checkers,
+and ``page`` writes a page of results.
 
 Rules: measurements run one after another in this order and nothing runs concurrently; the exit code is 0 only if every
 requested figure was measured (1: at least one was missed; 2: a bad command line); standard output holds the table or
@@ -16,7 +17,7 @@ from types import ModuleType
 
 from rich.console import Console
 
-from benchmarks import rollouts, stateright
+from benchmarks import reductions, rollouts, stateright
 from benchmarks.election import SIZES
 from benchmarks.herd import command as herd
 from benchmarks.node import budget, growth
@@ -33,6 +34,7 @@ COMMANDS: dict[str, ModuleType] = {
     "growth": growth,
     "herd": herd,
     "rollouts": rollouts,
+    "reductions": reductions,
     "stateright": stateright,
     "tlc": tlc,
     "page": page,
@@ -52,8 +54,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "`python -m benchmarks budget` divides the node's time of a request by layer, `python -m benchmarks growth` "
         "shows what many commits during a synchronisation cost, and "
         "`python -m benchmarks herd` ways to wait for a leader's death, `python -m benchmarks rollouts` times the "
-        "planner, `python -m benchmarks stateright` and `python -m benchmarks tlc` compare models with those of "
-        "stateright and of TLC, and `python -m benchmarks page` writes a page of results with a plot.",
+        "planner, `python -m benchmarks reductions` searches that visit fewer states, "
+        "`python -m benchmarks stateright` and `python -m benchmarks tlc` compare models with those of stateright and "
+        "of TLC, and `python -m benchmarks page` writes a page of results with a plot.",
     )
     names = [name for name, _ in MEASUREMENTS]
     parser.add_argument(

@@ -59,13 +59,14 @@ def zab(servers: int) -> Model:
     return ensemble("zab", setup, ENSEMBLE_PROPERTIES.build_defaults(setup))
 
 
-def example(name: str) -> Callable[[int], Model]:
-    """A model of `docs/examples`, by its size."""
-    return lambda size: load(EXAMPLES / f"{name}.py:model({size})").model
+def example(name: str, *options: str) -> Callable[[int], Model]:
+    """A model of `docs/examples`, by its size and perhaps other arguments."""
+    return lambda size: load(EXAMPLES / f"{name}.py:model({', '.join((str(size), *options))})").model
 
 
 MODELS: dict[str, Callable[[int], Model]] = {
     "paxos": example("paxos"),
+    "paxos_in_order": example("paxos", "'ordered'"),
     "two_phase_commit": example("two_phase_commit"),
     "rounds": small_election,
     "election": fast_leader_election,

@@ -1,21 +1,29 @@
-"""One exhaustive search in a separate process; prints one line of JSON. `benchmarks.engine` starts it."""
+"""One exhaustive search in a separate process, reduced or not; prints one line of JSON.
+
+`benchmarks.engine` and `benchmarks.reductions` start it.
+"""
 
 import json
 import sys
 import time
+from functools import partial
+from typing import Any, cast
 
 import psutil
 
 
-def main(model_name: str, servers: int, workers: int) -> None:
+def main(model_name: str, servers: int, workers: int, reduce: str = "none") -> None:
     """Compile on a small model, then search; raises SystemExit if the space was not exhausted."""
     began = time.monotonic()
     from benchmarks.models import MODELS  # noqa: PLC0415 (loading is part of what goes before the search)
+    from checker.engine.reduction import reduced_search  # noqa: PLC0415
     from checker.engine.search import explore  # noqa: PLC0415
 
+    if reduce != "none":
+        explore = partial(reduced_search.explore, mode=cast("Any", reduce))
     explore(MODELS[model_name](2), workers=workers)
     model = MODELS[model_name](servers)
-    setup_seconds = time.monotonic() - began
+    setup_seconds, processor = time.monotonic() - began, time.process_time()
     baseline = psutil.Process().memory_info().rss
     result = explore(model, workers=workers)
     if not result.exhausted:
@@ -28,6 +36,8 @@ def main(model_name: str, servers: int, workers: int) -> None:
                 "seconds": result.seconds,
                 "setup_seconds": setup_seconds,
                 "baseline_bytes": baseline,
+                "processor": time.process_time() - processor,
+                "violations": len(result.violations),
                 "python_steps": result.python_steps,
                 "python_seconds": result.python_seconds,
             }
@@ -36,4 +46,4 @@ def main(model_name: str, servers: int, workers: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -149,11 +149,8 @@ def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Expl
 
     if other.stop in CUT_SHORT:
         return replace(found, stop=other.stop) if found.violations else other
-    differences = (
-        disagreements(found, other)
-        if reduce == "none"
-        else verdict_disagreements(found, other, deadlocks=reduce == "safe", actions=reduce != "stubborn")
-    )
+    kept = {"deadlocks": reduce == "safe", "actions": reduce == "safe", "ends": reduce != "symmetric"}
+    differences = disagreements(found, other) if reduce == "none" else verdict_disagreements(found, other, **kept)
     if differences:
         raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
     return found

@@ -113,17 +113,16 @@ class Renaming(NamedTuple):
 
 @dataclass(frozen=True)
 class Symmetry:
-    """A declaration that renamed states are alike, once `holds` is true of the value in `column`.
+    """A declaration that renamed states are alike: `--reduce symmetric` relies on it.
 
-    `renamings` are, with the identity, a group. From a state in which `holds` is true, every state that can be reached
-    has it too, and so has every renamed one. There, a renamed state has the renamed successors, by moves with the same
-    actions, and every property gives the same answer about both. `--reduce symmetric` relies on this
-    (`checker.engine.reduction.symmetry`).
+    `renamings` are, with the identity, a group. A renamed state has the renamed successors, by moves with the same
+    actions, and every property gives the same answer about both. Where this is not true of the model, because some rule
+    compares names, it must be true of an over-approximation: `wider` are the rules of a system that has every move of
+    the model, and more. See `checker.engine.reduction.symmetry`.
     """
 
     renamings: tuple[Renaming, ...]
-    column: str
-    holds: Callable[[Any], bool]
+    wider: tuple[Rule, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -302,7 +301,7 @@ class Model:
             self._known(f"channel {channel.column!r}", (channel.column, channel.source, channel.target))
         if self.symmetry is not None:
             names = {name for each in self.symmetry.renamings for pair in each.columns.items() for name in pair}
-            self._known("the symmetry", (self.symmetry.column, *sorted(names)))
+            self._known("the symmetry", sorted(names))
         # Both engines list moves in this order: the rules over one column, in the order of the columns, then the joint
         # rules.
         order = sorted(self.rules, key=lambda r: self.index[r.reads[0].column] if len(r.reads) == 1 else 1 << 30)
@@ -336,6 +335,10 @@ class Model:
     def with_symmetry(self, symmetry: Symmetry | None) -> Model:
         """The same system with another declaration of its symmetry. Raises ModelError."""
         return Model(self.name, *self._given, self.rules, self.properties, self.channels, symmetry)
+
+    def with_rules(self, rules: Iterable[Rule]) -> Model:
+        """The system with other rules. Raises ModelError."""
+        return Model(self.name, *self._given, tuple(rules), self.properties, self.channels, self.symmetry)
 
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:

@@ -252,12 +252,13 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
 
 
 def verdict_disagreements(
-    reduced: Exploration, full: Exploration, *, deadlocks: bool = True, actions: bool = True
+    reduced: Exploration, full: Exploration, *, deadlocks: bool = True, actions: bool = True, ends: bool = True
 ) -> list[str]:
     """A line for each answer of a full search that a reduced one does not give; empty if it gives all of them.
 
     A limit of depth or states ends the two searches at different places, and the reduced one may find more. Without
-    `deadlocks` the reduced search need not find each state without a successor, and without `actions` not each action.
+    `deadlocks` the reduced search need not find each state without a successor, without `ends` none of them, and
+    without `actions` not the same actions.
     """
     complete = full.stop not in (Stop.DEPTH, Stop.STATES)
     found = _depths(reduced)
@@ -267,7 +268,8 @@ def verdict_disagreements(
     if complete:
         figures.append(("why it ended", reduced.stop, full.stop))
     if full.stop is reduced.stop is Stop.EXHAUSTED:
-        figures.append(("whether a state has no successor", reduced.deadlocks > 0, full.deadlocks > 0))
+        if ends:
+            figures.append(("whether a state has no successor", reduced.deadlocks > 0, full.deadlocks > 0))
         if deadlocks:
             figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
         if actions:

@@ -154,7 +154,7 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                self._channels, tables.asks.view, self._uncounted, *self._stubborn(), tables.symmetry_arrays,
+                self._channels, tables.asks.view, self._uncounted, *self._stubborn(), tables.images,
                 self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
                 part.found, part.origins, part.drained, self.fired, self._recent, keeps_all, dead, aside,
                 self.missing, counters,

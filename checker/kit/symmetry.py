@@ -93,7 +93,7 @@ def interchangeable(model: Model, names: Iterable[str]) -> Model:
     group = SymmetryGroup(model, chosen)
     orders = (dict(zip(chosen, order, strict=True)) for order in permutations(chosen) if order != chosen)
     renamings = tuple(Declared(group.columns_after(each), partial(renamed, renaming=each)) for each in orders)
-    return model.with_symmetry(Symmetry(renamings, chosen[0], lambda _: True))
+    return model.with_symmetry(Symmetry(renamings))
 
 
 def renamed(value: Any, renaming: Renaming) -> Any:

@@ -47,11 +47,10 @@ SYMMETRIC = [
     "ack-before-log", "commit-before-quorum", "half-is-a-quorum", "log-out-of-order", "no-truncation", "torn-record",
     *(pytest.param(name, marks=pytest.mark.slow) for name in (
         "zookeeper-4643", "zookeeper-4646", "zookeeper-4837", "zookeeper-4882", "zookeeper-4925", "zookeeper-5094",
-        "refinement-3-servers", "observer-counted", "sync-without-tail", "zab-full-disks", "zab-syncs",
-        "zab-three-writes-and-a-crash", "zab-three-writes", "swarm-five-servers-oracle",
+        "refinement-3-servers", "observer-counted", "sync-without-tail", "zab-full-disks",
     )),
 ]  # fmt: skip
-"""The scenarios with a symmetry of servers, without the huge ones."""
+"""The scenarios that a symmetric search reduces, without the huge ones and those without an end."""
 HUGE = {"zab-3-servers-packets"}  # run by hand on a machine with much memory
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))
@@ -108,7 +107,7 @@ def test_a_symmetric_search_gives_the_same_answers_at_the_same_depth(name: str) 
     reduced = reduced_search.explore(job.model, job.limits, until_witnessed=job.until_witnessed, mode="symmetric")
     assert reduced.reduction.startswith("states that differ in names")
     assert verdict_disagreements(reduced, full, deadlocks=False) == []
-    assert reduced.states <= full.states
+    assert reduced.states < full.states
 
 
 def test_the_reducible_scenarios_are_those_with_an_eligible_channel() -> None:

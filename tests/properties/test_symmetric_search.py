@@ -5,10 +5,10 @@ The classes are counted by brute force: every permutation of the names is applie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
@@ -34,7 +34,7 @@ from checker.engine import (
     search,
 )
 from checker.engine.reduction import reduced_search
-from checker.engine.result import verdict_disagreements
+from checker.engine.result import Step, Stop, verdict_disagreements
 from checker.engine.semantics import successors
 
 NAMES = ("a", "b", "c")
@@ -85,7 +85,7 @@ def system(own: list[tuple[int, str, int, bool]], pairs: list[tuple[int, int, in
 
 
 def everywhere() -> Symmetry:
-    return Symmetry(tuple(map(renaming, list(permutations(NAMES))[1:])), "owner", lambda _: True)
+    return Symmetry(tuple(map(renaming, list(permutations(NAMES))[1:])))
 
 
 def renaming(order: tuple[str, ...]) -> Renaming:
@@ -132,48 +132,102 @@ def test_three_alike_processes_have_several_times_fewer_states() -> None:
     assert reduced.reduction.startswith("states that differ in names count once (6 renamings; ")
 
 
+def is_run(model: Model, path: Sequence[Step]) -> bool:
+    begins = path[0] == Step(None, model.initial())
+    return begins and all((step.move, step.row) in list(successors(model, row)) for (_, row), step in pairwise(path))
+
+
 def test_a_path_is_a_run_of_the_model_and_shortest() -> None:
     model = system([(0, "any", 1, False), (1, "any", 3, True)], [])
     (found,), (expected,) = (explore(model).violations, plain.explore(model).violations)
     assert found.depth == expected.depth == 4
-    for before, step in zip(found.path, found.path[1:], strict=False):
-        assert (step.move, step.row) in list(successors(model, before.row))
+    assert is_run(model, found.path)
 
 
-# A symmetry from some state on: `c` alone may give the token to `b`, and from then on names do not matter.
+# A rule that compares names: `choose` takes the greatest process in some states to another one, if none is there, and
+# gives it the token. In the over-approximation it takes any of them.
+
+choices = st.tuples(st.frozensets(states, min_size=1), states)
 
 
-def with_a_beginning() -> Model:
-    model = system([(0, "no", 2, False), (2, "no", 1, True), (1, "any", 2, True)], [])
+def choosing(before: frozenset[int], after: int, *, of_any_name: bool) -> Rule:
+    def moves(*locals_: int) -> Iterator[Move]:
+        waiting = [name for name, local in zip(NAMES, locals_, strict=True) if local in before and after not in locals_]
+        for name in waiting if of_any_name else waiting[-1:]:
+            yield Move("choose", (name,), (Send(name, after), Send("owner", name)))
 
-    def begin(owner: str, local: int) -> list[Move]:
-        return [Move("begin", (), (Send("owner", "b"),))] if (owner, local) == ("", 2) else []
+    return Rule("choose", tuple(map(Read, NAMES)), moves)
 
-    return replace(model, rules=(*model.rules, Rule("begin", (Read("owner"), Read("c")), begin)))
+
+def with_choice(model: Model, before: frozenset[int], after: int) -> Model:
+    wider = (*model.rules, choosing(before, after, of_any_name=True))
+    rules = (*model.rules, choosing(before, after, of_any_name=False))
+    return replace(model, rules=rules, symmetry=replace(everywhere(), wider=wider))
+
+
+@settings(max_examples=100, deadline=None)
+@given(own_rules, pair_rules, choices)
+def test_a_model_that_compares_names_has_the_answers_of_the_full_search(own: Any, pairs: Any, choice: Any) -> None:
+    model = with_choice(system(own, pairs), *choice)
+    reduced, full = explore(model), plain.explore(model)
+    assert verdict_disagreements(reduced, full, deadlocks=False, actions=False, ends=False) == []
+    assert all(is_run(model, found.path) for found in reduced.violations)
+
+
+IN_TURN = with_choice(system([(1, "any", 2, True)], []), frozenset({0}), 1)
+"""The processes reach state 2 one after the other, in the model the greatest one first."""
+
+
+def test_an_over_approximation_may_have_fewer_classes_than_the_model_has_states() -> None:
+    model = with_choice(FREE, frozenset({3}), 1)
+    reduced, full = explore(model), plain.explore(model)
+    assert reduced.reduction.endswith("in an over-approximation")
+    assert reduced.states < full.states / 3
+
+
+def test_a_path_of_the_over_approximation_is_renamed_to_a_run_of_the_model() -> None:
+    def check(owner: str, *locals_: int) -> Finding | None:
+        return Finding(f"{owner} is in state 2") if locals_.count(2) == 1 and 1 not in locals_ else None
+
+    model = IN_TURN.with_properties([Property("NoneGetsThere", tuple(map(Read, ("owner", *NAMES))), check)])
+    (found,) = explore(model).violations
+    assert (found.depth, found.finding) == (2, Finding("c is in state 2"))
+    assert is_run(model, found.path)
+
+
+def only_one_leaves() -> Model:
+    """The greatest process leaves state 0 again and again, and no other one does, except in the over-approximation."""
+    model = with_choice(system([(1, "any", 2, True)], []), frozenset({0, 2}), 1)
+
+    def check(*locals_: int) -> Finding | None:
+        return Finding("two have left") if locals_.count(0) < 2 else None
+
+    return model.with_properties([Property("OneLeaves", tuple(map(Read, NAMES)), check)])
+
+
+def test_a_violation_of_the_over_approximation_alone_is_none_of_the_model() -> None:
+    model = only_one_leaves()
+    assert search.explore(model.with_rules(model.symmetry.wider)).violations  # type: ignore[union-attr, arg-type]
+    found = explore(model)
+    assert found.violations == []
+    assert found.stop is Stop.EXHAUSTED
+    assert found.reduction.endswith("then explored in full, as a path there is no run of the model")
 
 
 def test_names_that_matter_are_noticed() -> None:
     with pytest.raises(ModelError, match="other states follow"):
-        explore(with_a_beginning())
+        explore(replace(IN_TURN, symmetry=everywhere()))
 
 
-def test_states_count_once_only_where_the_symmetry_holds() -> None:
-    model = replace(with_a_beginning(), symmetry=replace(everywhere(), holds=lambda owner: owner != ""))
-    reached = {model.initial()}
-    waiting = [model.initial()]
-    while waiting:
-        new = {after for _, after in successors(model, waiting.pop())} - reached
-        reached |= new
-        waiting += new
-    before = {row for row in reached if row[3] == ""}
-    after = {the_least(row) for row in reached - before}
-
-    assert explore(model).states == len(before) + len(after) < len(reached)
+def test_an_over_approximation_that_lacks_a_move_is_noticed() -> None:
+    lacking = replace(everywhere(), wider=tuple(rule for rule in FREE.rules if "meets" not in rule.name))
+    with pytest.raises(ModelError, match="the over-approximation lacks the move"):
+        explore(replace(FREE, symmetry=lacking))
 
 
 def test_a_name_that_is_not_renamed_is_noticed() -> None:
     columns = [each.columns for each in everywhere().renamings]
-    broken = Symmetry(tuple(Renaming(each, lambda value: value) for each in columns), "owner", lambda _: True)
+    broken = Symmetry(tuple(Renaming(each, lambda value: value) for each in columns))
     with pytest.raises(ModelError, match="other states follow"):
         explore(replace(FREE, symmetry=broken))
 
@@ -184,16 +238,12 @@ def test_a_property_of_one_process_is_noticed() -> None:
         explore(FREE.with_properties([only_a]))
 
 
-def test_a_symmetry_that_ends_is_noticed() -> None:
-    ends = replace(everywhere(), holds=lambda owner: owner == "")
-    with pytest.raises(ModelError, match="the symmetry ends"):
-        explore(replace(FREE, symmetry=ends))
-
-
-def test_liveness_and_models_without_symmetry_are_searched_in_full() -> None:
+def test_models_that_cannot_be_reduced_are_searched_in_full() -> None:
     goal = Property("Ends", (Read("a"),), lambda local: Finding("a is there") if local == 2 else None, Kind.RECOVERABLE)
+    final = replace(goal, kind=Kind.FINAL)
     for model, why in (
         (FREE.with_properties([goal]), "none is possible: the property 'Ends' is one of liveness"),
+        (IN_TURN.with_properties([final]), "none is possible: the property 'Ends' is one of states without a succ"),
         (replace(FREE, symmetry=None), "none is possible: the model declares no symmetry"),
     ):
         found = explore(model)

@@ -6,10 +6,9 @@ A cell is a number among all values, and needs four bytes. Its *place* among the
 The rows of a block are stored by column: the low halves of all places, and the high halves of the columns that have
 greater places in this block.
 
-The fingerprint of a row, with a `symmetry`, is the same for all rows that differ in names:
+In a symmetric search, the fingerprint of a row is the same for all rows that differ in names:
 
     images[cell, renaming] = the number that the renamed cell has in fingerprints; renaming 0 is the identity
-    holds[cell] = whether renamed rows are alike, for a cell of `column`
 
 The rules of `hash_tables` apply: nothing is allocated here, all integers are unsigned.
 """
@@ -30,28 +29,26 @@ HALF = U32(16)  # bits
 
 
 @inlined
-def fingerprint_of_class(row: Array, columns: Any, fingerprint: Any, symmetry: Any) -> Any:
+def fingerprint_of_class(row: Array, columns: Any, fingerprint: Any, images: Any) -> Any:
     """The fingerprint of all rows that differ from a row in names: the sum of those of all renamed ones, mixed.
 
-    Without a symmetry it is that of the row, `fingerprint`.
+    Without images it is that of the row, `fingerprint`.
     """
-    if symmetry is None:
-        return fingerprint
-    if not symmetry.holds[row[symmetry.column]]:
+    if images is None:
         return fingerprint
     total = ZERO
-    for renaming in range(symmetry.images.shape[1]):
+    for renaming in range(images.shape[1]):
         one = ZERO
         for c in range(columns):
-            one ^= symmetry.images[row[c], renaming]
+            one ^= images[row[c], renaming]
         total += mix(one)
     return total
 
 
 @kernel
-def find_fingerprint_of_class(row: Array, columns: Any, fingerprint: Any, symmetry: Any) -> Any:
+def find_fingerprint_of_class(row: Array, columns: Any, fingerprint: Any, images: Any) -> Any:
     """`fingerprint_of_class` for Python."""
-    return fingerprint_of_class(row, columns, fingerprint, symmetry)
+    return fingerprint_of_class(row, columns, fingerprint, images)
 
 
 @kernel

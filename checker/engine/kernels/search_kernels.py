@@ -170,7 +170,7 @@ def remember(recent: Array, fingerprint: Any) -> Any:
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
            joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
-           plan: Any, numbers: Array, g: Any, r: Any, symmetry: Any, row: Array, stack: Array, labels: Array,
+           plan: Any, numbers: Array, g: Any, r: Any, images: Any, row: Array, stack: Array, labels: Array,
            entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
            found: Array, origins: Array, drained: Array, fired: Array, recent: Array, keeps_all: Any,
@@ -185,7 +185,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
     Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
     With a `plan`, only the moves of a stubborn set are carried out (`stubborn_kernels`), and `drained` gets the
-    channels that drain each successor. Without it, `numbers`, `g` and `r` are None as well. With a `symmetry`, which
+    channels that drain each successor. Without it, `numbers`, `g` and `r` are None as well. With `images`, which
     excludes other reductions, fingerprints are those of `row_kernels.fingerprint_of_class`.
     """
     width = rows.shape[1]
@@ -220,7 +220,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
                 status, fingerprint, changed, delivered = run_and_reduce(
                     move, row, base, channels, asks, uncounted, plan, numbers, g, r, cells, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-                fingerprint = fingerprint_of_class(row, columns, fingerprint, symmetry)
+                fingerprint = fingerprint_of_class(row, columns, fingerprint, images)
                 restore(row, rows, index, changed)
                 if plan is not None:
                     drained[kept] = delivered

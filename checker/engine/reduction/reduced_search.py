@@ -8,7 +8,9 @@ Rules:
   search begins again too.
 - A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
   without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
-  shortest. The paths of a symmetric search are shortest.
+  shortest.
+- The paths of a symmetric search are shortest. Where it explores an over-approximation and a path is no run of the
+  model, even renamed, the model is explored in full.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from checker.engine import search
@@ -23,7 +26,7 @@ from checker.engine.model import Model
 from checker.engine.reduction.drains import Drains
 from checker.engine.reduction.eligible import Eligibility, eligible_channels, reason_against_stubborn_sets
 from checker.engine.reduction.stubborn import StubbornSets
-from checker.engine.reduction.symmetry import compare, reason_against_symmetry
+from checker.engine.reduction.symmetry import compare, reason_against_symmetry, runs_of, searched
 from checker.engine.result import SEED, Exploration, Limits, Stop
 from checker.engine.search import RefutedError, Search
 from checker.engine.tables import Tables
@@ -52,18 +55,19 @@ def explore(
         used = time.monotonic() - began
         return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
 
+    in_full = partial(search.explore, model, progress=progress, workers=workers, seed=seed)
     eligible = eligible_channels(model)
     why = _reason_against(model, eligible, mode)
     if why is not None:
-        full = search.explore(
-            model, limits, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
-        )
+        full = in_full(limits, until_witnessed=until_witnessed)
         return replace(full, reduction=f"none is possible: {why}")
     symmetry = model.symmetry if mode == "symmetric" else None
-    tables, restarts = Tables(model, seed, symmetric=symmetry is not None), -1
+    explored = model if symmetry is None else searched(model, symmetry)
+    tables, restarts = Tables(explored, seed, symmetric=symmetry is not None), -1
     if symmetry is not None:
         compared = compare(model, symmetry, seed)
         done = f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
+        done += "" if explored is model else ", in an over-approximation"
     elif mode == "stubborn":
         StubbornSets(tables, eligible.channels)
         done = "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept"
@@ -74,7 +78,7 @@ def explore(
     while found is None:
         restarts += 1
         one = Search(
-            model, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
+            explored, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
             reduced=tables,
         )  # fmt: skip
         try:
@@ -88,15 +92,16 @@ def explore(
         return replace(exploration, seconds=time.monotonic() - began, reduction=done + said)
 
     if symmetry is not None:
-        return replace(whole(found), limits=limits)
+        runs = runs_of(model, symmetry, found.found)
+        if runs is not None:
+            return replace(whole(found), found=runs, limits=limits)
+        full = in_full(left(), until_witnessed=until_witnessed)
+        return replace(whole(full, "; then explored in full, as a path there is no run of the model"), limits=limits)
     if not found.found:
         return whole(found)
     longest = max(len(each.path) - 1 for each in found.found.values())
     only_witnesses = found.stop is not Stop.FOUND
-    full = search.explore(
-        model, replace(left(), depth=longest), until_witnessed=only_witnesses, progress=progress, workers=workers,
-        seed=seed,
-    )  # fmt: skip
+    full = in_full(replace(left(), depth=longest), until_witnessed=only_witnesses)
     if full.stop is Stop.FOUND:
         return whole(full, "; then explored in full up to the violation")
     if only_witnesses and found.found.keys() <= full.found.keys():

@@ -3,11 +3,14 @@
 A fingerprint is the same for a state and all renamed ones (`row_kernels.fingerprint_of_class`), so that the first of
 them is kept. Rules:
 
-- Each state that is kept is a state of the model, and each path is a run. Breadth first, its depth is that of the full
-  search, since a renamed run is as long as the run.
+- Breadth first, the depth of a state is that of the full search, since a renamed run is as long as the run.
+- A model whose rules compare names declares an over-approximation: rules that list every move of the model, and more,
+  and compare no names. That system is searched instead. If it has no violation, the model has none. If it has one, at
+  a depth that is least, a renamed path to it may be a run of the model: this is tried.
 - The model declares its symmetry. Before a search the declaration is compared with the model in some states: those of
   random walks, where a renamed state must have the renamed successors and the same answers.
-- Liveness needs the whole graph: such a model is searched in full.
+- Liveness needs the whole graph: such a model is searched in full. So is one with an over-approximation and a property
+  of states without a successor, which may have one there.
 
 Source: Ip and Dill, "Better verification through symmetry" (1996).
 """
@@ -16,15 +19,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 
 from checker.engine.contract import call
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
+from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
 
 WALKS, LONGEST = 40, 100
 """The random walks of the comparison, and their steps at most."""
 MOST_COMPARED = 300
+_IDENTITY = Renaming({}, lambda value: value)
 _Following = tuple[Move, Row]
 
 
@@ -34,40 +41,85 @@ def reason_against_symmetry(model: Model) -> str | None:
         return "the model declares no symmetry"
     if model.liveness:
         return f"the property {model.liveness[0].name!r} is one of liveness, which needs the whole graph of states"
+    final = next((prop for prop in model.properties if prop.kind is Kind.FINAL), None)
+    if final is not None and model.symmetry.wider is not None:
+        return f"the property {final.name!r} is one of states without a successor, which an over-approximation may lack"
     return None
+
+
+def searched(model: Model, symmetry: Symmetry) -> Model:
+    """The model that a symmetric search explores: the over-approximation, if there is one."""
+    return model if symmetry.wider is None else model.with_rules(symmetry.wider)
+
+
+def runs_of(model: Model, symmetry: Symmetry, found: Mapping[str, Discovery]) -> dict[str, Discovery] | None:
+    """The findings with runs of the model as their paths, renamed if necessary; None if one of them has no such run."""
+    if symmetry.wider is None:
+        return dict(found)
+    runs = {name: _run_of(model, symmetry, each) for name, each in found.items()}
+    known = {name: each for name, each in runs.items() if each is not None}
+    return known if len(known) == len(runs) else None
+
+
+def _run_of(model: Model, symmetry: Symmetry, found: Discovery) -> Discovery | None:
+    for renaming in (_IDENTITY, *symmetry.renamings):
+        path = _path(model, [renamed(model, renaming, step.row) for step in found.path])
+        if path:
+            finding = answer(model, found.prop, path[-1].row)
+            if isinstance(finding, Finding):
+                return replace(found, finding=finding, path=path)
+    return None
+
+
+def _path(model: Model, rows: list[Row]) -> tuple[Step, ...]:
+    """The run of a model through these rows; () if there is none."""
+    if rows[0] != model.initial():
+        return ()
+    path = [Step(None, rows[0])]
+    for before, after in pairwise(rows):
+        move = next((move for move, row in successors(model, before) if row == after), None)
+        if move is None:
+            return ()
+        path.append(Step(move, after))
+    return tuple(path)
 
 
 def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
     """Compare states of random walks with renamed ones; return how many. Raises ModelError at the first difference."""
-    chance, compared = random.Random(seed), set[Row]()
-    gate = model.index[symmetry.column]
+    chance, compared, explored = random.Random(seed), set[Row](), searched(model, symmetry)
     for _ in range(WALKS):
-        row = model.initial()
+        row = explored.initial()
         for _ in range(LONGEST):
             if len(compared) >= MOST_COMPARED:
                 return len(compared)
-            following = list(successors(model, row))
-            if symmetry.holds(row[gate]) and row not in compared:
+            following = list(successors(explored, row))
+            if row not in compared:
                 compared.add(row)
-                _compare(model, symmetry, row, following, chance.choice(symmetry.renamings))
+                _compare(explored, row, following, chance.choice(symmetry.renamings))
+                if explored is not model:
+                    _compare_moves(model, row, following)
             if not following:
                 break
             row = chance.choice(following)[1]
     return len(compared)
 
 
-def _compare(model: Model, symmetry: Symmetry, row: Row, following: Iterable[_Following], to: Renaming) -> None:
-    gate = model.index[symmetry.column]
+def _compare(model: Model, row: Row, following: Iterable[_Following], to: Renaming) -> None:
     other = renamed(model, to, row)
     expected = [(move.action, renamed(model, to, after)) for move, after in following]
     found = [(move.action, after) for move, after in successors(model, other)]
     if Counter(expected) != Counter(found) and _but_violations(model, expected) != _but_violations(model, found):
         raise ModelError(f"the model is not symmetric: after {other!r} other states follow than after {row!r}, renamed")
-    if not all(symmetry.holds(after[gate]) for after in (other, *(after for _, after in found))):
-        raise ModelError(f"the symmetry ends: it holds in {row!r}, and not in the renamed state or in one that follows")
     for prop in model.properties:
         if type(answer(model, prop, other)) is not type(answer(model, prop, row)):
             raise ModelError(f"the property {prop.name!r} has different answers for {row!r} and for {other!r}")
+
+
+def _compare_moves(model: Model, row: Row, following: Iterable[_Following]) -> None:
+    listed = {(move.action, after) for move, after in following}
+    for move, after in successors(model, row):
+        if (move.action, after) not in listed:
+            raise ModelError(f"the over-approximation lacks the move {move.action} {move.arguments} of {row!r}")
 
 
 def _but_violations(model: Model, found: Iterable[tuple[str, Row]]) -> Counter[tuple[str, Row | None]]:

@@ -7,7 +7,7 @@ the search ever meets it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,6 @@ from checker.engine.tables.fingerprints import CellNumbers
 Array = np.ndarray[Any, Any]
 
 
-class SymmetryArrays(NamedTuple):
-    """The arrays of `row_kernels.fingerprint_of_class`: images (u64), holds (u8) and the position of the column."""
-
-    images: Array
-    holds: Array
-    column: np.uint64
-
-
 class Images:
     """The images of all cells, by number; `cells` has those of each column by value. Nodes have images of zero."""
 
@@ -34,27 +26,24 @@ class Images:
         self, model: Model, symmetry: Symmetry, numbers: CellNumbers, cells: Sequence[Mapping[Any, int]]
     ) -> None:
         self._names, self._index = [column.name for column in model.columns], model.index
-        self._symmetry, self._numbers, self._cells = symmetry, numbers, cells
-        self._images, self._holds = Vector(np.uint64, 1 + len(symmetry.renamings)), Vector(np.uint8)
+        self._renamings, self._numbers, self._cells = symmetry.renamings, numbers, cells
+        self._images = Vector(np.uint64, 1 + len(symmetry.renamings))
 
     @property
-    def arrays(self) -> SymmetryArrays:
-        """The images so far, for kernels; the next cell invalidates them."""
-        return SymmetryArrays(self._images.view, self._holds.view, np.uint64(self._index[self._symmetry.column]))
+    def array(self) -> Array:
+        """The images so far, for kernels: u64[cell, renaming]. The next cell invalidates it."""
+        return self._images.view
 
     def append_node(self) -> None:
         """Count a node."""
         self._images.append_zero()
-        self._holds.append_zero()
 
     def append(self, column: int, value: Any, number: int) -> None:
         """Add the images of a new cell, which has this number. Raises ModelError."""
         if self._numbers.has_repeats(column):
             raise ModelError(f"symmetry needs data as values, and another value has the same text as {value!r}")
-        renamed = (self._image(renaming, column, value, number) for renaming in self._symmetry.renamings)
+        renamed = (self._image(renaming, column, value, number) for renaming in self._renamings)
         self._images.append((number, *renamed))
-        is_gate = self._names[column] == self._symmetry.column
-        self._holds.append(is_gate and bool(call("the symmetry", self._symmetry.holds, value)))
 
     def _image(self, renaming: Renaming, column: int, value: Any, number: int) -> int:
         name = self._names[column]

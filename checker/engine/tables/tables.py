@@ -23,7 +23,7 @@ from checker.engine.model import Kind, Model, ModelError, Move, Read, Row, Send
 from checker.engine.result import SEED
 from checker.engine.tables.calls import ModelCalls
 from checker.engine.tables.fingerprints import CellNumbers
-from checker.engine.tables.images import Images, SymmetryArrays
+from checker.engine.tables.images import Images
 from checker.engine.tables.layout import Group, ModelLayout, Role
 from checker.engine.tables.observer import TablesObserver
 from checker.engine.tables.verdicts import Verdicts
@@ -311,10 +311,10 @@ class Tables:
             self.cells.view[cells, move_kernels.ZOBRIST], axis=1
         )
         if self._images is not None:
-            columns, arrays = np.uint64(cells.shape[1]), self._images.arrays
+            columns, images = np.uint64(cells.shape[1]), self._images.array
             of_class = row_kernels.find_fingerprint_of_class
             pairs = zip(cells.astype(np.uint32), found, strict=True)
-            return np.array([of_class(row, columns, one, arrays) for row, one in pairs], np.uint64)
+            return np.array([of_class(row, columns, one, images) for row, one in pairs], np.uint64)
         return found
 
     def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -326,9 +326,9 @@ class Tables:
         return self._in_columns
 
     @property
-    def symmetry_arrays(self) -> SymmetryArrays | None:
-        """The arrays for the fingerprints of a symmetric search, as the kernels take them; None in any other search."""
-        return None if self._images is None else self._images.arrays
+    def images(self) -> np.ndarray[Any, np.dtype[np.uint64]] | None:
+        """The images of cells for the fingerprints of a symmetric search; None in any other search."""
+        return None if self._images is None else self._images.array
 
     @property
     def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -44,7 +44,7 @@ from checker.models.ensemble.setup import (
     server_name,
 )
 from checker.models.ensemble.status import ElectionStatus, election_status
-from checker.models.ensemble.symmetry import symmetry_of
+from checker.models.ensemble.symmetry import groups_of, symmetry_of
 from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
@@ -81,8 +81,9 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
-    names = [column.name for column in begun]
-    return Model(name, begun, model.actors, model.rules, wanted, model.channels, symmetry_of(setup, names))
+    groups = groups_of(setup, [column.name for column in begun])
+    symmetry = symmetry_of(setup, groups, rules(setup, groups)) if groups else None
+    return Model(name, begun, model.actors, model.rules, wanted, model.channels, symmetry)
 
 
 def _assemble(

@@ -15,6 +15,7 @@ Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
@@ -33,6 +34,7 @@ from checker.models.ensemble.setup import (
     server_name,
 )
 from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, OBSERVING, StatusInRound, followers, in_round
+from checker.models.ensemble.symmetry import Groups, orders, renamed
 from spec.effects import Timer
 from spec.election import oracle
 from spec.election.channel import Channel
@@ -41,10 +43,13 @@ from spec.quorum import Addresses, Port, Sid, View, reaches, votes_in
 from spec.server import Server, Summary, summary
 
 
-def rules(setup: Setup) -> tuple[Rule, ...]:
-    """All rules of an ensemble at its grain."""
+def rules(setup: Setup, groups: Groups = ()) -> tuple[Rule, ...]:
+    """All rules of an ensemble at its grain; with `groups`, elections for every order of the ids within these.
+
+    With the oracle and Zab only the ids of LOOKING servers are compared.
+    """
     if setup.grain is Grain.ORACLE:
-        made = [_elect(setup, sid) for sid in setup.sids]
+        made = [_elect(setup, sid, groups) for sid in setup.sids]
         if setup.gossip:
             made += [_learn(*pair) for pair in pairs(setup)]
     else:
@@ -116,7 +121,7 @@ def _waits_for_notifications(server: Server) -> bool | None:
     return True if election and election.state is LOOKING and not election.finalizing else None
 
 
-def _elect(setup: Setup, first: Sid) -> Rule:
+def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
     """The oracle: one step for each possible decision of an election; `first` is the first LOOKING server.
 
     There is a rule for each server that may be first, so that nothing is computed while no server is LOOKING. Where
@@ -128,13 +133,17 @@ def _elect(setup: Setup, first: Sid) -> Rule:
         made = []
         summaries, connected = seen[: len(setup.sids)], (seen[-1] if setup.keeps_connections else ())
         links = {frozenset(link) for link in cut}
-        for outcome in oracle.outcomes(summaries, links, not limited, map(frozenset, connected)):
+
+        def outcomes(summaries: Any, links: Any) -> tuple[oracle.Outcome, ...]:
+            return oracle.outcomes(summaries, links, not limited, map(frozenset, connected))
+
+        for outcome, learners in _in_every_order(outcomes, summaries, links, groups):
             new = outcome.leader in outcome.members
             if new and not left:
                 continue
             spent = (Send(FAULTS, Spend("elections")),) if new and limited else ()
             decided = tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members)
-            discovery = _discovery(outcome) if setup.discovery_in_one_step else ()
+            discovery = _discovery(outcome.leader, learners) if setup.discovery_in_one_step else ()
             remaining: tuple[Send, ...] = ()
             if setup.keeps_connections:
                 found = oracle.made_connections(summaries, links, outcome.members)
@@ -158,10 +167,29 @@ def _elect(setup: Setup, first: Sid) -> Rule:
     return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves, (Action.ELECT,))
 
 
-def _discovery(outcome: oracle.Outcome) -> tuple[Send, ...]:
+def _in_every_order(
+    outcomes: Callable[[Iterable[Summary], Iterable[oracle.Link]], Iterable[oracle.Outcome]],
+    summaries: Iterable[Summary],
+    cut: Iterable[oracle.Link],
+    groups: Groups,
+) -> Iterable[tuple[oracle.Outcome, tuple[Sid, ...]]]:
+    """The outcomes of an election, each with its learners in the order of their ids.
+
+    With `groups` they are those for every order of the ids of LOOKING servers.
+    """  # fmt: skip
+    looking = {each.sid for each in summaries if each.state is LOOKING}
+    found = dict[tuple[oracle.Outcome, tuple[Sid, ...]], None]()
+    for ids in orders([sid for sid in group if sid in looking] for group in groups):
+        back = {other: sid for sid, other in ids.items()}
+        links = (frozenset(ids.get(sid, sid) for sid in link) for link in cut)
+        for outcome in outcomes([renamed(each, ids) for each in summaries], links):
+            learners = tuple(back.get(sid, sid) for sid in outcome.members if sid != outcome.leader)
+            found[renamed(outcome, back), learners] = None
+    return found
+
+
+def _discovery(leader: Sid, learners: tuple[Sid, ...]) -> tuple[Send, ...]:
     """FOLLOWERINFO of every learner, LEADERINFO and ACKEPOCH arrive together: an epoch begins in one step."""
-    leader = outcome.leader
-    learners = [sid for sid in outcome.members if sid != leader]
     readers = [*[(sid, leader) for sid in learners], *[(sid, sid) for sid in learners]]
     return tuple(
         Send(connection_name(sid, leader), Pass(reader)) for sid, reader in (*readers, *[(s, leader) for s in learners])

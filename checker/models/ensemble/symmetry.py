@@ -1,9 +1,11 @@
-"""The symmetry of an ensemble: servers with the same file may change places once no election can follow.
+"""The symmetry of an ensemble: servers with the same file may change places.
 
-The ids of servers matter in elections alone: among equal votes the greatest id wins. When the budget of elections is
-spent, a state and the same state with other ids are alike. Rules of this module:
+The ids of servers matter in elections alone: among equal votes the greatest id wins, and the discovery that follows in
+the same step hears the least id first. An over-approximation lists what an election does for every order of the ids
+(`rules`). There ids mean nothing: servers that are equal in one election may be in another order in the next one. Rules
+of this module:
 
-- Only elections of one step have a budget. A plan of an operator names servers, so a model with one has no symmetry.
+- Only elections in one step are symmetric. A plan of an operator names servers, so a model with one has no symmetry.
 - A renaming changes servers only with those of the same files and software, and of the same role in every view.
 - The fields that hold ids are those whose annotation names `Sid`. Ids that are sorted in a value are sorted again.
 
@@ -14,17 +16,16 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
-from itertools import permutations
+from itertools import chain, permutations, product
 from math import factorial, prod
 from typing import Any
 
 import msgspec
 
-from checker.engine import Renaming, Symmetry
-from checker.models.ensemble.actions import FAULTS
+from checker.engine import Renaming, Rule, Symmetry
 from checker.models.ensemble.history import EstablishedEpoch, ProposedTxn, order_of_proposal, order_of_reign
 from checker.models.ensemble.setup import VOTES, Grain, Link, Member, Setup, connection_name, server_name
 from spec.quorum import Majority, Sid
@@ -33,6 +34,7 @@ from spec.zab.state import Handler
 MOST_RENAMINGS = 120
 """The size of a group beyond which there is no symmetry: each state has as many fingerprints to compute."""
 
+Groups = tuple[tuple[Sid, ...], ...]
 Ids = Mapping[Sid, Sid]
 _Rename = Callable[[Any, Ids], Any]
 _PLAIN = frozenset((int, str, bool, bytes, float, type(None)))
@@ -45,21 +47,25 @@ _ORDER: dict[type, Callable[[Any], Any]] = {
 """The keys by which tuples of these values are sorted."""
 
 
-def symmetry_of(setup: Setup, columns: Collection[str]) -> Symmetry | None:
-    """The symmetry of a model of this setup with these columns; None if it has none."""
+def groups_of(setup: Setup, columns: Collection[str]) -> Groups:
+    """The groups of servers that may change places in a model of this setup with these columns; () if none may."""
     if setup.grain is not Grain.ORACLE or setup.zab is None or setup.plan or not setup.is_static:
-        return None
+        return ()
     if setup.gossip or setup.addressed or VOTES in columns:
-        return None
+        return ()
     if not all(isinstance(view.quorums, Majority) for view in setup.reachable_views):
-        return None  # groups and weights name servers
+        return ()  # groups and weights name servers
     groups: dict[tuple[Any, ...], list[Sid]] = {}
     for member in setup.members:
         groups.setdefault(_kind(setup, member), []).append(member.sid)
     if not 1 < prod(factorial(len(group)) for group in groups.values()) <= MOST_RENAMINGS:
-        return None
-    renamings = [_renaming(setup, ids) for ids in _all(list(groups.values())) if ids]
-    return Symmetry(tuple(renamings), FAULTS, _no_election_left)
+        return ()
+    return tuple(map(tuple, groups.values()))
+
+
+def symmetry_of(setup: Setup, groups: Groups, wider: tuple[Rule, ...]) -> Symmetry:
+    """The symmetry of a model with these groups; `wider` are the rules that list elections for every order of ids."""
+    return Symmetry(tuple(_renaming(setup, ids) for ids in orders(groups) if ids), wider)
 
 
 def _kind(setup: Setup, member: Member) -> tuple[Any, ...]:
@@ -68,19 +74,12 @@ def _kind(setup: Setup, member: Member) -> tuple[Any, ...]:
     return member.file, member.other_files, member.software, *roles
 
 
-def _no_election_left(faults: Any) -> bool:
-    return bool(faults.left.elections == 0)
-
-
-def _all(groups: list[list[Sid]]) -> Iterator[dict[Sid, Sid]]:
-    """The permutations of the ids that stay within these groups, as the ids that they change."""
-    if not groups:
-        yield {}
-        return
-    first, *rest = groups
-    for others in _all(rest):
-        for order in permutations(first):
-            yield {**others, **{one: other for one, other in zip(first, order, strict=True) if one != other}}
+def orders(groups: Iterable[Iterable[Sid]]) -> Iterator[dict[Sid, Sid]]:
+    """The permutations of ids that stay within these groups, as the ids that they change; the first changes none."""
+    parts = [tuple(group) for group in groups]
+    for chosen in product(*map(permutations, parts)):
+        pairs = chain.from_iterable(zip(part, order, strict=True) for part, order in zip(parts, chosen, strict=True))
+        yield {one: other for one, other in pairs if one != other}
 
 
 def _renaming(setup: Setup, ids: Ids) -> Renaming:
