@@ -1,4 +1,4 @@
-"""Measures the table engine: on the model that SPIN searches, on the whole FastLeaderElection, and on Zab.
+"""Measures the table engine: on the model that SPIN searches, also for liveness; on FastLeaderElection; and on Zab.
 
 Rules: every search runs in its own process. The process first compiles (or loads) the kernels on a small model, so that
 neither is counted; its size just before the search is the baseline of its memory. The search with one thread is the one
@@ -25,6 +25,22 @@ def measure(servers: int) -> list[Row]:
     rows = [search("rounds", servers, workers, workload(servers)) for workers in WORKERS]
     for row in rows:
         check_size("the table engine", servers, Size(row.states, row.transitions))
+    return rows
+
+
+def measure_liveness(servers: int) -> list[Row]:
+    """The measurement `liveness`: `recoverable` with one thread and with two, `eventually` with two.
+
+    Can a state in which all have decided always be reached? It cannot: the model sends a vote only once, and four
+    servers may all wait for one another (three never do). So the search has to find every state, keep every transition,
+    compute the components of the graph and construct a run. The time is that of the search and the judgement together.
+    """
+    rows = [
+        search(kind, servers, workers, f"{workload(servers)}: {kind}")
+        for kind, workers in (("recoverable", 1), ("recoverable", 2), ("eventually", 2))
+    ]
+    for row in rows:
+        check_size("the table engine with its graph", servers, Size(row.states, row.transitions))
     return rows
 
 

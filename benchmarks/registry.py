@@ -6,7 +6,7 @@ no figure; it ends before the next one begins. SPIN is first, since the ratios o
 
 from collections.abc import Callable
 
-from benchmarks import engine, liveness, spin
+from benchmarks import engine, spin
 from benchmarks.outcome import Row
 
 Measurement = Callable[[int], list[Row]]
@@ -14,7 +14,7 @@ Measurement = Callable[[int], list[Row]]
 MEASUREMENTS: tuple[tuple[str, Measurement], ...] = (
     ("spin", spin.measure),
     ("engine", engine.measure),
-    ("liveness", liveness.measure),
+    ("liveness", engine.measure_liveness),
     ("election", engine.measure_election),
     ("zab", engine.measure_zab),
 )
