@@ -1,7 +1,7 @@
 """``python -m benchmarks reductions``: the states and the time of reduced searches, against the same searches in full.
 
 Rules: the searches of a model run in turn, each in a process of its own with one worker, which first compiles the
-kernels on a small model. Times are seconds of the processor. A reduced search must give the same verdict.
+kernels on a small model. Times are seconds of the processor. A reduced search must find as many violations.
 """
 
 import argparse

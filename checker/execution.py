@@ -16,14 +16,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from checker.engine.result import SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
+from checker.engine.result import CUT_SHORT, SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
 
 if TYPE_CHECKING:
     from checker.cluster import Workers
     from checker.engine.checkpoint import Checkpoint
     from checker.job import Job
-
-CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)  # the place depends on the machine or the engine
 
 EngineName = Literal["tables", "plain", "both"]
 Reduction = Literal["none", "safe", "stubborn", "symmetric"]
@@ -149,7 +147,9 @@ def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Expl
 
     if other.stop in CUT_SHORT:
         return replace(found, stop=other.stop) if found.violations else other
-    kept = {"deadlocks": reduce == "safe", "actions": reduce == "safe", "ends": reduce != "symmetric"}
+    symmetry = found.model.symmetry if reduce == "symmetric" else None
+    ends = symmetry is None or symmetry.wider is None
+    kept = {"deadlocks": reduce == "safe", "actions": reduce != "stubborn", "ends": ends}
     differences = disagreements(found, other) if reduce == "none" else verdict_disagreements(found, other, **kept)
     if differences:
         raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))

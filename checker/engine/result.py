@@ -41,6 +41,10 @@ class Stop(Enum):
     INTERRUPTED = "interrupted"
 
 
+CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)
+"""The ends at a place that depends on the machine or the engine."""
+
+
 class Step(NamedTuple):
     """A move and the resulting row; the first step of a path has no move."""
 
@@ -260,10 +264,13 @@ def verdict_disagreements(
     `deadlocks` the reduced search need not find each state without a successor, without `ends` none of them, and
     without `actions` not the same actions.
     """
-    complete = full.stop not in (Stop.DEPTH, Stop.STATES)
-    found = _depths(reduced)
+    bounds = (Stop.DEPTH, Stop.STATES)
+    complete = full.stop not in bounds and reduced.stop not in bounds
+    found, expected = _depths(reduced), _depths(full)
+    named = {name for name in found | expected if full.stop not in bounds or name in expected}
+    named = {name for name in named if reduced.stop not in bounds or name in found}
     figures: list[tuple[str, object, object]] = [
-        ("depth of findings", {name: found.get(name) for name in (found if complete else full.found)}, _depths(full)),
+        (f"depth of {name}", found.get(name), expected.get(name)) for name in sorted(named)
     ]
     if complete:
         figures.append(("why it ended", reduced.stop, full.stop))
@@ -275,6 +282,12 @@ def verdict_disagreements(
         if actions:
             figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
     return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
+
+
+def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:
+    """The actions that fired, and the properties whose premise held."""
+    held = {("premise", name) for name, each in exploration.evaluations.items() if each.premise}
+    return frozenset({("action", action) for action in _fired(exploration)} | held)
 
 
 def _fired(exploration: Exploration) -> dict[str, int]:

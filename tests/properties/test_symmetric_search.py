@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.engine import (
+    TRIVIAL,
     Actor,
     Column,
     Finding,
@@ -33,8 +34,10 @@ from checker.engine import (
     plain,
     search,
 )
+from checker.engine.model import Trivial
 from checker.engine.reduction import reduced_search
-from checker.engine.result import Step, Stop, verdict_disagreements
+from checker.engine.reduction.symmetry import answers_of_model
+from checker.engine.result import Exploration, Limits, Step, Stop, verdict_disagreements
 from checker.engine.semantics import successors
 
 NAMES = ("a", "b", "c")
@@ -170,7 +173,7 @@ def with_choice(model: Model, before: frozenset[int], after: int) -> Model:
 def test_a_model_that_compares_names_has_the_answers_of_the_full_search(own: Any, pairs: Any, choice: Any) -> None:
     model = with_choice(system(own, pairs), *choice)
     reduced, full = explore(model), plain.explore(model)
-    assert verdict_disagreements(reduced, full, deadlocks=False, actions=False, ends=False) == []
+    assert verdict_disagreements(reduced, full, deadlocks=False, ends=False) == []
     assert all(is_run(model, found.path) for found in reduced.violations)
 
 
@@ -211,7 +214,66 @@ def test_a_violation_of_the_over_approximation_alone_is_none_of_the_model() -> N
     found = explore(model)
     assert found.violations == []
     assert found.stop is Stop.EXHAUSTED
-    assert found.reduction.endswith("then explored in full, as a path there is no run of the model")
+    assert found.reduction.endswith("then explored in full, as a path found there is no run of the model")
+
+
+def test_an_interrupt_ends_the_run_without_findings_that_no_run_of_the_model_shows() -> None:
+    model = only_one_leaves()
+    assert model.symmetry is not None and model.symmetry.wider is not None
+    found = replace(search.explore(model.with_rules(model.symmetry.wider)), stop=Stop.INTERRUPTED)
+    assert found.violations
+
+    def not_searched(_: Limits) -> Exploration:
+        raise AssertionError("another search begins")
+
+    answers, _ = answers_of_model(model, model.symmetry, found, not_searched, Limits)
+    assert (answers.stop, answers.violations) == (Stop.INTERRUPTED, [])
+
+
+def test_the_search_in_full_has_the_limits_that_are_left() -> None:
+    model, given = only_one_leaves(), list[Limits]()
+    assert model.symmetry is not None and model.symmetry.wider is not None
+    found = search.explore(model.with_rules(model.symmetry.wider))
+
+    def in_full(limits: Limits) -> Exploration:
+        given.append(limits)
+        return search.explore(model, limits)
+
+    answers_of_model(model, model.symmetry, found, in_full, lambda: Limits(depth=7, work=found.work + 5))
+    assert given == [Limits(depth=7, work=5)]
+
+
+@pytest.mark.parametrize("depth", range(8))
+def test_a_limit_of_depth_is_no_disagreement(depth: int) -> None:
+    model, limits = with_choice(FREE, frozenset({3}), 1), Limits(depth=depth)
+    assert (
+        verdict_disagreements(explore(model, limits), plain.explore(model, limits), deadlocks=False, ends=False) == []
+    )
+
+
+def test_an_action_that_fires_in_the_over_approximation_alone_has_not_fired() -> None:
+    """Two processes that have left meet, which they do in the over-approximation alone."""
+    model = only_one_leaves().with_properties([])
+
+    def meet(*locals_: int) -> list[Move]:
+        return [Move("gather", (), (Send("owner", ""),))] if locals_.count(2) == 2 else []
+
+    gather = Rule("gather", tuple(map(Read, NAMES)), meet)
+    assert model.symmetry is not None and model.symmetry.wider is not None
+    symmetry = replace(model.symmetry, wider=(*model.symmetry.wider, gather))
+    found = explore(replace(model, rules=(*model.rules, gather), symmetry=symmetry))
+    assert {action for action, each in found.coverage.items() if each.fired} == {"choose", "step"}
+    assert found.reduction.endswith("then explored in full, as an action fires or a premise holds there alone")
+
+
+def test_a_premise_that_holds_in_the_over_approximation_alone_has_not_held() -> None:
+    def check(*locals_: int) -> Finding | Trivial | None:
+        return TRIVIAL if locals_.count(0) > 1 else None
+
+    prop = Property("TwoThatHaveLeftAreWell", tuple(map(Read, NAMES)), check)
+    found = explore(only_one_leaves().with_properties([prop]))
+    assert found.evaluations[prop.name].premise == 0 < found.evaluations[prop.name].states
+    assert found.reduction.endswith("then explored in full, as an action fires or a premise holds there alone")
 
 
 def test_names_that_matter_are_noticed() -> None:

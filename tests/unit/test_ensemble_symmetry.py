@@ -18,11 +18,15 @@ import pytest
 from checker.engine import Model
 from checker.engine.model import Row
 from checker.engine.reduction import reduced_search
+from checker.engine.reduction.symmetry import compare
+from checker.engine.result import verdict_disagreements
+from checker.engine.search import explore
 from checker.engine.semantics import successors
-from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Setup, ensemble
+from checker.models.ensemble import Budgets, File, Grain, Member, PlannedAction, Prologue, Setup, ensemble
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.durable import Durable
 from spec.quorum import Sid, View, hierarchical, majority_view
+from spec.txn import Txn
 from spec.zab.state import ZabRules
 
 IDS = (101, 102, 103)
@@ -120,6 +124,64 @@ def test_of_two_servers_any_may_win_a_tie_and_the_better_vote_wins_otherwise(
 
     elected = {move.arguments[0] for move, _ in successors(wider, wider.initial()) if move.action == "elect"}
     assert elected == {sid for sid in pair if zxid_of[sid] == best}
+
+
+OTHER_FILE = File("other.cfg", FILE.view)
+OBSERVERS = File("zoo.cfg", majority_view(IDS[:2], IDS[2:]))
+ALIKE = tuple(Member(sid, FILE) for sid in IDS)
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        replace(SETUP, members=(ALIKE[0], Member(102, OTHER_FILE), ALIKE[2])),
+        replace(SETUP, members=(*ALIKE[:2], Member(103, FILE, late=True))),
+        replace(SETUP, members=tuple(replace(each, late=True) for each in ALIKE)),
+        replace(SETUP, members=(*ALIKE[:2], Member(103, FILE, Durable(1, 1, log=(Txn(1 << 32 | 1, "a"),))))),
+        replace(SETUP, members=tuple(Member(sid, OBSERVERS) for sid in IDS)),
+        replace(SETUP, prologue=(Prologue((101, 102)), Prologue((103,)))),
+    ],
+    ids=["101 and 103 alike", "one late", "all late", "another disk", "an observer", "a history"],
+)
+def test_the_answers_are_those_of_the_full_search(setup: Setup) -> None:
+    for budgets in (Budgets(elections=2, disconnects=1), Budgets(elections=2, crashes=1)):
+        model = model_of(replace(setup, budgets=budgets))
+        reduced = reduced_search.explore(model, mode="symmetric")
+        assert reduced.reduction.endswith("in an over-approximation")
+        assert reduced.model is model
+        assert verdict_disagreements(reduced, explore(model), deadlocks=False, ends=False) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_servers_that_are_not_neighbours_may_change_places(seed: int) -> None:
+    """Between 101 and 103 is a server with another file, whose id is compared with theirs."""
+    model = model_of(
+        replace(
+            SETUP,
+            members=(ALIKE[0], Member(102, OTHER_FILE), ALIKE[2]),
+            prologue=(Prologue(IDS),),
+            budgets=Budgets(elections=1, disconnects=1, writes=2),
+        )
+    )
+    assert model.symmetry is not None
+    assert compare(model, model.symmetry, seed) > 100
+
+
+def test_the_leader_hears_its_learners_in_the_order_of_their_ids_for_each_order_of_the_ids() -> None:
+    """Server 102 has a better vote than 101: it gives up a leader that hears it last, not one that hears it first."""
+    better = Durable(1, 1)
+    members = (Member(101, FILE), Member(102, FILE, better), Member(103, FILE))
+    model = model_of(replace(SETUP, members=members, budgets=Budgets(elections=1)))
+    assert model.symmetry is not None and model.symmetry.wider is not None
+    wider = model.with_rules(model.symmetry.wider)
+
+    def outcomes(searched: Model, leader: Sid) -> set[Row]:
+        found = successors(searched, searched.initial())
+        return {row for move, row in found if move.action == "elect" and move.arguments == (leader, IDS)}
+
+    assert len(outcomes(model, 103)) == 1
+    assert len(outcomes(wider, 103)) == 2
+    assert len(outcomes(wider, 101)) == 2
 
 
 def test_a_renamed_value_has_the_text_of_the_value_with_other_ids_in_it() -> None:

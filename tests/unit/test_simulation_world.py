@@ -62,6 +62,20 @@ def test_a_later_write_of_a_sector_brings_the_earlier_one_with_it_and_not_that_o
     assert {left(seed) for seed in range(500)} == expected
 
 
+def test_a_sector_is_on_the_disk_as_it_was_at_one_time() -> None:
+    """Four old bytes, the file made empty, and one new byte: never the new byte before the old ones."""
+
+    def left(seed: int) -> bytes:
+        disk = disk_with(seed, b"OOOO", synced=True)
+        disk.truncate(disk.file("/file"), 0)
+        disk.write(disk.file("/file"), 0, b"N")
+        disk.write(disk.file("/file"), 600, b"")
+        disk.power_failed(keep="kept")
+        return bytes(disk.file("/file").data)
+
+    assert {left(seed) for seed in range(500)} == {b"OOOO", b"", b"N", b"N\0\0\0"}
+
+
 def test_everything_remains_when_only_the_process_ends() -> None:
     disk = disk_with(0, b"data", synced=False)
     disk.process_ended()

@@ -9,8 +9,8 @@ Rules:
 - A violation or a witness is then searched in full up to its depth, so that its path is shortest. If that search ends
   without it, the path of the reduced search remains, and `Exploration.reduction` says that it is not shown to be
   shortest.
-- The paths of a symmetric search are shortest. Where it explores an over-approximation and a path is no run of the
-  model, even renamed, the model is explored in full.
+- The paths of a symmetric search are shortest. Where it explores an over-approximation, the model is explored in full
+  if a path is no run of the model, even renamed, or if an action fires or a premise holds there alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from checker.engine.model import Model
 from checker.engine.reduction.drains import Drains
 from checker.engine.reduction.eligible import Eligibility, eligible_channels, reason_against_stubborn_sets
 from checker.engine.reduction.stubborn import StubbornSets
-from checker.engine.reduction.symmetry import compare, reason_against_symmetry, runs_of, searched
+from checker.engine.reduction.symmetry import answers_of_model, compare, reason_against_symmetry, searched
 from checker.engine.result import SEED, Exploration, Limits, Stop
 from checker.engine.search import RefutedError, Search
 from checker.engine.tables import Tables
@@ -44,7 +44,7 @@ def explore(
 ) -> Exploration:
     """Explore a model with drained deliveries, by stubborn sets, or one state of each class of renamed ones.
 
-    Raises ModelError, also if the model is not as symmetric as it declares.
+    Raises ModelError, also if a comparison of some states shows that the model is not as symmetric as it declares.
 
     The other arguments are those of `search.explore`. A model that the mode cannot reduce is explored in full, and
     `Exploration.reduction` has the reason.
@@ -92,11 +92,9 @@ def explore(
         return replace(exploration, seconds=time.monotonic() - began, reduction=done + said)
 
     if symmetry is not None:
-        runs = runs_of(model, symmetry, found.found)
-        if runs is not None:
-            return replace(whole(found), found=runs, limits=limits)
-        full = in_full(left(), until_witnessed=until_witnessed)
-        return replace(whole(full, "; then explored in full, as a path there is no run of the model"), limits=limits)
+        searched_in_full = partial(in_full, until_witnessed=until_witnessed)
+        exact, said = answers_of_model(model, symmetry, found, searched_in_full, left)
+        return replace(whole(exact, said), limits=limits)
     if not found.found:
         return whole(found)
     longest = max(len(each.path) - 1 for each in found.found.values())

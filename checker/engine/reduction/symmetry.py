@@ -5,8 +5,9 @@ them is kept. Rules:
 
 - Breadth first, the depth of a state is that of the full search, since a renamed run is as long as the run.
 - A model whose rules compare names declares an over-approximation: rules that list every move of the model, and more,
-  and compare no names. That system is searched instead. If it has no violation, the model has none. If it has one, at
-  a depth that is least, a renamed path to it may be a run of the model: this is tried.
+  and compare no names. That system is searched instead. If it has no violation, the model has none. If it has one, the
+  model has none at a lesser depth, and a renamed path to it may be a run of the model: this is tried. The actions that fire there, and
+  the premises that hold, are looked for in the model.
 - The model declares its symmetry. Before a search the declaration is compared with the model in some states: those of
   random walks, where a renamed state must have the renamed successors and the same answers.
 - Liveness needs the whole graph: such a model is searched in full. So is one with an over-approximation and a property
@@ -19,18 +20,20 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 from checker.engine.contract import call
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
-from checker.engine.result import Discovery, Step
+from checker.engine.result import CUT_SHORT, Discovery, Exploration, Limits, Step, Stop, coverage_of
 from checker.engine.semantics import answer, successors
 
 WALKS, LONGEST = 40, 100
 """The random walks of the comparison, and their steps at most."""
 MOST_COMPARED = 300
+FIRST_PART = 20_000
+"""The states of the first part of a model that is compared with its over-approximation."""
 _IDENTITY = Renaming({}, lambda value: value)
 _Following = tuple[Move, Row]
 
@@ -52,13 +55,51 @@ def searched(model: Model, symmetry: Symmetry) -> Model:
     return model if symmetry.wider is None else model.with_rules(symmetry.wider)
 
 
-def runs_of(model: Model, symmetry: Symmetry, found: Mapping[str, Discovery]) -> dict[str, Discovery] | None:
-    """The findings with runs of the model as their paths, renamed if necessary; None if one of them has no such run."""
+def answers_of_model(
+    model: Model,
+    symmetry: Symmetry,
+    found: Exploration,
+    in_full: Callable[[Limits], Exploration],
+    left: Callable[[], Limits],
+) -> tuple[Exploration, str]:
+    """The answers of a model, from those of the system that was searched, and what was searched in addition, in words.
+
+    `in_full` searches the model, and `left` has the limits that are left.
+    """
     if symmetry.wider is None:
-        return dict(found)
-    runs = {name: _run_of(model, symmetry, each) for name, each in found.items()}
+        return found, ""
+    runs = {name: _run_of(model, symmetry, each) for name, each in found.found.items()}
     known = {name: each for name, each in runs.items() if each is not None}
-    return known if len(known) == len(runs) else None
+
+    def rest() -> Limits:
+        limits = left()
+        return limits if limits.work is None else replace(limits, work=max(0, limits.work - found.work))
+
+    if found.stop not in CUT_SHORT:
+        if len(known) < len(runs):
+            return in_full(rest()), "; then explored in full, as a path found there is no run of the model"
+        if not found.violations and (full := _unless_covered(found, in_full, rest)) is not None:
+            return full, "; then explored in full, as an action fires or a premise holds there alone"
+    return replace(found, model=model, found=known), ""
+
+
+def _unless_covered(
+    found: Exploration, in_full: Callable[[Limits], Exploration], left: Callable[[], Limits]
+) -> Exploration | None:
+    """A search of the model that ends before all that was covered is covered again; None if all of it is.
+
+    Actions fire and premises hold early, so that a small part of the model is mostly enough.
+    """
+    states = FIRST_PART
+    while True:
+        limits = left()
+        is_last = limits.states is not None and limits.states <= states
+        part = in_full(limits if is_last else replace(limits, states=states))
+        if coverage_of(found) <= coverage_of(part):
+            return None
+        if is_last or part.stop is not Stop.STATES:
+            return part
+        states *= 10
 
 
 def _run_of(model: Model, symmetry: Symmetry, found: Discovery) -> Discovery | None:

@@ -44,10 +44,7 @@ from spec.server import Server, Summary, summary
 
 
 def rules(setup: Setup, groups: Groups = ()) -> tuple[Rule, ...]:
-    """All rules of an ensemble at its grain; with `groups`, elections for every order of the ids within these.
-
-    With the oracle and Zab only the ids of LOOKING servers are compared.
-    """
+    """All rules of an ensemble at its grain; with `groups`, elections for every order of the ids within these."""
     if setup.grain is Grain.ORACLE:
         made = [_elect(setup, sid, groups) for sid in setup.sids]
         if setup.gossip:
@@ -173,13 +170,19 @@ def _in_every_order(
     cut: Iterable[oracle.Link],
     groups: Groups,
 ) -> Iterable[tuple[oracle.Outcome, tuple[Sid, ...]]]:
-    """The outcomes of an election, each with its learners in the order of their ids.
+    """The outcomes of an election, each with its learners in the order in which the leader hears them: that of ids.
 
-    With `groups` they are those for every order of the ids of LOOKING servers.
+    With `groups` they are those for every order of the ids, as far as it is another order of the LOOKING servers. No
+    other ids are compared.
     """  # fmt: skip
-    looking = {each.sid for each in summaries if each.state is LOOKING}
+    looking = [each.sid for each in summaries if each.state is LOOKING]
+    done = set[tuple[Sid, ...]]()
     found = dict[tuple[oracle.Outcome, tuple[Sid, ...]], None]()
-    for ids in orders([sid for sid in group if sid in looking] for group in groups):
+    for ids in orders(groups):
+        order = tuple(sorted(looking, key=lambda sid, ids=ids: ids.get(sid, sid)))  # type: ignore[misc]
+        if order in done:
+            continue
+        done.add(order)
         back = {other: sid for sid, other in ids.items()}
         links = (frozenset(ids.get(sid, sid) for sid in link) for link in cut)
         for outcome in outcomes([renamed(each, ids) for each in summaries], links):

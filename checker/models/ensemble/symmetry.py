@@ -69,9 +69,9 @@ def symmetry_of(setup: Setup, groups: Groups, wider: tuple[Rule, ...]) -> Symmet
 
 
 def _kind(setup: Setup, member: Member) -> tuple[Any, ...]:
-    """All that tells a server from others: its files and software, and its role in each view."""
+    """All that tells a server from others: files, software, whether it is late, and its role in each view."""
     roles = ((view.is_voter(member.sid), member.sid in view.observers) for view in setup.reachable_views)
-    return member.file, member.other_files, member.software, *roles
+    return member.file, member.other_files, member.software, member.late, *roles
 
 
 def orders(groups: Iterable[Iterable[Sid]]) -> Iterator[dict[Sid, Sid]]:

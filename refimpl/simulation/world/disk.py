@@ -20,7 +20,7 @@ import os
 import random
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -68,9 +68,10 @@ class Inode(Entry[tuple[int, bytes | None]]):
         self.durable = bytearray()
 
     def write(self, offset: int, data: bytes) -> None:
-        """Writes bytes."""
-        _put(self.data, offset, data)
-        self.pending.append((offset, data))
+        """Writes bytes; none are no change."""
+        if data:
+            _put(self.data, offset, data)
+            self.pending.append((offset, data))
 
     def truncate(self, size: int) -> None:
         """Changes the size."""
@@ -84,20 +85,23 @@ class Inode(Entry[tuple[int, bytes | None]]):
     def lose(self, chance: random.Random) -> None:
         """Loses changes that are not durable. The shares of what is lost and torn differ between failures.
 
-        A sector that a later write has brought to the disk has the bytes of earlier writes, too.
+        A sector reaches the disk as the file was after one of its writes, with all earlier changes.
         """
         lost, torn = chance.choice(_SHARES), chance.choice(_SHARES)
-        kept = [_kept_sectors(offset, data, chance, lost, torn) for offset, data in self.pending]
-        last = {sector: number for number, sectors in enumerate(kept) for sector in sectors}
-        for number, (offset, data) in enumerate(self.pending):
-            if data is None:
-                if kept[number]:
-                    _resize(self.durable, offset)
+        written = bytearray(self.durable)
+        for offset, data in self.pending:
+            _resize(written, offset) if data is None else _put(written, offset, data)
+            if chance.random() < lost:
                 continue
+            if data is None:
+                _resize(self.durable, offset)
+                continue
+            is_torn = chance.random() < torn
             for sector in _sectors(offset, data):
-                if last.get(sector, -1) >= number:
-                    start, end = max(offset, sector * SECTOR), min(offset + len(data), (sector + 1) * SECTOR)
-                    _put(self.durable, start, data[start - offset : end - offset])
+                if not is_torn or chance.random() < 0.5:
+                    start, end = sector * SECTOR, (sector + 1) * SECTOR
+                    rest = min(end, len(self.durable)) - start
+                    _put(self.durable, start, bytes(written[start:end]).ljust(rest, b"\0"))
         self.pending.clear()
         self.data = bytearray(self.durable)
 
@@ -105,16 +109,6 @@ class Inode(Entry[tuple[int, bytes | None]]):
 def _sectors(offset: int, data: bytes) -> range:
     """The sectors that a write concerns."""
     return range(offset // SECTOR, (offset + len(data) - 1) // SECTOR + 1)
-
-
-def _kept_sectors(offset: int, data: bytes | None, chance: random.Random, lost: float, torn: float) -> Collection[int]:
-    """The sectors of a write that reach the disk; -1 stands for a change of the size."""
-    if chance.random() < lost:
-        return ()
-    if data is None:
-        return (-1,)
-    sectors = _sectors(offset, data)
-    return [sector for sector in sectors if chance.random() < 0.5] if chance.random() < torn else sectors
 
 
 def _resize(content: bytearray, size: int) -> None:
