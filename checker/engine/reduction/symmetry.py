@@ -6,8 +6,8 @@ them is kept. Rules:
 - Breadth first, the depth of a state is that of the full search, since a renamed run is as long as the run.
 - A model whose rules compare names declares an over-approximation: rules that list every move of the model, and more,
   and compare no names. That system is searched instead. If it has no violation, the model has none. If it has one, the
-  model has none at a lesser depth, and a renamed path to it may be a run of the model: this is tried. The actions that fire there, and
-  the premises that hold, are looked for in the model.
+  model has none at a lesser depth, and a renamed path to it may be a run of the model: this is tried. The actions that
+  fire there, and the premises that hold, are looked for in the model.
 - The model declares its symmetry. Before a search the declaration is compared with the model in some states: those of
   random walks, where a renamed state must have the renamed successors and the same answers.
 - Liveness needs the whole graph: such a model is searched in full. So is one with an over-approximation and a property
