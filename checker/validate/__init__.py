@@ -36,6 +36,7 @@ from checker.validate.global_history import GlobalHistory
 from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
 from checker.validate.invariants import Count, Invariants
 from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
+from checker.validate.observers import UnloggedHistories
 from checker.validate.refinement import JournalRefinement
 from checker.validate.replay import DiskAhead, Mismatch, Replay
 from spec.effects import Effects
@@ -51,6 +52,8 @@ OFTEN = 500  # records between calls
 UNKNOWN_DISKS = "Durability"
 """The invariant over the contents of all disks at one moment. It cannot be decided unless all of them are known. It is
 not evaluated after views differ, since a quorum of an old view may lack what a new view has committed."""
+INITIAL_HISTORIES = "InitialHistoryDurability"
+"""The invariant over the history of an epoch. An observer that becomes a voter may break it, as in ZooKeeper."""
 
 
 @dataclass
@@ -201,7 +204,8 @@ def _together(
     if ensemble.held.left_out:
         names = ", ".join(ensemble.held.left_out)
         found.notes.append(f"{names}: not evaluated where a voter has no journal, nor after a record that reads what "
-                           "is in no journal any more, nor after a change of the quorums")  # fmt: skip
+                           "is in no journal any more, nor after a change of the quorums, nor after an observer has "
+                           "ended between NEWLEADER and its log (docs/findings/observer-becomes-voter.md)")  # fmt: skip
     past = ensemble.past
     found.facts, found.transactions = past.facts, len(past.committed)
     if past.start:
@@ -228,6 +232,7 @@ class Ensemble:
         self._first: list[StartRecord | StepRecord | None] = [*begun]
         self.past = GlobalHistory(servers)
         self.held = Invariants(self.past, servers, begun[0].zab)
+        self._unlogged = UnloggedHistories()
         if any(replay.server.view.voters - servers.keys() for replay in self._replays):
             self.held.leave_out(UNKNOWN_DISKS)
         for replay in self._replays:
@@ -262,6 +267,8 @@ class Ensemble:
                 last = replay.server.view
                 replay.restart(record)
                 self.past.restarted(replay.server)
+                if self._unlogged.is_lost_by(track.sid):
+                    self.held.leave_out(INITIAL_HISTORIES)
                 self._look_at(replay.server, last)
         else:
             before, need = replay.server, self._needed.of[track.sid][number]
@@ -275,6 +282,8 @@ class Ensemble:
                 self._leave_refinement("not judged after a record that reads what is in no journal any more")
             floor = self.past.floor
             self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
+            if self._unlogged.is_lost_after(replay.stepped):
+                self.held.leave_out(INITIAL_HISTORIES)
             if replay.server.view is not before.view and replay.server.view != before.view:
                 self._look_at(replay.server, before.view)
                 self._leave_refinement("not judged after a change of the configuration")

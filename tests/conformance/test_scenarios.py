@@ -29,7 +29,7 @@ SLOW = {  # from two seconds to some minutes each
     "r10-zab-leader-last-partition", "r10-zab-three-to-four-partition", "r10-zab-four-to-five-partition",
     "zab-3-servers", "zab-3-servers-fine", "zab-three-writes-and-a-crash", "r16-three-clients",
     "r20-fenced-three-clients", "three-to-four-and-back", "epoch-of-active-view", "last-seen-forgotten",
-    "designated-leader-truncated",
+    "designated-leader-truncated", "two-observers-promoted-lose-a-transaction",
 }  # fmt: skip
 REDUCIBLE = (
     "epoch-beats-zxid", "highest-id-wins", "leader-stays", "r10-four-and-five-down", "r11-3-servers-fine",
