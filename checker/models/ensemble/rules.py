@@ -174,7 +174,7 @@ def _in_every_order(
 
     With `groups` they are those for every order of the ids, as far as it is another order of the LOOKING servers. No
     other ids are compared.
-    """  # fmt: skip
+    """
     looking = [each.sid for each in summaries if each.state is LOOKING]
     done = set[tuple[Sid, ...]]()
     found = dict[tuple[oracle.Outcome, tuple[Sid, ...]], None]()
