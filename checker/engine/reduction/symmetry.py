@@ -99,7 +99,7 @@ def _unless_covered(
             return None
         if is_last or part.stop is not Stop.STATES:
             return part
-        states *= 10
+        states *= 4
 
 
 def _run_of(model: Model, symmetry: Symmetry, found: Discovery) -> Discovery | None:
