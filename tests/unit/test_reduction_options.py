@@ -65,4 +65,4 @@ def test_a_different_answer_of_the_plain_engine_is_an_error(
 
     monkeypatch.setattr(reduced_search, "explore", without_its_witness)
     assert run("--engine", "both") == ExitCode.SCENARIO
-    assert "the engines disagree, which is a defect: depth of findings" in capsys.readouterr().out
+    assert "the engines disagree, which is a defect: depth of Stands(" in capsys.readouterr().out
