@@ -104,7 +104,7 @@ def renamed(value: Any, ids: Ids) -> Any:
     Where no annotation says what a number is, it is no id.
     """
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _PLAIN or not ids:
         return value
     if kind is tuple:
         return _tuple(value, [renamed(each, ids) for each in value])
