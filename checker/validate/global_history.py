@@ -40,6 +40,7 @@ from checker.models.ensemble.history import (
     HistoryPart,
     ProposedTxn,
     history_actor,
+    order_of_proposal,
 )
 from checker.validate.happens_before import NONE
 from checker.validate.logs import CommittedLog, Log, Txns, VisibleLog
@@ -348,7 +349,7 @@ class GlobalHistory:
         self.history = replace(
             self.history,
             committed=(*older, *self.history.committed),
-            broadcast=tuple(sorted((*sent, *self.history.broadcast), key=lambda s: (s.epoch, s.leader, s.txn.zxid))),
+            broadcast=tuple(sorted((*sent, *self.history.broadcast), key=order_of_proposal)),
             established=tuple(reigns),
         )
         self.settled = place
