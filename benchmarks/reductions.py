@@ -9,6 +9,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -46,20 +47,21 @@ class Searched:
 def measure(case: str) -> list[Searched]:
     """Search a model in full and with its reductions. Raises ToolFailed."""
     model, size, reductions = CASES[case]
-    rows: list[Searched] = []
-    violations = 0
-    for reduction in ("none", *reductions):
-        command = [sys.executable, "-m", "benchmarks.search_alone", model, str(size), "1", reduction]
-        _, found = run_for_figures(f"`{' '.join(command[1:])}`", command)
-        states, processor = found["states"], found["processor"]
-        first = rows[0] if rows else None
-        if first is None:
-            violations = found["violations"]
-        elif found["violations"] != violations:
-            raise ToolFailed(f"{case}: {found['violations']} violations with {reduction}, {violations} in full")
-        fewer, faster = (1.0, 1.0) if first is None else (first.states / states, first.processor / processor)
-        rows.append(Searched(case, reduction, states, found["transitions"], processor, fewer, faster))
+    full = _figures(model, size, "none")
+    rows = [Searched(case, "none", full["states"], full["transitions"], full["processor"], 1.0, 1.0)]
+    for reduction in reductions:
+        found = _figures(model, size, reduction)
+        if found["violations"] != full["violations"]:
+            counts = f"{found['violations']} violations with {reduction}, {full['violations']} in full"
+            raise ToolFailed(f"{case}: {counts}")
+        ratios = full["states"] / found["states"], full["processor"] / found["processor"]
+        rows.append(Searched(case, reduction, found["states"], found["transitions"], found["processor"], *ratios))
     return rows
+
+
+def _figures(model: str, size: int, reduction: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.search_alone", model, str(size), "1", reduction]
+    return run_for_figures(f"`{' '.join(command[1:])}`", command)[1]
 
 
 def main(argv: list[str]) -> int:
