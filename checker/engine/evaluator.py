@@ -17,7 +17,7 @@ from checker.engine.model import Finding, ModelError, Row
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
 from checker.engine.states.frontier import OriginLog, RowBlock
-from checker.engine.steps import count_steps, forget_steps
+from checker.engine.steps import count_steps, forget_steps, step_properties
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
@@ -140,6 +140,22 @@ class Evaluator:
             p.name: count for p, count in zip(self._result.model.properties, counts, strict=True)
         }
         count_steps(self._result)
+
+    def premises(self, history: OriginLog, most: int) -> dict[str, list[list[int]]]:
+        """Runs to states in which the premise of a property held, by its name, as the ordinals of successors.
+
+        They are the first `most` states of different judgements. A step property has none.
+        """
+        properties = self._result.model.properties
+        left_out = {prop.name for prop in step_properties(properties)}
+        verdicts, states = self._tables.verdicts, dict[str, list[int]]()
+        reached = np.flatnonzero(self._judged.times > 0)
+        for number in reached[np.argsort(self._judged.first[reached])].tolist():
+            for position in verdicts.premises(number):
+                first = states.setdefault(properties[position].name, [])
+                if len(first) < most and properties[position].name not in left_out:
+                    first.append(int(self._judged.first[number]))
+        return {name: [history.ordinals(state) for state in first] for name, first in states.items()}
 
     @property
     def tallies(self) -> tuple[Array, Array]:

@@ -67,6 +67,7 @@ class Search:
         checkpoint: Checkpoint | None = None,
         seed: int = SEED,
         reduced: Tables | None = None,
+        premise_runs: int = 0,
     ) -> None:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
@@ -75,6 +76,9 @@ class Search:
         self.tables = reduced or (Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables)
         self._work_before = self.tables.functions.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
+        self._premise_runs = premise_runs
+        self.premises: dict[str, list[list[int]]] = {}
+        """Runs to states with the premise of a property, at most `premise_runs` each; see `Evaluator.premises`."""
         self._until_witnessed, self._progress = until_witnessed, progress or _on_terminal
         self._state = state = SearchState.of(
             self.result, self.tables, max(1, workers), fingerprints=self._checkpoint is not None
@@ -93,6 +97,8 @@ class Search:
             if self._checkpoint is not None:
                 self._resume(self._checkpoint)
             self._run()
+            if self._premise_runs:
+                self.premises = self._state.evaluator.premises(self._history, self._premise_runs)
             if self._checkpoint is not None:
                 self._checkpoint.finish()
         except OSError as error:

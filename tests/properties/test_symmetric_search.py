@@ -38,7 +38,8 @@ from checker.engine.model import Trivial
 from checker.engine.reduction import reduced_search
 from checker.engine.reduction.symmetry import answers_of_model
 from checker.engine.result import Exploration, Limits, Step, Stop, verdict_disagreements
-from checker.engine.semantics import successors
+from checker.engine.search import Search
+from checker.engine.semantics import rebuild, successors
 
 NAMES = ("a", "b", "c")
 explore = partial(reduced_search.explore, mode="symmetric")
@@ -217,16 +218,17 @@ def test_a_violation_of_the_over_approximation_alone_is_none_of_the_model() -> N
     assert found.reduction.endswith("then explored in full, as a path found there is no run of the model")
 
 
+def not_searched(_: Limits) -> Exploration:
+    raise AssertionError("another search begins")
+
+
 def test_an_interrupt_ends_the_run_without_findings_that_no_run_of_the_model_shows() -> None:
     model = only_one_leaves()
     assert model.symmetry is not None and model.symmetry.wider is not None
     found = replace(search.explore(model.with_rules(model.symmetry.wider)), stop=Stop.INTERRUPTED)
     assert found.violations
 
-    def not_searched(_: Limits) -> Exploration:
-        raise AssertionError("another search begins")
-
-    answers, _ = answers_of_model(model, model.symmetry, found, not_searched, Limits)
+    answers, _ = answers_of_model(model, model.symmetry, found, {}, not_searched, Limits)
     assert (answers.stop, answers.violations) == (Stop.INTERRUPTED, [])
 
 
@@ -239,7 +241,7 @@ def test_the_search_in_full_has_the_limits_that_are_left() -> None:
         given.append(limits)
         return search.explore(model, limits)
 
-    answers_of_model(model, model.symmetry, found, in_full, lambda: Limits(depth=7, work=found.work + 5))
+    answers_of_model(model, model.symmetry, found, {}, in_full, lambda: Limits(depth=7, work=found.work + 5))
     assert given == [Limits(depth=7, work=5)]
 
 
@@ -274,6 +276,21 @@ def test_a_premise_that_holds_in_the_over_approximation_alone_has_not_held() -> 
     found = explore(only_one_leaves().with_properties([prop]))
     assert found.evaluations[prop.name].premise == 0 < found.evaluations[prop.name].states
     assert found.reduction.endswith("then explored in full, as an action fires or a premise holds there alone")
+
+
+def test_a_premise_is_shown_by_a_renamed_run_of_the_over_approximation() -> None:
+    def check(*locals_: int) -> Finding | Trivial | None:
+        return None if locals_.count(2) == 1 and 1 not in locals_ else TRIVIAL
+
+    prop = Property("OneHasArrived", tuple(map(Read, NAMES)), check)
+    model = IN_TURN.with_properties([prop])
+    assert model.symmetry is not None and model.symmetry.wider is not None
+    of_one = Search(model.with_rules(model.symmetry.wider), premise_runs=1)
+    found = of_one.run()
+    ((ordinals,),) = of_one.premises.values()
+    assert not is_run(model, rebuild(found.model, ordinals))
+    answers, said = answers_of_model(model, model.symmetry, found, of_one.premises, not_searched, Limits)
+    assert (answers.exhausted, answers.evaluations[prop.name].premise > 0, said) == (True, True, "")
 
 
 def test_names_that_matter_are_noticed() -> None:

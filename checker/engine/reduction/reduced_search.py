@@ -26,7 +26,7 @@ from checker.engine.model import Model
 from checker.engine.reduction.drains import Drains
 from checker.engine.reduction.eligible import Eligibility, eligible_channels, reason_against_stubborn_sets
 from checker.engine.reduction.stubborn import StubbornSets
-from checker.engine.reduction.symmetry import answers_of_model, compare, reason_against_symmetry, searched
+from checker.engine.reduction.symmetry import PREMISE_RUNS, answers_of_model, compare, reason_against_symmetry, searched
 from checker.engine.result import SEED, Exploration, Limits, Stop
 from checker.engine.search import RefutedError, Search
 from checker.engine.tables import Tables
@@ -79,7 +79,7 @@ def explore(
         restarts += 1
         one = Search(
             explored, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
-            reduced=tables,
+            reduced=tables, premise_runs=0 if explored is model else PREMISE_RUNS,
         )  # fmt: skip
         try:
             found = one.run()
@@ -93,7 +93,7 @@ def explore(
 
     if symmetry is not None:
         searched_in_full = partial(in_full, until_witnessed=until_witnessed)
-        exact, said = answers_of_model(model, symmetry, found, searched_in_full, left)
+        exact, said = answers_of_model(model, symmetry, found, one.premises, searched_in_full, left)
         return replace(whole(exact, said), limits=limits)
     if not found.found:
         return whole(found)

@@ -6,8 +6,8 @@ them is kept. Rules:
 - Breadth first, the depth of a state is that of the full search, since a renamed run is as long as the run.
 - A model whose rules compare names declares an over-approximation: rules that list every move of the model, and more,
   and compare no names. That system is searched instead. If it has no violation, the model has none. If it has one, the
-  model has none at a lesser depth, and a renamed path to it may be a run of the model: this is tried. The actions that
-  fire there, and the premises that hold, are looked for in the model.
+  model has none at a lesser depth, and a renamed path to it may be a run of the model: this is tried. So are the paths
+  to states where premises hold. Other premises that hold there, and actions that fire, are looked for in the model.
 - The model declares its symmetry. Before a search the declaration is compared with the model in some states: those of
   random walks, where a renamed state must have the renamed successors and the same answers.
 - Liveness needs the whole graph: such a model is searched in full. So is one with an over-approximation and a property
@@ -20,22 +20,27 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 from checker.engine.contract import call
-from checker.engine.model import Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
 from checker.engine.result import CUT_SHORT, Discovery, Exploration, Limits, Step, Stop, coverage_of
-from checker.engine.semantics import answer, successors
+from checker.engine.semantics import answer, rebuild, successors
+from checker.engine.steps import step_properties
 
 WALKS, LONGEST = 40, 100
 """The random walks of the comparison, and their steps at most."""
 MOST_COMPARED = 300
+PREMISE_RUNS = 8
+"""The runs of an over-approximation, for each property, that are tried as runs of the model."""
 FIRST_PART = 20_000
 """The states of the first part of a model that is compared with its over-approximation."""
 _IDENTITY = Renaming({}, lambda value: value)
 _Following = tuple[Move, Row]
+Coverage = frozenset[tuple[str, str]]
+"""Actions and premises; `result.coverage_of` is one."""
 
 
 def reason_against_symmetry(model: Model) -> str | None:
@@ -59,12 +64,14 @@ def answers_of_model(
     model: Model,
     symmetry: Symmetry,
     found: Exploration,
+    premises: Mapping[str, list[list[int]]],
     in_full: Callable[[Limits], Exploration],
     left: Callable[[], Limits],
 ) -> tuple[Exploration, str]:
     """The answers of a model, from those of the system that was searched, and what was searched in addition, in words.
 
-    `in_full` searches the model, and `left` has the limits that are left.
+    `premises` has runs to states with the premise of a property, as ordinals. `in_full` searches the model, and `left`
+    has the limits that are left.
     """
     if symmetry.wider is None:
         return found, ""
@@ -78,38 +85,65 @@ def answers_of_model(
     if found.stop not in CUT_SHORT:
         if len(known) < len(runs):
             return in_full(rest()), "; then explored in full, as a path found there is no run of the model"
-        if not found.violations and (full := _unless_covered(found, in_full, rest)) is not None:
+        if found.violations:
+            return replace(found, model=model, found=known), ""
+        missing = coverage_of(found) - _covered_by(model, symmetry, premises)
+        if (full := _unless_covered(missing, in_full, rest)) is not None:
             return full, "; then explored in full, as an action fires or a premise holds there alone"
     return replace(found, model=model, found=known), ""
 
 
+def _covered_by(model: Model, symmetry: Symmetry, premises: Mapping[str, list[list[int]]]) -> Coverage:
+    """The actions and premises of those runs that are runs of the model, perhaps renamed."""
+    explored, covered = searched(model, symmetry), set[tuple[str, str]]()
+    for name, runs in premises.items():
+        for ordinals in runs:
+            if ("premise", name) in covered:
+                break
+            path = _renamed_run(model, symmetry, rebuild(explored, ordinals))
+            covered |= {("action", step.move.action) for step in path if step.move is not None}
+            covered |= {("premise", each) for each in _premises(model, path[-1].row)} if path else set()
+    return frozenset(covered)
+
+
+def _premises(model: Model, row: Row) -> list[str]:
+    """The properties of states whose premise holds in a row."""
+    of_steps = step_properties(model.properties)
+    of_states = [prop for prop in model.properties if prop not in of_steps]
+    return [prop.name for prop in of_states if answer(model, prop, row) is not TRIVIAL]
+
+
 def _unless_covered(
-    found: Exploration, in_full: Callable[[Limits], Exploration], left: Callable[[], Limits]
+    missing: Coverage, in_full: Callable[[Limits], Exploration], left: Callable[[], Limits]
 ) -> Exploration | None:
-    """A search of the model that ends before all that was covered is covered again; None if all of it is.
+    """A search of the model that ends before it covers these actions and premises; None if it covers all of them.
 
     Actions fire and premises hold early, so that a small part of the model is mostly enough.
     """
     states = FIRST_PART
-    while True:
+    while missing:
         limits = left()
         is_last = limits.states is not None and limits.states <= states
         part = in_full(limits if is_last else replace(limits, states=states))
-        if coverage_of(found) <= coverage_of(part):
+        if missing <= coverage_of(part):
             return None
         if is_last or part.stop is not Stop.STATES:
             return part
         states *= 4
+    return None
 
 
 def _run_of(model: Model, symmetry: Symmetry, found: Discovery) -> Discovery | None:
-    for renaming in (_IDENTITY, *symmetry.renamings):
-        path = _path(model, [renamed(model, renaming, step.row) for step in found.path])
-        if path:
-            finding = answer(model, found.prop, path[-1].row)
-            if isinstance(finding, Finding):
-                return replace(found, finding=finding, path=path)
-    return None
+    path = _renamed_run(model, symmetry, found.path)
+    finding = answer(model, found.prop, path[-1].row) if path else None
+    return replace(found, finding=finding, path=path) if isinstance(finding, Finding) else None
+
+
+def _renamed_run(model: Model, symmetry: Symmetry, path: Iterable[Step]) -> tuple[Step, ...]:
+    """The run of a model through the rows of a path, with the first renaming under which there is one; () if none."""
+    rows = [step.row for step in path]
+    runs = (_path(model, [renamed(model, to, row) for row in rows]) for to in (_IDENTITY, *symmetry.renamings))
+    return next((run for run in runs if run), ())
 
 
 def _path(model: Model, rows: list[Row]) -> tuple[Step, ...]:

@@ -74,14 +74,20 @@ class Verdicts:
 
     def found(self, judgement: int) -> list[int]:
         """The positions of the properties with a finding in a judgement, except those of liveness."""
-        if not self._places:
-            return []
         return [
             position
-            for verdict in self.judgements.view[judgement].tolist()
-            for position in self.verdicts[verdict].found
+            for verdict in self._verdicts_in(judgement)
+            for position in verdict.found
             if not self._model.properties[position].kind.is_liveness
         ]
+
+    def premises(self, judgement: int) -> list[int]:
+        """The positions of the properties whose premise holds in a judgement."""
+        return [position for verdict in self._verdicts_in(judgement) for position in verdict.premises]
+
+    def _verdicts_in(self, judgement: int) -> list[BundleVerdict]:
+        numbers = self.judgements.view[judgement].tolist() if self._places else ()
+        return [self.verdicts[number] for number in numbers]
 
     def totals(self, tally: Array, final: Array) -> Array:
         """The number of times that each verdict was reached, from the numbers of times of judgements and in final
