@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from checker.job import Job
 
 EngineName = Literal["tables", "plain", "both"]
-Reduction = Literal["none", "safe", "stubborn", "symmetric"]
+Reduction = Literal["none", "safe", "stubborn", "symmetric", "auto", "compare"]
+FULL_STATES = 300_000
+"""The states that a search with `auto` explores in full, before it begins again with symmetry."""
 Report = Callable[[Exploration], None]
 """Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
 
@@ -63,12 +65,15 @@ def run_job(
     The engine "both" compares the two engines if neither was cut short. Otherwise the stop of the second is the stop of
     the run, and the violations found by the first remain. A reduced search is one by tables; with "both" its answers
     are compared with those of the plain engine, which searches in full.
+
+    The reduction "auto" is "symmetric" in large models with a symmetry, else "none"; with a checkpoint or on a cluster
+    it is "none". "compare" is "none", and compares the answers with those of "symmetric", where there is a symmetry.
     """
     limits = job.limits if limits is None else limits
     with _progress(job.name, report) as progress:
         if engine == "plain":
             return _plain(job, limits, progress, reduce)
-        search = _by_tables if reduce == "none" else partial(_reduced, reduce)
+        search = _search_of(reduce)
         found = search(job, limits, progress, workers, checkpoint, seed)
         if engine == "tables" or found.stop in CUT_SHORT:
             return found
@@ -109,6 +114,62 @@ def _by_tables(
     return explore(job.model, limits, workers=workers, **named)
 
 
+def _search_of(reduce: Reduction) -> Callable[..., Exploration]:
+    match reduce:
+        case "none":
+            return _by_tables
+        case "auto":
+            return _automatic
+        case "compare":
+            return _with_comparison
+        case _:
+            return partial(_reduced, reduce)
+
+
+def _automatic(
+    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
+) -> Exploration:
+    """Explore a job in full. If it is large and has a symmetry, begin again with that.
+
+    A small space takes less time in full, since a symmetric search makes comparisons first.
+    """
+    is_small = limits.states is not None and limits.states <= FULL_STATES
+    if is_small or checkpoint is not None or not _has_symmetry(job, workers):
+        return _by_tables(job, limits, progress, workers, checkpoint, seed)
+    found = _by_tables(job, replace(limits, states=FULL_STATES), progress, workers, None, seed)
+    if found.stop is Stop.STATES:
+        left = _left_after(limits, found)
+        found = _reduced("symmetric", job, left, progress, workers, None, seed)
+    return replace(found, limits=limits)
+
+
+def _with_comparison(
+    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
+) -> Exploration:
+    """Explore a job in full, and then with its symmetry. Raises ModelError if the answers differ."""
+    found = _by_tables(job, limits, progress, workers, checkpoint, seed)
+    if found.stop in CUT_SHORT or not _has_symmetry(job, workers):
+        return found
+    other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
+    if other.stop in CUT_SHORT:
+        return replace(found, reduction="none; a symmetric search did not end within the limits")
+    _compare_answers("the symmetric search and the full one", other, found, "symmetric")
+    return replace(found, reduction=f"none; a symmetric search of {other.states:,} states gives the same answers")
+
+
+def _has_symmetry(job: Job, workers: Workers) -> bool:
+    """Whether a job can be explored with symmetry, which no cluster does."""
+    from checker.engine.reduction.symmetry import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
+
+    return isinstance(workers, int) and reason_against_symmetry(job.model) is None
+
+
+def _left_after(limits: Limits, found: Exploration) -> Limits:
+    """The limits of a second search of the same run."""
+    seconds = None if limits.seconds is None else max(0.0, limits.seconds - found.seconds)
+    return replace(limits, seconds=seconds, work=None if limits.work is None else max(0, limits.work - found.work))
+
+
 def _reduced(
     reduce: Literal["safe", "stubborn", "symmetric"],
     job: Job,
@@ -143,17 +204,23 @@ def _plain(job: Job, limits: Limits, progress: Report, reduce: Reduction = "none
 
 def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Exploration:
     """The result of two engines that explored one job. Raises ModelError if they disagree."""
-    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-
     if other.stop in CUT_SHORT:
         return replace(found, stop=other.stop) if found.violations else other
-    symmetry = found.model.symmetry if reduce == "symmetric" else None
+    _compare_answers("the engines", found, other, reduce)
+    return found
+
+
+def _compare_answers(who: str, found: Exploration, other: Exploration, reduce: Reduction) -> None:
+    """Compare a search that may be reduced with one in full. Raises ModelError if they disagree."""
+    from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
+
+    symmetry = found.model.symmetry if reduce in ("symmetric", "auto") else None
     ends = symmetry is None or symmetry.wider is None
     kept = {"deadlocks": reduce == "safe", "actions": reduce != "stubborn", "ends": ends}
-    differences = disagreements(found, other) if reduce == "none" else verdict_disagreements(found, other, **kept)
+    is_full = reduce in ("none", "compare")
+    differences = disagreements(found, other) if is_full else verdict_disagreements(found, other, **kept)
     if differences:
-        raise ModelError("the engines disagree, which is a defect: " + "; ".join(differences))
-    return found
+        raise ModelError(f"{who} disagree, which is a defect: " + "; ".join(differences))
 
 
 def _progress(name: str, report: Report | None) -> AbstractContextManager[Report]:

@@ -157,9 +157,10 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
     )  # fmt: skip
     group.add_argument(
-        "--reduce", choices=("none", "safe", "stubborn", "symmetric"), default="none",
+        "--reduce", choices=("none", "safe", "stubborn", "symmetric", "auto", "compare"),
         help="fewer states, the same answers: for channels in order, safe drains deliveries and stubborn selects moves;"
-        " symmetric counts states that differ in names once (docs/explanation-{reduction,symmetry}.md)",
+        " symmetric counts states that differ in names once, and auto does so in large models; compare searches in full"
+        " and compares with symmetric (docs/explanation-{reduction,symmetry}.md; default: none)",
     )  # fmt: skip
     group.add_argument(
         "--workers", type=workers, default=2, metavar="W",
@@ -268,17 +269,21 @@ def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
 
 
 PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
-    "pull-request": {"budget": lambda: Deadline(60.0)},
-    "nightly": {"checkpoint": lambda: Path("quorate-checkpoints"), "resume": lambda: True},
-}
+    "pull-request": {"budget": lambda: Deadline(60.0), "reduce": lambda: "auto"},
+    "nightly": {
+        "checkpoint": lambda: Path("quorate-checkpoints"), "resume": lambda: True, "reduce": lambda: "compare",
+    },
+}  # fmt: skip
 """The options of each profile. A nightly run has no budget, so an undecided run fails."""
 
 
 def apply_profile(options: argparse.Namespace) -> None:
     """Set the options of the profile. Raises OutputError for options that exclude each other."""
-    for name, value in PROFILES.get(options.profile, {}).items():
-        if not getattr(options, name):
+    profile = PROFILES.get(options.profile, {})
+    for name, value in profile.items():
+        if not getattr(options, name) and not (name == "reduce" and options.engine == "plain"):
             setattr(options, name, value())
+    options.reduce = options.reduce or "none"
     if options.resume and options.checkpoint is None:
         raise OutputError("--resume needs the folder of the checkpoint; add --checkpoint DIR")
     if options.checkpoint is not None and options.engine != "tables":

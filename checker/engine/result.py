@@ -262,7 +262,7 @@ def verdict_disagreements(
 
     A limit of depth or states ends the two searches at different places, and the reduced one may find more. Without
     `deadlocks` the reduced search need not find each state without a successor, without `ends` none of them, and
-    without `actions` not the same actions.
+    without `actions` not the same actions and premises.
     """
     bounds = (Stop.DEPTH, Stop.STATES)
     complete = full.stop not in bounds and reduced.stop not in bounds
@@ -280,7 +280,7 @@ def verdict_disagreements(
         if deadlocks:
             figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
         if actions:
-            figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
+            figures.append(("what was covered", sorted(coverage_of(reduced)), sorted(coverage_of(full))))
     return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
 
 

@@ -1,4 +1,4 @@
-"""`--reduce safe` beside the options of the engine: what it is compared with, and what refuses it."""
+"""`--reduce` beside the options of the engine: what it is compared with, what refuses it, and `auto` and `compare`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from checker import execution
 from checker.cli.main import main
 from checker.engine.reduction import reduced_search
 from checker.engine.result import Exploration
@@ -66,3 +67,66 @@ def test_a_different_answer_of_the_plain_engine_is_an_error(
     monkeypatch.setattr(reduced_search, "explore", without_its_witness)
     assert run("--engine", "both") == ExitCode.SCENARIO
     assert "the engines disagree, which is a defect: depth of Stands(" in capsys.readouterr().out
+
+
+@pytest.fixture
+def alike(tmp_path: Path) -> str:
+    """Three servers that lead and follow, with one file, and no fault."""
+    path = tmp_path / "alike.yaml"
+    (tmp_path / "zoo.cfg").write_text("".join(f"server.{n}=zk{n}:2888:3888\n" for n in (1, 2, 3)))
+    path.write_text(
+        "name: alike\nfile: zoo.cfg\nservers: [1, 2, 3]\ngrain: oracle\nprotocol: zab\nalways: [OnlyVotersAck]\n"
+    )
+    return str(path)
+
+
+def test_auto_explores_a_small_model_in_full(alike: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", alike, "--reduce", "auto"]) == ExitCode.PASSED
+    assert "reduction" not in capsys.readouterr().out
+
+
+def test_auto_begins_a_large_model_again_with_its_symmetry(
+    alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(execution, "FULL_STATES", 10)
+    assert main(["run", alike, "--reduce", "auto", "--engine", "both"]) == ExitCode.PASSED
+    assert "states that differ in names count once (6 renamings; " in capsys.readouterr().out
+
+
+def test_auto_explores_a_model_without_symmetry_in_full(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(execution, "FULL_STATES", 10)
+    assert main(["run", SCENARIO, "--reduce", "auto"]) == ExitCode.PASSED
+    assert "reduction" not in capsys.readouterr().out
+
+
+def test_the_limit_of_states_of_a_run_ends_auto(
+    alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first search ends at the limit of `auto`, and the second at that of the run."""
+    monkeypatch.setattr(execution, "FULL_STATES", 10)
+    assert main(["run", alike, "--reduce", "auto", "--states", "20"]) == ExitCode.INCOMPLETE
+    assert "the number of states given (20) ended the search" in capsys.readouterr().out
+
+
+def test_compare_explores_in_full_and_compares_with_the_symmetry(
+    alike: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", alike, "--reduce", "compare"]) == ExitCode.PASSED
+    assert "states gives the same answers" in capsys.readouterr().out
+
+
+def test_a_different_answer_of_the_symmetric_search_is_an_error(
+    alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explore = reduced_search.explore
+
+    def without_a_premise(*positional: object, **named: object) -> Exploration:
+        found = explore(*positional, **named)  # type: ignore[arg-type]
+        found.evaluations["OnlyVotersAck"].premise = 0
+        return found
+
+    monkeypatch.setattr(reduced_search, "explore", without_a_premise)
+    assert main(["run", alike, "--reduce", "compare"]) == ExitCode.SCENARIO
+    assert "the symmetric search and the full one disagree, which is a defect: " in capsys.readouterr().out
