@@ -2,6 +2,7 @@
 
 - `codec`, `journals`: the format of a journal, and the reader of its files.
 - `replay`: the replay of one server: every step, and the contents of its disk after a restart.
+- `connections`: the quorum connections of two servers, paired by their packets.
 - `happens_before`: the messages between the servers, and an order of all steps in which every message is sent before it
   is read.
 - `global_history`: the logs and the history that follow from that order, without the settled part.

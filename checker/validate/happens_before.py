@@ -3,8 +3,8 @@
 Rules this module keeps:
 
 - A quorum connection is a stream in each direction. The packets that a leader read on one connection are a prefix of
-  the packets that the learner sent on it, and vice versa. The connections of two servers follow each other in the same
-  order on both sides. The unread rest of a stream is lost.
+  the packets that the learner sent on it, and vice versa. The unread rest of a stream is lost.
+  Which connections belong together: `checker.validate.connections`.
 - A notification is sent before it is heard. A newer one may overtake it, and a new connection repeats the last one
   sent. The notifications heard of a sender therefore never go backwards in the order of sending, except over a slow
   socket of an older connection.
@@ -24,42 +24,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from checker.validate.connections import ConnectionSide, Stream, paired
 from checker.validate.journals import StartRecord, StepRecord
 from checker.validate.replay import Mismatch
-from spec.effects import Connect, Disconnect, Effects, Message, Send
+from spec.effects import Connect, Disconnect, Effects, Send
 from spec.election.messages import Deliver
 from spec.quorum import Sid
 from spec.server import Event
 from spec.zab.events import LearnerGone, Receive
-from spec.zab.packets import FollowerInfo, QuorumPacket, QuorumRequest, Snap
+from spec.zab.packets import FollowerInfo, QuorumPacket
 
 NONE = -1
 _SERVER_BITS = 40
-
-
-@dataclass
-class Stream:
-    """Messages in one direction: the record of each, and a hash that equal messages share."""
-
-    records: array[int] = field(default_factory=lambda: array("q"))
-    words: array[int] = field(default_factory=lambda: array("q"))
-
-    def add(self, record: int, message: Message) -> None:
-        """Append a message."""
-        self.records.append(record)
-        self.words.append(_word(message))
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-
-@dataclass
-class ConnectionSide:
-    """One side of a quorum connection; `life` is the index of the life in which it was made."""
-
-    life: int
-    sent: Stream = field(default_factory=Stream)
-    read: Stream = field(default_factory=Stream)
 
 
 @dataclass
@@ -144,12 +120,6 @@ class Track:
                 self._open.pop(peer, None)  # type: ignore[arg-type]
 
 
-def _word(message: Message) -> int:
-    if isinstance(message, QuorumRequest):
-        return 1
-    return hash((2, message.zxid)) if isinstance(message, Snap) else hash(message)
-
-
 @dataclass
 class HappensBefore:
     """For each record, the record that must precede it (as a number of `_at`) or NONE; and the tolerated deviations.
@@ -226,12 +196,12 @@ def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) ->
     return None
 
 
-# Quorum connections: those made by the learner and those accepted by the leader, in the order of both.
+# Quorum connections: those made by the learner, and those accepted by the leader.
 
 
 def _connected(tracks: list[Track], learner: Track, leader: Track, found: HappensBefore) -> Mismatch | None:
     made, accepted = learner.dialled[leader.sid], leader.accepted[learner.sid]
-    pairs = _paired(made, accepted)
+    pairs = paired(made, accepted)
     for one, other in pairs:
         wrong = _joined(tracks, learner, leader, one, other, found)
         if wrong is not None:
@@ -289,48 +259,6 @@ def _life_of(track: Track, connection: ConnectionSide) -> Life | None:
 def _ends_early(track: Track, life: Life, time: float) -> bool:
     """Whether the last records of a life may be missing: it ends torn, or its journal was copied before the others."""
     return life.torn or (life is track.lives[-1] and track.times[life.last] <= time)
-
-
-def _paired(
-    made: list[ConnectionSide], accepted: list[ConnectionSide]
-) -> Iterator[tuple[ConnectionSide | None, ConnectionSide | None]]:
-    """Pair the connections of a learner with those of its leader: the best match that keeps both orders.
-
-    A connection in only one journal costs nothing, unless that side has read packets on it; the cost is their number.
-    The table is small, since there are few connections.
-    """
-    rows, columns = len(made), len(accepted)
-    best = [[0] * (columns + 1) for _ in range(rows + 1)]
-    for i in range(rows, -1, -1):
-        for j in range(columns, -1, -1):
-            choices = [best[i + 1][j + 1] + _cost(made[i], accepted[j])] if i < rows and j < columns else []
-            choices += [best[i + 1][j] + len(made[i].read)] if i < rows else []
-            choices += [best[i][j + 1] + len(accepted[j].read)] if j < columns else []
-            best[i][j] = min(choices, default=0)
-    i = j = 0
-    while i < rows or j < columns:
-        if i < rows and j < columns and best[i][j] == best[i + 1][j + 1] + _cost(made[i], accepted[j]):
-            yield made[i], accepted[j]
-            i, j = i + 1, j + 1
-        elif i < rows and best[i][j] == best[i + 1][j] + len(made[i].read):
-            yield made[i], None
-            i += 1
-        else:
-            yield None, accepted[j]
-            j += 1
-
-
-def _cost(one: ConnectionSide, other: ConnectionSide) -> int:
-    """The number of packets, on both sides, from the first one that the other side did not send."""
-    return _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
-
-
-def _unmatched(sent: Stream, read: Stream) -> int:
-    if read.words == sent.words[: len(read)]:
-        return 0
-    same = next((n for n, (a, b) in enumerate(zip(sent.words, read.words, strict=False)) if a != b),
-                min(len(sent), len(read)))  # fmt: skip
-    return len(read) - same
 
 
 # The order.
