@@ -2,15 +2,30 @@
 
 Rules this module keeps:
 
-- The connections of two servers follow each other in the same order on both sides.
-- The pairing is deterministic: it depends on the packets only, and not on the clocks.
+- FOLLOWERINFO begins a connection in the journal of a leader, and ends an older connection of the same learner. The
+  packets behind it came by the new connection, since a node discards what it reads on another one.
+- A learner closes its connection, or its process ends, before it makes another one. Connections are accepted in any
+  order all the same, since the bytes of each travel alone. A *late* connection is one whose FOLLOWERINFO is read after
+  that of a newer one. The learner had left it by then, without an answer. So the learner has read nothing on it, and
+  the leader nothing but FOLLOWERINFO.
+- All other connections follow each other in the same order on both sides.
+- A connection that one life of the leader accepted is older than all that a later life accepted, late or not, since it
+  ends with the process of the leader. Within a life this does not hold for the times of leading: a TLS handshake may
+  last from one to the next.
+- Several pairings may have a sender for every packet. The one that is chosen does not contradict the notifications
+  between the two servers, and has few late connections. Where it is open which connection a packet came by, an old one
+  is chosen: it demands less of the order of the steps. The clocks are not used, since they may be wrong.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import accumulate, count
+from typing import Any, NamedTuple, TypeAlias
 
 from spec.effects import Message
 from spec.zab.packets import QuorumRequest, Snap
@@ -47,38 +62,50 @@ def _word(message: Message) -> int:
     return hash((2, message.zxid)) if isinstance(message, Snap) else hash(message)
 
 
-def paired(
-    made: list[ConnectionSide], accepted: list[ConnectionSide]
-) -> Iterator[tuple[ConnectionSide | None, ConnectionSide | None]]:
-    """Pair the connections of a learner with those of its leader: the best match that keeps both orders.
+Pair: TypeAlias = tuple[ConnectionSide | None, ConnectionSide | None]
+"""The side of the learner and the side of the leader."""
 
-    A connection in only one journal costs nothing, unless that side has read packets on it; the cost is their number.
-    The table is small, since there are few connections.
+
+class Past:
+    """The last step of a sender that precedes a step of a reader, by the notifications that the reader has heard.
+
+    `heard` are the records of the reader that have heard one, and `sent` those of the sender that sent it.
     """
-    rows, columns = len(made), len(accepted)
-    best = [[0] * (columns + 1) for _ in range(rows + 1)]
-    for i in range(rows, -1, -1):
-        for j in range(columns, -1, -1):
-            choices = [best[i + 1][j + 1] + _cost(made[i], accepted[j])] if i < rows and j < columns else []
-            choices += [best[i + 1][j] + len(made[i].read)] if i < rows else []
-            choices += [best[i][j + 1] + len(accepted[j].read)] if j < columns else []
-            best[i][j] = min(choices, default=0)
-    i = j = 0
-    while i < rows or j < columns:
-        if i < rows and j < columns and best[i][j] == best[i + 1][j + 1] + _cost(made[i], accepted[j]):
-            yield made[i], accepted[j]
-            i, j = i + 1, j + 1
-        elif i < rows and best[i][j] == best[i + 1][j] + len(made[i].read):
-            yield made[i], None
-            i += 1
-        else:
-            yield None, accepted[j]
-            j += 1
+
+    def __init__(self, heard: Sequence[int], sent: Iterable[int]) -> None:
+        self._heard = heard
+        self._sent = list(accumulate(sent, max))
+
+    def before(self, record: int) -> int:
+        """The record of the sender; -1 if there is none."""
+        number = bisect_right(self._heard, record)
+        return self._sent[number - 1] if number else -1
 
 
-def _cost(one: ConnectionSide, other: ConnectionSide) -> int:
-    """The number of packets, on both sides, from the first one that the other side did not send."""
-    return _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
+def paired(made: list[ConnectionSide], accepted: list[ConnectionSide], past: tuple[Past, Past]) -> list[Pair]:
+    """Pair the connections of a learner with those of its leader, so that the fewest packets have no sender.
+
+    A connection that belongs to no other side is paired with None if packets were read on it. `past` is what the steps
+    of the learner have before them at the leader, and what those of the leader have at the learner.
+    """
+    return _Search(made, accepted, past).pairs()
+
+
+class _Cost(NamedTuple):
+    """The cost of a pairing: an earlier part outweighs all later ones.
+
+    - `packets`: the packets that were read and not sent.
+    - `early`: the first packets that would be read before they are sent, by the notifications.
+    - `late`: the late connections.
+    """
+
+    packets: int = 0
+    early: int = 0
+    late: int = 0
+
+    def plus(self, other: _Cost) -> _Cost:
+        """The sum of each part."""
+        return _Cost(*(one + another for one, another in zip(self, other, strict=True)))
 
 
 def _unmatched(sent: Stream, read: Stream) -> int:
@@ -87,3 +114,109 @@ def _unmatched(sent: Stream, read: Stream) -> int:
     same = next((n for n, (a, b) in enumerate(zip(sent.words, read.words, strict=False)) if a != b),
                 min(len(sent), len(read)))  # fmt: skip
     return len(read) - same
+
+
+class _Place(NamedTuple):
+    """A place in the search: the next connection of the learner (row), and the next one of the leader (column).
+
+    `unanswered` are the rows before it that a late connection may belong to.
+    """
+
+    row: int = 0
+    column: int = 0
+    unanswered: tuple[int, ...] = ()
+
+
+_Path: TypeAlias = tuple[Pair, Any] | None
+"""The last pair, and the path before it."""
+
+
+class _Search:
+    """A search (A*) for the pairing of the least cost.
+
+    The estimates are the least costs if one unanswered row were enough for all late connections. The search then looks
+    at each connection about once. If no pairing has a sender for every packet, the number of places may grow with the
+    third power of the number of connections: with a hundred of them this takes seconds.
+    """
+
+    def __init__(self, made: list[ConnectionSide], accepted: list[ConnectionSide], past: tuple[Past, Past]) -> None:
+        self._made, self._accepted, self._past = made, accepted, past
+        self._firsts = [side.sent.words[0] for side in made]
+        rows, columns = len(made), len(accepted)
+        self._estimates = [[_Cost()] * (columns + 1) for _ in range(rows + 1)]
+        for row in range(rows, -1, -1):
+            unanswered = tuple(each for each in range(row) if not made[each].read)
+            for column in range(columns, -1, -1):
+                ways = self._ways(_Place(row, column, unanswered))
+                self._estimates[row][column] = min((self._estimate(*way) for way in ways), default=_Cost())
+
+    def pairs(self) -> list[Pair]:
+        """Return the pairs in the order of both sides."""
+        serial = count(0, -1)  # among equal estimates, the newest place is the next
+        waiting: list[tuple[_Cost, int, _Cost, _Place, _Path]] = []
+        heappush(waiting, (self._estimates[0][0], next(serial), _Cost(), _Place(), None))
+        done: set[tuple[int, int, tuple[int, ...]]] = set()
+        while True:
+            _, _, cost, place, path = heappop(waiting)
+            if place.row == len(self._made) and place.column == len(self._accepted):
+                return _along(path)
+            key = place.row, place.column, tuple(sorted(self._firsts[row] for row in place.unanswered))
+            if key in done:
+                continue
+            done.add(key)
+            for step, after, pair in reversed([*self._ways(place)]):
+                total, further = cost.plus(step), path if pair is None else (pair, path)
+                heappush(waiting, (self._estimate(total, after), next(serial), total, after, further))
+
+    def _estimate(self, cost: _Cost, place: _Place, _: Pair | None = None) -> _Cost:
+        return cost.plus(self._estimates[place.row][place.column])
+
+    def _ways(self, place: _Place) -> Iterator[tuple[_Cost, _Place, Pair | None]]:
+        """The ways to go on, the preferred one first: the cost, the next place, and the pair on the way."""
+        row, column, unanswered = place
+        one = self._made[row] if row < len(self._made) else None
+        other = self._accepted[column] if column < len(self._accepted) else None
+        late = self._late(place)
+        if late is not None:
+            assert other is not None
+            left = tuple(each for each in unanswered if each != late)
+            cost = self._cost(late, column, late=1)
+            yield cost, self._behind(row, column, left), (self._made[late], other)
+        if one is not None and other is not None:
+            yield self._cost(row, column), self._behind(row + 1, column, unanswered), (one, other)
+        if one is not None and one.read:
+            yield _Cost(len(one.read)), _Place(row + 1, column, unanswered), (one, None)
+        elif one is not None:
+            yield _Cost(), _Place(row + 1, column, (*unanswered, row)), None
+        if other is not None and late is None:
+            yield _Cost(len(other.read)), self._behind(row, column, unanswered), (None, other)
+
+    def _cost(self, row: int, column: int, late: int = 0) -> _Cost:
+        """The cost of a pair. Behind the first packet that the other side did not send, all are counted."""
+        one, other = self._made[row], self._accepted[column]
+        packets = _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
+        to_learner, to_leader = self._past
+        early = int(to_learner.before(one.sent.records[0]) >= other.read.records[0])
+        if one.read and other.sent:
+            early += to_leader.before(other.sent.records[0]) >= one.read.records[0]
+        return _Cost(packets, early, late)
+
+    def _late(self, place: _Place) -> int | None:
+        """The oldest unanswered row that the next column may belong to."""
+        read = self._accepted[place.column].read if place.column < len(self._accepted) else Stream()
+        if len(read) != 1:
+            return None
+        return next((row for row in place.unanswered if self._firsts[row] == read.words[0]), None)
+
+    def _behind(self, row: int, column: int, unanswered: tuple[int, ...]) -> _Place:
+        """The place behind a column. The unanswered rows before it are too old for a later life of the leader."""
+        same = column + 1 < len(self._accepted) and self._accepted[column].life == self._accepted[column + 1].life
+        return _Place(row, column + 1, unanswered if same else ())
+
+
+def _along(path: _Path) -> list[Pair]:
+    found: list[Pair] = []
+    while path is not None:
+        pair, path = path
+        found.append(pair)
+    return found[::-1]

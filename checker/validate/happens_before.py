@@ -21,10 +21,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from checker.validate.connections import ConnectionSide, Stream, paired
+from checker.validate.connections import ConnectionSide, Past, Stream, paired
 from checker.validate.journals import StartRecord, StepRecord
 from checker.validate.replay import Mismatch
 from spec.effects import Connect, Disconnect, Effects, Send
@@ -148,15 +149,11 @@ def happens_before(tracks: list[Track]) -> HappensBefore | Mismatch:
     found = HappensBefore(
         {each.sid: array("q", [NONE]) * len(each) for each in tracks}, {each.sid: set() for each in tracks}
     )
-    wrong: list[tuple[float, Mismatch]] = []
-    for place, sender in enumerate(tracks):
-        for reader in tracks:
-            if reader is sender:
-                continue
-            for mismatch in (_notified(place, sender, reader, found), _connected(tracks, sender, reader, found)):
-                if mismatch is not None:
-                    wrong.append((mismatch.time, mismatch))
-    return min(wrong, key=lambda pair: pair[0])[1] if wrong else found
+    ways = list(permutations(tracks, 2))
+    wrong = [_notified(tracks.index(sender), sender, reader, found) for sender, reader in ways]
+    wrong += [_connected(tracks, learner, leader, found) for learner, leader in ways]
+    mismatches = [each for each in wrong if each is not None]
+    return min(mismatches, key=lambda mismatch: mismatch.time) if mismatches else found
 
 
 def _unsent(
@@ -201,12 +198,17 @@ def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) ->
 
 def _connected(tracks: list[Track], learner: Track, leader: Track, found: HappensBefore) -> Mismatch | None:
     made, accepted = learner.dialled[leader.sid], leader.accepted[learner.sid]
-    pairs = paired(made, accepted)
-    for one, other in pairs:
+    for one, other in paired(made, accepted, (_past(leader, learner, found), _past(learner, leader, found))):
         wrong = _joined(tracks, learner, leader, one, other, found)
         if wrong is not None:
             return wrong
     return None
+
+
+def _past(sender: Track, reader: Track, found: HappensBefore) -> Past:
+    heard = reader.heard[sender.sid].records
+    needs = (found.of[reader.sid][record] for record in heard)
+    return Past(heard, (NONE if need == NONE else sender_of(need)[1] for need in needs))
 
 
 def _joined(
