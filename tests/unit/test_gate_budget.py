@@ -185,10 +185,25 @@ def test_both_engines_together_have_the_time_that_is_left(folder: Path) -> None:
 def test_a_profile_stands_for_options_and_what_is_typed_goes_before_it(folder: Path) -> None:
     with at(folder):
         cli("run", "settles.yaml", "--profile", "pull-request", "--report", "1.json")
-        cli("run", "settles.yaml", "--profile", "pull-request", "--budget", "5s", "--report", "2.json")
-    budgets = [json.loads((folder / name).read_text())["parameters"]["budget"] for name in ("1.json", "2.json")]
+        cli(
+            "run",
+            "settles.yaml",
+            "--profile",
+            "pull-request",
+            "--budget",
+            "5s",
+            "--reduce",
+            "safe",
+            "--report",
+            "2.json",
+        )
+        cli("run", "settles.yaml", "--profile", "pull-request", "--engine", "plain", "--report", "3.json")
+        cli("run", "settles.yaml", "--profile", "nightly", "--report", "4.json")
+        cli("run", "settles.yaml", "--report", "5.json")
+    shown = [json.loads((folder / f"{n}.json").read_text())["parameters"] for n in range(1, 6)]
 
-    assert budgets == [60.0, 5.0]
+    assert [each["budget"] for each in shown] == [60.0, 5.0, 60.0, None, None]
+    assert [each["reduce"] for each in shown] == ["auto", "safe", "none", "compare", "none"]
 
 
 def test_a_nightly_run_goes_on_where_the_last_one_ended_and_demands_the_end(folder: Path) -> None:
