@@ -104,7 +104,6 @@ def _how(config: pytest.Config, count: int) -> _RunOptions:
 
     parser = _Parser(prog=OPTIONS, add_help=False, allow_abbrev=False)
     add_limits(parser)
-    parser.set_defaults(reduce="none")
     options = parser.parse_args(config.getini(OPTIONS), argparse.Namespace(verdict=False, checkpoint=None))
     budget = config.getoption(BUDGET)
     if budget is None:

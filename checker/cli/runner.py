@@ -182,7 +182,7 @@ def outcome_of(
             workers=options.workers,
             checkpoint=checkpoint,
             seed=options.seed,
-            reduce=options.reduce,
+            reduce=options.reduce or "none",
         )
         if checkpoint is not None:
             with suppress(OSError):  # the folder holds a checkpoint
