@@ -137,10 +137,10 @@ def _automatic(
     if is_small or checkpoint is not None or not _has_symmetry(job, workers):
         return _by_tables(job, limits, progress, workers, checkpoint, seed)
     found = _by_tables(job, replace(limits, states=FULL_STATES), progress, workers, None, seed)
-    if found.stop is Stop.STATES:
-        left = _left_after(limits, found)
-        found = _reduced("symmetric", job, left, progress, workers, None, seed)
-    return replace(found, limits=limits)
+    if found.stop is not Stop.STATES:
+        return replace(found, limits=limits)
+    other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
+    return replace(other, limits=limits, seconds=found.seconds + other.seconds, work=found.work + other.work)
 
 
 def _with_comparison(
