@@ -169,10 +169,25 @@ def with_choice(model: Model, before: frozenset[int], after: int) -> Model:
     return replace(model, rules=rules, symmetry=replace(everywhere(), wider=wider))
 
 
+def with_premise(model: Model, premise: tuple[int, ...], owned: bool) -> Model:
+    """The model with a property that says something where processes have these states, and perhaps one a token."""
+
+    def check(owner: str, *locals_: int) -> Trivial | None:
+        return None if tuple(sorted(locals_)) == premise and bool(owner) == owned else TRIVIAL
+
+    speaks = Property("Speaks", tuple(map(Read, ("owner", *NAMES))), check)
+    return model.with_properties([*model.properties, speaks])
+
+
+premises = st.tuples(st.tuples(states, states, states).map(sorted).map(tuple), st.booleans())
+
+
 @settings(max_examples=100, deadline=None)
-@given(own_rules, pair_rules, choices)
-def test_a_model_that_compares_names_has_the_answers_of_the_full_search(own: Any, pairs: Any, choice: Any) -> None:
-    model = with_choice(system(own, pairs), *choice)
+@given(own_rules, pair_rules, choices, premises)
+def test_a_model_that_compares_names_has_the_answers_of_the_full_search(
+    own: Any, pairs: Any, choice: Any, premise: Any
+) -> None:
+    model = with_premise(with_choice(system(own, pairs), *choice), *premise)
     reduced, full = explore(model), plain.explore(model)
     assert verdict_disagreements(reduced, full, deadlocks=False, ends=False) == []
     assert all(is_run(model, found.path) for found in reduced.violations)
