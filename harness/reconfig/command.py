@@ -19,7 +19,7 @@ from harness.reconfig import errors, moments, packets, resizing, suspicions
 from harness.reconfig.crash import measured
 from harness.reconfig.crash.computed import cell_differences, computed
 from harness.reconfig.crash.table import TABLE_NAME
-from harness.reconfig.defects import epochs, forgotten, pending, truncated
+from harness.reconfig.defects import epochs, forgotten, pending, promoted, truncated
 from harness.reconfig.facts import FactBench, FactTable, Measure
 from harness.reconfig.page import differences, shown, written
 from harness.releases import MAVEN
@@ -36,6 +36,7 @@ MEASUREMENTS: Mapping[str, Measure] = {
     "forgotten": forgotten.measure,
     "epochs": epochs.measure,
     "truncated": truncated.measure,
+    "promoted": promoted.measure,
     "suspicions": suspicions.measure,
 }
 GATED = (TABLE_NAME, "truncated")
