@@ -189,7 +189,6 @@ def _together(
 ) -> None:
     found.notes += dict.fromkeys(needed.tolerated)
     ensemble = Ensemble(tracks, needed, refines=refines)
-    found.counts = ensemble.held.counts
     for place in merged(tracks, needed):
         mismatch = place if isinstance(place, Mismatch) else ensemble.take(place)
         if mismatch is not None:
@@ -198,6 +197,7 @@ def _together(
         found.merged += 1
         if found.merged % OFTEN == 0:
             progress("all servers together", found.merged, found.steps)
+    found.counts = ensemble.held.counts
     if ensemble.refinement is not None:
         found.counts = {**found.counts, REFINEMENT: ensemble.refinement.count}
     if ensemble.unrefined:

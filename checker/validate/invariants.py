@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from checker.models.ensemble import File, Member, Setup
 from checker.models.ensemble.history import History
 from checker.models.ensemble.setup import HISTORY, server_name
 from checker.properties import ENSEMBLE_PROPERTIES
-from checker.validate.global_history import GlobalHistory
+from checker.validate.global_history import GlobalHistory, Image
 from checker.validate.logs import Txns
 from checker.validate.replay import appended
 from spec.quorum import Sid
@@ -50,6 +50,14 @@ class Count:
     premise: int = 0
 
 
+class SeenServer(NamedTuple):
+    """A server, its log without the settled part, and that log with the transactions in its queue."""
+
+    server: Server
+    log: Txns
+    whole: Txns
+
+
 class Invariants:
     """The invariants of an ensemble, given the servers at the start of their journals."""
 
@@ -62,16 +70,25 @@ class Invariants:
         reconfigurable = zab is not None and zab.first_version
         setup = Setup(members=members, zab=zab, reconfigurable=reconfigurable)
         self.properties = ENSEMBLE_PROPERTIES.build_for_journals(setup)
-        self.counts = {prop.name: Count() for prop in self.properties}
+        self._counts = {prop.name: Count() for prop in self.properties}
+        self._uncounted = 0  # the evaluations with the present answers that are not in the counts
         self.left_out: list[str] = []
         self._readers: dict[str, dict[Read, list[str]]] = {}  # by the column that is read: the names of the readers
         for prop in self.properties:
             for read in dict.fromkeys(prop.reads):
                 self._readers.setdefault(read.column, {}).setdefault(read, []).append(prop.name)
-        self._inputs: dict[str, tuple[Server, Txns, frozenset[Txn]]] = {}  # those of each server's value in the row
+        self._seen: dict[Sid, SeenServer] = {}  # at the last look, as are the next two
+        self._history = History()
+        self._inside: frozenset[Txn] = frozenset()
         self._shown: dict[Read, Any] = {}
         self._answers: dict[str, Any] = {}
         self._row: dict[str, Any] = {}
+
+    @property
+    def counts(self) -> Mapping[str, Count]:
+        """The counts of each invariant, by its name."""
+        self._count(self.properties)
+        return self._counts
 
     def leave_out_views(self) -> None:
         """Exclude the invariants that need the view of every leader."""
@@ -80,34 +97,53 @@ class Invariants:
 
     def leave_out(self, name: str) -> None:
         """Exclude an invariant from all later evaluations."""
-        if name in self.counts and name not in self.left_out:
+        if name in self._counts and name not in self.left_out:
+            self._count(self.properties)
             self.left_out.append(name)
             self.properties = [prop for prop in self.properties if prop.name != name]
 
     def evaluate(self) -> tuple[Property, Finding] | None:
         """Evaluate all invariants in the present state; return the first violation, or None."""
-        changed = self._look()
+        stale = self._stale()
+        if stale:
+            self._count(self.properties)
+            for place, prop in enumerate(self.properties, start=1):
+                if prop.name in stale:
+                    answer = self._answers[prop.name] = self._answer(prop)
+                    if isinstance(answer, Finding):
+                        self._uncounted = 1
+                        self._count(self.properties[:place])
+                        return prop, answer
+        self._uncounted += 1
+        return None
+
+    def _count(self, evaluated: Iterable[Property]) -> None:
+        """Add the evaluations since the last change of an answer to the counts of these properties."""
+        if self._uncounted:
+            for prop in evaluated:
+                count = self._counts[prop.name]
+                count.evaluated += self._uncounted
+                if self._answers[prop.name] is not TRIVIAL:
+                    count.premise += self._uncounted
+            self._uncounted = 0
+
+    def _stale(self) -> set[str]:
+        """The names of the properties that read a value which has changed."""
         stale: set[str] = set()
-        for column in changed:
+        for column in self._look():
             value = self._row[column]
             for read, readers in self._readers.get(column, {}).items():
                 shown = value if read.projection is None else read.projection(value)
                 if read not in self._shown or self._shown[read] != shown:
                     self._shown[read] = shown
                     stale.update(readers)
-        for prop in self.properties:
-            if prop.name in stale:
-                self._answers[prop.name] = self._answer(prop)
-            answer, count = self._answers[prop.name], self.counts[prop.name]
-            count.evaluated += 1
-            count.premise += answer is not TRIVIAL
-            if isinstance(answer, Finding):
-                return prop, answer
-        return None
+        return stale
 
     def _answer(self, prop: Property) -> Any:
         seen = [self._shown[read] for read in prop.reads]
-        if any(value is None and read.projection is not None for value, read in zip(seen, prop.reads, strict=True)):
+        if None in seen and any(
+            value is None and read.projection is not None for value, read in zip(seen, prop.reads, strict=True)
+        ):
             return TRIVIAL
         return prop.check(*seen)
 
@@ -115,27 +151,33 @@ class Invariants:
 
     def _look(self) -> set[str]:
         """Update the row: a column for each server and one for the history, as in a model. Return changed columns."""
-        past = self._past
-        logs = {each: past.log_of(image) for each, image in past.images.items()}
-        queued = {each: appended(image.server) for each, image in past.images.items()}
-        wholes = {each: (*log, *queued[each]) for each, log in logs.items()}
-        inside: frozenset[Txn] = frozenset()
-        if max(map(len, wholes.values())) > WHOLE:
-            inside = _inside(wholes, logs, past)
-        row: dict[str, Any] = {HISTORY: _history(past.history, inside)}
-        last = self._row
-        for each, image in past.images.items():
-            name, inputs = server_name(each), (image.server, logs[each], inside)
-            row[name] = last[name] if self._inputs.get(name) == inputs else _without_inside(*inputs)
-            self._inputs[name] = inputs
-        changed = {name for name, value in row.items() if (old := last.get(name)) is not value and old != value}
-        self._row = row
-        return changed
+        history, last, known = self._past.history, self._row, self._seen
+        seen = {sid: self._seen_of(sid, image) for sid, image in self._past.images.items()}
+        if last and history is self._history and seen == known:
+            return set()
+        is_long = max(len(each.whole) for each in seen.values()) > WHOLE
+        inside = _inside(seen, history) if is_long else frozenset()
+        is_same = bool(last) and inside == self._inside
+        row: dict[str, Any] = {
+            HISTORY: last[HISTORY] if is_same and history is self._history else _history(history, inside)
+        }
+        for sid, each in seen.items():
+            name = server_name(sid)
+            row[name] = last[name] if is_same and each is known[sid] else _without_inside(each, inside)
+        self._row, self._seen, self._history, self._inside = row, seen, history, inside
+        return {name for name, value in row.items() if (old := last.get(name)) is not value and old != value}
+
+    def _seen_of(self, sid: Sid, image: Image) -> SeenServer:
+        """The server of an image; the same object as at the last look, if it has not changed."""
+        server, log, known = image.server, self._past.log_of(image), self._seen.get(sid)
+        if known is not None and known.log == log and known.server == server:
+            return known
+        return SeenServer(server, log, (*log, *appended(server)))
 
 
-def _without_inside(server: Server, log: Txns, inside: frozenset[Txn]) -> Server:
-    """A server with this log, without the inside of runs."""
-    shown = replace(server, durable=replace(server.durable, log=_without(log, inside)))
+def _without_inside(seen: SeenServer, inside: frozenset[Txn]) -> Server:
+    """A server with its log, without the inside of runs."""
+    shown = replace(seen.server, durable=replace(seen.server.durable, log=_without(seen.log, inside)))
     if not inside or shown.zab is None or not shown.zab.queue:
         return shown
     queue = tuple(each for each in shown.zab.queue if not (isinstance(each, Append) and each.txn in inside))
@@ -160,16 +202,16 @@ def _without(txns: Txns, inside: frozenset[Txn]) -> Txns:
 # Runs.
 
 
-def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: GlobalHistory) -> frozenset[Txn]:
+def _inside(seen: Mapping[Sid, SeenServer], history: History) -> frozenset[Txn]:
     """The transactions that can be left out; see the rules of this module.
 
     `spine` is the longest log. Every sequence agrees with it up to `common`, or up to its end if that comes first. A
     run ends at the end of a sequence, at the last delivery of a server, and where the epoch or the proposer changes.
     """
-    spine = max(wholes.values(), key=len)
-    history = past.history
+    spine = max((each.whole for each in seen.values()), key=len)
     committed = tuple(each.txn for each in history.committed)
-    sequences = [*wholes.values(), *logs.values(), committed, *(each.initial for each in history.established)]
+    servers = [sequence for each in seen.values() for sequence in (each.whole, each.log)]
+    sequences = [*servers, committed, *(each.initial for each in history.established)]
     common, ends = len(spine), {0, len(spine)}
     behind: list[Txn] = []
     for sequence in sequences:
@@ -182,8 +224,8 @@ def _inside(wholes: Mapping[Sid, Txns], logs: Mapping[Sid, Txns], past: GlobalHi
     zxids = [txn.zxid for txn in spine]
     if any(one >= other for one, other in pairwise(zxids)):
         return frozenset()
-    for image in past.images.values():
-        part = image.server.zab
+    for each in seen.values():
+        part = each.server.zab
         if part is not None:
             ends.add(bisect_right(zxids, part.committed if isinstance(part, Leader) else part.delivered))
     ends.update(_changes(spine, history))
