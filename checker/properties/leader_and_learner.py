@@ -12,7 +12,7 @@ Source: the TLA+ specifications of ZooKeeper: consistency of logs; bad states, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 
 from checker.engine import TRIVIAL, Finding
@@ -20,9 +20,11 @@ from checker.models.ensemble.history import HistoryPart
 from checker.models.ensemble.setup import Setup
 from checker.properties.delivery_order import differ, first, format_txns
 from checker.properties.projections import (
+    LogStatus,
     Servers,
     ServerStatus,
     SyncObligation,
+    log_status,
     of_present,
     reads_of,
     sync_obligation,
@@ -64,8 +66,9 @@ def _history_consistency(setup: Setup) -> Condition:
     )
 
 
-def _log_condition(setup: Setup, applies: Callable[[ServerStatus, ServerStatus], bool], clause: str) -> Condition:
-    def check(servers: Servers) -> Answer:
+def _log_condition(setup: Setup, applies: Callable[[LogStatus, LogStatus], bool], clause: str) -> Condition:
+    def check(*views: LogStatus | str) -> Answer:
+        servers = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, LogStatus)}
         pairs = [(a, b) for a, b in _led(servers) if servers[b].log and applies(servers[a], servers[b])]
         if not pairs:
             return TRIVIAL
@@ -82,7 +85,7 @@ def _log_condition(setup: Setup, applies: Callable[[ServerStatus, ServerStatus],
             if servers[a].log[: len(servers[b].log)] != servers[b].log
         )
 
-    return of_present(setup, check)
+    return Condition(reads_of(setup, log_status), check)
 
 
 @zab_invariant(
@@ -140,7 +143,7 @@ def _replicas_agree(setup: Setup) -> Condition:
     return of_present(setup, check)
 
 
-def _led(servers: Servers) -> Iterator[tuple[Sid, Sid]]:
+def _led(servers: Mapping[Sid, ServerStatus] | Mapping[Sid, LogStatus]) -> Iterator[tuple[Sid, Sid]]:
     """Each leader with each server that follows it in its epoch."""
     for sid, each in servers.items():
         leader = servers.get(each.leader)

@@ -190,9 +190,10 @@ def _durability(setup: Setup) -> Condition:
     def check(committed: tuple[FirstCommit, ...], *disks: DiskContents) -> Answer:
         if not committed:
             return TRIVIAL
+        views = {disk.view for disk in disks}
         for each in committed:
             without = {sid for sid, disk in zip(setup.sids, disks, strict=True) if each.txn not in disk.txns}
-            if any(disk.view.contains_quorum(without) for disk in disks):
+            if any(view.contains_quorum(without) for view in views):
                 return Finding(
                     "a quorum has not got on disk what was committed",
                     (("transaction", format_zxid(each.txn.zxid)), ("not on the disks of", sorted(without))),

@@ -3,7 +3,8 @@
 Properties with equal reads are looked up together, so there are few projections:
 
     election_status    the state, the leader and the view of a server (`checker.models.ensemble.status`)
-    server_status      the delivered and logged transactions, with the epoch and the leader
+    server_status      the delivered transactions, with the epoch and the leader
+    log_status         the logged transactions, with the epoch and the leader
     sync_obligation    the events that the server waits for, and the progress of its learners
     disk_contents      the contents of its disk, and the quorums of its view
 
@@ -124,7 +125,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
     The epoch of a standalone server is NO_EPOCH.
 
     `serves`: it is in BROADCAST. `delivered` are the transactions that it has committed, as a leader, or applied while
-    serving, in the order of its log; `log` is every transaction that it has logged or asked its disk to log.
+    serving, in the order of its log.
     """
 
     leads: bool
@@ -132,24 +133,52 @@ class ServerStatus(msgspec.Struct, frozen=True):
     epoch: int
     serves: bool
     delivered: tuple[Txn, ...]
+
+
+class LogStatus(msgspec.Struct, frozen=True):
+    """Such a server with `log`, every transaction that it has logged or asked its disk to log."""
+
+    leads: bool
+    leader: Sid
+    epoch: int
+    serves: bool
     log: tuple[Txn, ...]
 
 
 def server_status(server: Server) -> ServerStatus | str:
     """See `ServerStatus`."""
-    part_of = server.zab
-    if isinstance(part_of, Leader) and part_of.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
-        serves = part_of.phase is LeaderPhase.BROADCAST
-        log = logged_and_queued(server.durable, part_of.queue)
-        delivered = up_to(log, part_of.committed) if serves else ()
-        epoch = NO_EPOCH if server.runs_standalone else part_of.epoch
-        return ServerStatus(True, server.sid, epoch, serves, delivered, log)
-    if isinstance(part_of, Learner) and part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
-        log = logged_and_queued(server.durable, part_of.queue)
-        serves = part_of.phase is LearnerPhase.BROADCAST
-        delivered = up_to(memory_of(server), part_of.delivered) if serves else ()
-        return ServerStatus(False, part_of.leader, part_of.epoch, serves, delivered, log)
-    return AWAY
+    own = server.zab
+    if own is None or not _is_present(own):
+        return AWAY
+    delivered: tuple[Txn, ...] = ()
+    if isinstance(own, Leader):
+        if own.serves:
+            delivered = up_to(logged_and_queued(server.durable, own.queue), own.committed)
+        return ServerStatus(True, server.sid, _epoch_of(server, own), own.serves, delivered)
+    if own.serves:
+        delivered = up_to(memory_of(server), own.delivered)
+    return ServerStatus(False, own.leader, own.epoch, own.serves, delivered)
+
+
+def log_status(server: Server) -> LogStatus | str:
+    """See `LogStatus`."""
+    own = server.zab
+    if own is None or not _is_present(own):
+        return AWAY
+    log = logged_and_queued(server.durable, own.queue)
+    if isinstance(own, Leader):
+        return LogStatus(True, server.sid, _epoch_of(server, own), own.serves, log)
+    return LogStatus(False, own.leader, own.epoch, own.serves, log)
+
+
+def _is_present(part_of: Leader | Learner) -> bool:
+    if isinstance(part_of, Leader):
+        return part_of.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST)
+    return part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
+
+
+def _epoch_of(server: Server, leader: Leader) -> int:
+    return NO_EPOCH if server.runs_standalone else leader.epoch
 
 
 class SyncObligation(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ proposals = st.sets(st.builds(ProposedTxn, st.integers(1, 2), st.sampled_from(SI
 
 def judged(name: str, delivered: tuple[tuple[Txn, ...], ...], proposed: tuple[ProposedTxn, ...] | None = None) -> str:
     """The answer of an invariant about followers that have delivered these transactions."""
-    views = (ServerStatus(False, 1, 2, True, each, each) for each in delivered)
+    views = (ServerStatus(False, 1, 2, True, each) for each in delivered)
     history = ((),) if proposed is None else ((), proposed, ())
     answer = ENSEMBLE_PROPERTIES.build(SETUP, name).check(*history, *views)
     return "violated" if isinstance(answer, Finding) else "trivial" if answer is TRIVIAL else "holds"
