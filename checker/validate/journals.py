@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -95,7 +96,7 @@ class _Line(msgspec.Struct):
     durable: Any = None
     rules: Any = None
     zab: Any = None
-    e: Any = None
+    e: msgspec.Raw = msgspec.Raw(b"null")
     f: list[Any] = []
     x: str | None = None
     b: int = 0
@@ -103,6 +104,7 @@ class _Line(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Line).decode
+_decode_event = msgspec.json.Decoder().decode
 
 
 def read(path: Path) -> Iterator[Record]:
@@ -133,6 +135,7 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
     for number, raw in numbered:
         try:
             line = _decode(raw) if raw.endswith(b"\n") else _torn()
+            event = _event_in(bytes(line.e))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if torn is not None:
                 raise JournalError(path, *torn) from None
@@ -158,13 +161,25 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             if line.n != count:
                 raise JournalError(path, number, f"this is record {line.n}, and record {count} is next; "
                                    "lines are lost, doubled or out of order")  # fmt: skip
-            yield _handled(path, number, line)
+            if isinstance(event, CodecError):
+                raise JournalError(path, number, str(event))
+            yield StepRecord(number, line.t, line.n, event, line.f, line.x, bool(line.b), line.m)
     if sid is None:
         if torn is not None:
             raise JournalError(path, *torn)
         raise JournalError(path, 0, "it has no records; a journal begins with a start record")
     if torn is not None:
         yield TornRecord(torn[0])
+
+
+@lru_cache(maxsize=4096)
+def _event_in(raw: bytes) -> Event | CodecError:
+    """The event in a line, or the mistake in it. Servers have many equal events."""
+    plain = _decode_event(raw)
+    try:
+        return event_of(plain)
+    except CodecError as error:
+        return error
 
 
 def _torn() -> _Line:
@@ -185,11 +200,3 @@ def _begun(path: Path, number: int, line: _Line) -> StartRecord:
     except CodecError as error:
         raise JournalError(path, number, str(error)) from None
     return StartRecord(number, line.t, line.sid, view, durable, rules, zab, variants, last_seen)
-
-
-def _handled(path: Path, number: int, line: _Line) -> StepRecord:
-    try:
-        event = event_of(line.e)
-    except CodecError as error:
-        raise JournalError(path, number, str(error)) from None
-    return StepRecord(number, line.t, line.n, event, line.f, line.x, bool(line.b), line.m)
