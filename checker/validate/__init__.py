@@ -2,6 +2,7 @@
 
 - `codec`, `journals`: the format of a journal, and the reader of its files.
 - `replay`: the replay of one server: every step, and the contents of its disk after a restart.
+- `second_pass`: the results of that replay once more.
 - `connections`: the quorum connections of two servers, paired by their packets.
 - `happens_before`: the messages between the servers, and an order of all steps in which every message is sent before it
   is read.
@@ -14,8 +15,8 @@ This module validates the journals of an ensemble in one call: each one alone, t
 
 Rules this module keeps:
 
-- The first pass replays each journal and records the messages; the order follows from them. The second pass replays all
-  journals together, record by record, and evaluates the invariants after each record.
+- The first pass replays each journal and records the messages; the order follows from them. The second pass takes the
+  records of all journals in this order, and evaluates the invariants after each.
 - The verdict is one of the lattice (`checker.job.Verdict`). A step that does not fit, a message that was never sent,
   and an invariant that does not hold are all violations: the running system differs from the specification.
 - If one server does not fit alone, the others are still replayed and the messages between them compared, but the
@@ -25,7 +26,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,9 +41,10 @@ from checker.validate.journals import JournalError, StartRecord, StepRecord, Tor
 from checker.validate.observers import UnloggedHistories
 from checker.validate.refinement import JournalRefinement
 from checker.validate.replay import DiskAhead, Mismatch, Replay
+from checker.validate.second_pass import ReplayedRecords
 from spec.effects import Effects
 from spec.quorum import Sid, View
-from spec.server import Server
+from spec.server import Server, stopped
 from spec.txn import format_zxid
 
 __all__ = ["JournalError", "Validation", "validate"]
@@ -105,16 +107,17 @@ def validate(
     began = time.monotonic()
     firsts = _firsts(paths)
     found = Validation(tuple(firsts.values()), tuple(firsts))
-    tracks = []
+    tracks, replayed = [], []
     for sid, path in firsts.items():
-        track = _alone(sid, path, frozenset(firsts), found, progress)
+        replayed.append(ReplayedRecords(path, keeps=together))
+        track = _alone(sid, path, frozenset(firsts), found, progress, replayed[-1])
         found.steps += len(track)
         tracks.append(track)
     needed = happens_before(tracks)
     if isinstance(needed, Mismatch):
         found.mismatches.append(needed)
     elif together and not found.mismatches:
-        _together(tracks, needed, found, progress, refines=refines)
+        _together(tracks, replayed, needed, found, progress, refines=refines)
     found.mismatches.sort(key=lambda mismatch: mismatch.time)
     found.seconds = time.monotonic() - began
     return found
@@ -137,7 +140,14 @@ def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:
 # One server alone.
 
 
-def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, progress: Progress) -> Track:
+def _alone(
+    sid: Sid,
+    path: Path,
+    journaled: frozenset[Sid],
+    found: Validation,
+    progress: Progress,
+    replayed: ReplayedRecords,
+) -> Track:
     """Replay one journal to its end, or to the first record that does not fit."""
     track, replay = Track(path, sid, journaled), None
     for record in read(path):
@@ -152,6 +162,7 @@ def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, p
                 break
             replay = replay or Replay(path, record)
             track.begun(record)
+            replayed.add(record, replay)
         else:
             assert replay is not None  # a journal begins with a start record
             effects = replay.step(record)
@@ -160,6 +171,7 @@ def _alone(sid: Sid, path: Path, journaled: frozenset[Sid], found: Validation, p
                 found.mismatches.append(effects)
                 break
             track.handled(record, effects)
+            replayed.add(record, replay, effects)
             if len(track) % OFTEN == 0:
                 progress(f"server {sid} by itself", len(track), 0)
     found.lives += len(track.lives)
@@ -185,10 +197,16 @@ def _begun(begun: StartRecord, replay: Replay | None, found: Validation, path: P
 
 
 def _together(
-    tracks: list[Track], needed: HappensBefore, found: Validation, progress: Progress, *, refines: bool
+    tracks: list[Track],
+    replayed: list[ReplayedRecords],
+    needed: HappensBefore,
+    found: Validation,
+    progress: Progress,
+    *,
+    refines: bool,
 ) -> None:
     found.notes += dict.fromkeys(needed.tolerated)
-    ensemble = Ensemble(tracks, needed, refines=refines)
+    ensemble = Ensemble(tracks, replayed, needed, refines=refines)
     for place in merged(tracks, needed):
         mismatch = place if isinstance(place, Mismatch) else ensemble.take(place)
         if mismatch is not None:
@@ -219,25 +237,27 @@ def _together(
 class Ensemble:
     """All servers in one order."""
 
-    def __init__(self, tracks: list[Track], needed: HappensBefore, *, refines: bool = False) -> None:
+    def __init__(
+        self, tracks: list[Track], replayed: list[ReplayedRecords], needed: HappensBefore, *, refines: bool = False
+    ) -> None:
         self.refinement = JournalRefinement() if refines else None
         self.unrefined = ""  # the reason why the refinement was not judged, or not to the end
         self._tracks, self._needed = tracks, needed
-        self._records = [_records(track.path) for track in tracks]
         self._done = [0] * len(tracks)
-        starts = [next(records) for records in self._records]
-        begun = [each for each in starts if isinstance(each, StartRecord)]
-        self._replays = [Replay(t.path, each, checks=False) for t, each in zip(tracks, begun, strict=True)]
+        starts = [next(iter(records)) for records in replayed]
+        self._records = [iter(records) for records in replayed]
         self._ends = [{life.last for life in track.lives} for track in tracks]
-        servers: dict[Sid, Server] = {replay.server.sid: replay.server for replay in self._replays}
-        self._first: list[StartRecord | StepRecord | None] = [*begun]
+        self._servers = [start.server for start in starts]
+        servers: dict[Sid, Server] = {server.sid: server for server in self._servers}
+        begun = starts[0].record
+        assert isinstance(begun, StartRecord)  # a journal begins with a start record
         self.past = GlobalHistory(servers)
-        self.held = Invariants(self.past, servers, begun[0].zab)
+        self.held = Invariants(self.past, servers, begun.zab)
         self._unlogged = UnloggedHistories()
-        if any(replay.server.view.voters - servers.keys() for replay in self._replays):
+        if any(server.view.voters - servers.keys() for server in self._servers):
             self.held.leave_out(UNKNOWN_DISKS)
-        for replay in self._replays:
-            self._look_at(replay.server, replay.server.view)
+        for server in self._servers:
+            self._look_at(server, server.view)
 
     def _look_at(self, server: Server, last: View) -> None:
         """Leave out what cannot be judged where a voter of a view has no journal, or a server runs standalone.
@@ -259,22 +279,18 @@ class Ensemble:
 
     def take(self, place: int) -> Mismatch | None:
         """Process the next record of a server; return a mismatch if an invariant does not hold after it."""
-        track, replay, number = self._tracks[place], self._replays[place], self._done[place]
-        record = self._first[place] or next(self._records[place])
-        self._first[place] = None
+        track, before, number = self._tracks[place], self._servers[place], self._done[place]
+        record, stepped, server, effects = next(self._records[place])
+        self._servers[place] = server
         self._done[place] += 1
         if isinstance(record, StartRecord):
             if number:
-                last = replay.server.view
-                replay.restart(record)
-                self.past.restarted(replay.server)
+                self.past.restarted(server)
                 if self._unlogged.is_lost_by(track.sid):
                     self.held.leave_out(INITIAL_HISTORIES)
-                self._look_at(replay.server, last)
+                self._look_at(server, before.view)
         else:
-            before, need = replay.server, self._needed.of[track.sid][number]
-            effects = replay.step(record)
-            assert not isinstance(effects, Mismatch)  # the first pass has checked that it fits
+            need = self._needed.of[track.sid][number]
             beyond = number in self._needed.beyond[track.sid]
             sent = NONE if need == NONE or beyond else sender_of(need)[1]
             if beyond:
@@ -282,13 +298,13 @@ class Ensemble:
                 self.held.leave_out(UNKNOWN_DISKS)
                 self._leave_refinement("not judged after a record that reads what is in no journal any more")
             floor = self.past.floor
-            self.past.stepped(number, before, replay.stepped, record.event, effects, sent, first=record.first)
-            if self._unlogged.is_lost_after(replay.stepped):
+            self.past.stepped(number, before, stepped, record.event, effects, sent, first=record.first)
+            if self._unlogged.is_lost_after(stepped):
                 self.held.leave_out(INITIAL_HISTORIES)
-            if replay.server.view is not before.view and replay.server.view != before.view:
-                self._look_at(replay.server, before.view)
+            if server.view is not before.view and server.view != before.view:
+                self._look_at(server, before.view)
                 self._leave_refinement("not judged after a change of the configuration")
-            mismatch = self._refines(track, record, before, replay.stepped, effects, floor)
+            mismatch = self._refines(track, record, before, stepped, effects, floor)
             if mismatch is not None:
                 return mismatch
         broken = self.held.evaluate()
@@ -298,10 +314,9 @@ class Ensemble:
             where = (track.path, record.line, record.time, track.sid)
             return Mismatch(*where, event, finding.clause, finding.values, prop.name)
         if number in self._ends[place]:
-            running = replay.server
-            replay.crash()
+            self._servers[place] = stopped(server, server.durable)
             if self.refinement is not None and not self.unrefined:
-                self.refinement.ended(running, replay.server, self.past.floor)
+                self.refinement.ended(server, self._servers[place], self.past.floor)
             self.past.crashed(track.sid)
         self.past.settle()
         return None
@@ -318,7 +333,3 @@ class Ensemble:
         clause, others = named(broken)
         where = (track.path, record.line, record.time, track.sid)
         return Mismatch(*where, text_of(record.event), clause, others, REFINEMENT)
-
-
-def _records(path: Path) -> Iterator[StartRecord | StepRecord]:
-    return (record for record in read(path) if not isinstance(record, TornRecord))

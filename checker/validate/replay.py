@@ -78,13 +78,9 @@ class Replay:
     def restart(self, begun: StartRecord) -> Mismatch | DiskAhead | None:
         """Starts the next life of the server, and compares the contents of its disk with the expected contents."""
         found = self._compare(begun) if self.checks else None
-        self.server = Server(begun.sid, begun.view, begun.durable, last_seen=begun.last_seen)
+        self.server = self.stepped = Server(begun.sid, begun.view, begun.durable, last_seen=begun.last_seen)
         self.rules, self.zab, self._turn = begun.rules, begun.zab, []
         return found
-
-    def crash(self) -> None:
-        """Ends the process; the contents of the disk stay."""
-        self.server = spec_server.stopped(self.server, self.server.durable)
 
     def step(self, handled: StepRecord) -> Effects | Mismatch:
         """Replays one step; returns its effects, or the reason why it does not fit."""

@@ -7,7 +7,7 @@ server does. The journals are therefore made by the functions that validate them
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -403,6 +403,16 @@ def test_what_is_settled_is_left_out_and_the_same_invariant_is_found_at_the_same
         seen |= {misfit.invariant for misfit in short.mismatches}
 
     assert seen and seen <= invariants
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_journal_is_replayed_once_more_with_the_same_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    paths = ran(tmp_path, seed)
+    short = validate(paths)
+    monkeypatch.setattr("checker.validate.second_pass.SHORT", 20)
+    assert replace(validate(paths), seconds=short.seconds) == short
 
 
 def test_a_long_run_whose_writes_come_one_by_one_is_looked_at_in_short(
