@@ -171,9 +171,12 @@ def _local_primary_order(setup: Setup) -> Condition:
         for sid, server in servers.items():
             places = {txn: place for place, txn in enumerate(dict.fromkeys(server.delivered))}
             for proposed in reigns.values():
-                concerned |= any(txn in places for txn in proposed[1:])
                 for before, after in pairwise(proposed):
-                    if after in places and places.get(before, len(places)) > places[after]:
+                    place = places.get(after)
+                    if place is None:
+                        continue
+                    concerned = True
+                    if places.get(before, len(places)) > place:
                         return Finding(
                             "a leader proposed a before b, and a server delivers b without a before it",
                             (

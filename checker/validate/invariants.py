@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from checker.engine import TRIVIAL, Finding, Property, Read
+from checker.engine import TRIVIAL, Finding, Property
+from checker.engine.model import Projection
 from checker.models.ensemble import File, Member, Setup
 from checker.models.ensemble.history import History
 from checker.models.ensemble.setup import HISTORY, server_name
@@ -42,12 +43,25 @@ OF_ALL_LEADERS = ("ActiveViewCommitted", "CommittedViewInForce")
 """The invariants that hold only if the journals have every commit of a configuration."""
 
 
+UNSEEN = object()
+"""The value before the first look, which equals no other."""
+
+
 @dataclass
 class Count:
     """The number of evaluations of an invariant, and the number of those in which its premise held."""
 
     evaluated: int = 0
     premise: int = 0
+
+
+@dataclass
+class ReadValue:
+    """A value that properties read, as it was at the last look, and the names of these properties."""
+
+    projection: Projection | None
+    readers: list[str] = field(default_factory=list)
+    shown: Any = UNSEEN
 
 
 class SeenServer(NamedTuple):
@@ -73,14 +87,15 @@ class Invariants:
         self._counts = {prop.name: Count() for prop in self.properties}
         self._uncounted = 0  # the evaluations with the present answers that are not in the counts
         self.left_out: list[str] = []
-        self._readers: dict[str, dict[Read, list[str]]] = {}  # by the column that is read: the names of the readers
-        for prop in self.properties:
-            for read in dict.fromkeys(prop.reads):
-                self._readers.setdefault(read.column, {}).setdefault(read, []).append(prop.name)
+        values = {read: ReadValue(read.projection) for prop in self.properties for read in prop.reads}
+        self._inputs = {prop.name: [values[read] for read in prop.reads] for prop in self.properties}
+        self._values: dict[str, list[ReadValue]] = {}  # by the column that is read
+        for read, value in values.items():
+            value.readers = [prop.name for prop in self.properties if read in prop.reads]
+            self._values.setdefault(read.column, []).append(value)
         self._seen: dict[Sid, SeenServer] = {}  # at the last look, as are the next two
         self._history = History()
         self._inside: frozenset[Txn] = frozenset()
-        self._shown: dict[Read, Any] = {}
         self._answers: dict[str, Any] = {}
         self._row: dict[str, Any] = {}
 
@@ -132,20 +147,19 @@ class Invariants:
         stale: set[str] = set()
         for column in self._look():
             value = self._row[column]
-            for read, readers in self._readers.get(column, {}).items():
+            for read in self._values.get(column, ()):
                 shown = value if read.projection is None else read.projection(value)
-                if read not in self._shown or self._shown[read] != shown:
-                    self._shown[read] = shown
-                    stale.update(readers)
+                if read.shown != shown:
+                    read.shown = shown
+                    stale.update(read.readers)
         return stale
 
     def _answer(self, prop: Property) -> Any:
-        seen = [self._shown[read] for read in prop.reads]
-        if None in seen and any(
-            value is None and read.projection is not None for value, read in zip(seen, prop.reads, strict=True)
-        ):
+        inputs = self._inputs[prop.name]
+        shown = [each.shown for each in inputs]
+        if None in shown and any(each.shown is None and each.projection is not None for each in inputs):
             return TRIVIAL
-        return prop.check(*seen)
+        return prop.check(*shown)
 
     # The values that properties read.
 
