@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from checker.engine.result import CUT_SHORT, SEED, Exploration, Limits, Stop, disagreements, verdict_disagreements
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from checker.job import Job
 
 EngineName = Literal["tables", "plain", "both"]
-Reduction = Literal["none", "safe", "stubborn", "symmetric", "auto", "compare"]
-FULL_STATES = 300_000
+Reduction = Literal["none", "safe", "stubborn", "symmetric", "auto"]
+FULL_STATES = 3_000_000
 """The states that a search with `auto` explores in full, before it begins again with symmetry."""
 Report = Callable[[Exploration], None]
 """Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
@@ -67,17 +66,40 @@ def run_job(
     are compared with those of the plain engine, which searches in full.
 
     The reduction "auto" is "symmetric" in large models with a symmetry, else "none"; with a checkpoint or on a cluster
-    it is "none". "compare" is "none", and compares the answers with those of "symmetric", where there is a symmetry.
+    it is "none".
     """
     limits = job.limits if limits is None else limits
-    with _progress(job.name, report) as progress:
-        if engine == "plain":
+    if engine == "plain":
+        with _progress(job.name, report) as progress:
             return _plain(job, limits, progress, reduce)
-        search = _search_of(reduce)
-        found = search(job, limits, progress, workers, checkpoint, seed)
-        if engine == "tables" or found.stop in CUT_SHORT:
-            return found
-        return _compared(found, _plain(job, limits, progress), reduce)
+    found, used = _searched(job, limits, report, workers, checkpoint, seed, reduce)
+    if engine == "tables" or found.stop in CUT_SHORT:
+        return found
+    with _progress(job.name, report) as progress:
+        return _compared(found, _plain(job, limits, progress), used)
+
+
+def compare_with_symmetry(
+    job: Job, found: Exploration, *, workers: Workers = 2, report: Report | None = None, seed: int = SEED
+) -> str:
+    """Explore a job with its symmetry, and compare the answers with those of a search in full; the result in words.
+
+    The limits are those of the job, less what the search in full has used. Raises ModelError, also if the answers
+    differ.
+    """
+    if found.stop in CUT_SHORT:
+        return ""
+    if reason := _reason_against_symmetry(job, workers):
+        return f"none, and nothing to compare: {reason}"
+    with _progress(f"{job.name}, with symmetry", report) as progress:
+        other = _reduced("symmetric", job, _left_after(job.limits, found), progress, workers, None, seed)
+    if other.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    if other.stop in CUT_SHORT:
+        return "none; a symmetric search did not end within the limits"
+    _compare_answers("the symmetric search and the full one", other, found, "symmetric")
+    answers = "the same answers" if found.exhausted and other.exhausted else "the same findings within the limits"
+    return f"none; a symmetric search of {other.states:,} states in {other.seconds:.0f} s gives {answers}"
 
 
 def run_uninterrupted(job: Job, limits: Limits) -> Exploration:
@@ -114,59 +136,67 @@ def _by_tables(
     return explore(job.model, limits, workers=workers, **named)
 
 
-def _search_of(reduce: Reduction) -> Callable[..., Exploration]:
-    match reduce:
-        case "none":
-            return _by_tables
-        case "auto":
-            return _automatic
-        case "compare":
-            return _with_comparison
-        case _:
-            return partial(_reduced, reduce)
+def _searched(
+    job: Job,
+    limits: Limits,
+    report: Report | None,
+    workers: Workers,
+    checkpoint: Checkpoint | None,
+    seed: int,
+    reduce: Reduction,
+) -> tuple[Exploration, Reduction]:
+    """Explore a job by tables, and the reduction that was used."""
+    if reduce == "auto":
+        if checkpoint is None and not _reason_against_symmetry(job, workers):
+            return _automatic(job, limits, report, workers, seed)
+        reduce = "none"
+    with _progress(job.name, report) as progress:
+        if reduce == "none":
+            return _by_tables(job, limits, progress, workers, checkpoint, seed), reduce
+        return _reduced(reduce, job, limits, progress, workers, checkpoint, seed), reduce
 
 
 def _automatic(
-    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
-) -> Exploration:
-    """Explore a job in full. If it is large and has a symmetry, begin again with that.
+    job: Job, limits: Limits, report: Report | None, workers: Workers, seed: int
+) -> tuple[Exploration, Reduction]:
+    """Explore a job in full. If it is large, begin again with its symmetry.
 
     A small space takes less time in full, since a symmetric search makes comparisons first.
     """
-    is_small = limits.states is not None and limits.states <= FULL_STATES
-    if is_small or checkpoint is not None or not _has_symmetry(job, workers):
-        return _by_tables(job, limits, progress, workers, checkpoint, seed)
-    found = _by_tables(job, replace(limits, states=FULL_STATES), progress, workers, None, seed)
-    if found.stop is not Stop.STATES:
-        return replace(found, limits=limits)
-    other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
-    return replace(other, limits=limits, seconds=found.seconds + other.seconds, work=found.work + other.work)
+    most = FULL_STATES if limits.states is None else min(FULL_STATES, limits.states)
+    with _progress(job.name, report) as progress:
+        found = _by_tables(job, replace(limits, states=most), progress, workers, None, seed)
+    if found.stop is not Stop.STATES or most == limits.states:
+        return replace(found, limits=limits), "none"
+    with _progress(f"{job.name}, with symmetry", report) as progress:
+        other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
+    is_less = other.stop in CUT_SHORT and not other.found and other.depth < found.depth
+    best = replace(found, stop=other.stop) if is_less else other
+    both = replace(
+        best,
+        limits=limits,
+        seconds=found.seconds + other.seconds,
+        work=found.work + other.work,
+        python_steps=found.python_steps + other.python_steps,
+        python_calls=found.python_calls + other.python_calls,
+        python_seconds=found.python_seconds + other.python_seconds,
+        peak_bytes=max(found.peak_bytes, other.peak_bytes),
+        spilled_bytes=max(found.spilled_bytes, other.spilled_bytes),
+    )
+    return both, "none" if is_less else "symmetric"
 
 
-def _with_comparison(
-    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
-) -> Exploration:
-    """Explore a job in full, and then with its symmetry. Raises ModelError if the answers differ."""
-    found = _by_tables(job, limits, progress, workers, checkpoint, seed)
-    if found.stop in CUT_SHORT or not _has_symmetry(job, workers):
-        return found
-    other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
-    if other.stop in CUT_SHORT:
-        return replace(found, reduction="none; a symmetric search did not end within the limits")
-    _compare_answers("the symmetric search and the full one", other, found, "symmetric")
-    return replace(found, reduction=f"none; a symmetric search of {other.states:,} states gives the same answers")
-
-
-def _has_symmetry(job: Job, workers: Workers) -> bool:
-    """Whether a job can be explored with symmetry, which no cluster does."""
+def _reason_against_symmetry(job: Job, workers: Workers) -> str | None:
+    """The reason why a job cannot be explored with symmetry, if there is one."""
     from checker.engine.reduction.symmetry import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
 
-    return isinstance(workers, int) and reason_against_symmetry(job.model) is None
+    return reason_against_symmetry(job.model) if isinstance(workers, int) else "it does not run on a cluster"
 
 
 def _left_after(limits: Limits, found: Exploration) -> Limits:
-    """The limits of a second search of the same run."""
-    seconds = None if limits.seconds is None else max(0.0, limits.seconds - found.seconds)
+    """The limits of a second search of the same run; no limit counts the time before a search was resumed."""
+    used = found.seconds - found.seconds_before
+    seconds = None if limits.seconds is None else max(0.0, limits.seconds - used)
     return replace(limits, seconds=seconds, work=None if limits.work is None else max(0, limits.work - found.work))
 
 
@@ -214,11 +244,14 @@ def _compare_answers(who: str, found: Exploration, other: Exploration, reduce: R
     """Compare a search that may be reduced with one in full. Raises ModelError if they disagree."""
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
 
-    symmetry = found.model.symmetry if reduce in ("symmetric", "auto") else None
-    ends = symmetry is None or symmetry.wider is None
-    kept = {"deadlocks": reduce == "safe", "actions": reduce != "stubborn", "ends": ends}
-    is_full = reduce in ("none", "compare")
-    differences = disagreements(found, other) if is_full else verdict_disagreements(found, other, **kept)
+    symmetry = found.model.symmetry if reduce == "symmetric" else None
+    kept = {
+        "deadlocks": reduce == "safe",
+        "actions": reduce != "stubborn",
+        "premises": symmetry is not None,
+        "ends": symmetry is None or symmetry.wider is None,
+    }
+    differences = disagreements(found, other) if reduce == "none" else verdict_disagreements(found, other, **kept)
     if differences:
         raise ModelError(f"{who} disagree, which is a defect: " + "; ".join(differences))
 

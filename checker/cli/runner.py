@@ -28,11 +28,11 @@ from checker.cli.artifacts import (
 from checker.cli.command import say_on_error_stream, unread_output_discarded
 from checker.cli.options import apply_profile, wants_reports
 from checker.cli.sources import InvalidScenario, RunRequest
-from checker.engine import Discovery, Limits, ModelError, Stop
+from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.model import Kind
 from checker.engine.process import allowed_memory, free_memory
-from checker.execution import Deadline, compile_kernels, run_job
+from checker.execution import Deadline, compare_with_symmetry, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
 from checker.report import ExitCode, judge, refuse
@@ -182,7 +182,7 @@ def outcome_of(
             workers=options.workers,
             checkpoint=checkpoint,
             seed=options.seed,
-            reduce=options.reduce or "none",
+            reduce="none" if options.reduce in (None, "compare") else options.reduce,
         )
         if checkpoint is not None:
             with suppress(OSError):  # the folder holds a checkpoint
@@ -196,7 +196,27 @@ def outcome_of(
         return replace(outcome, interrupted=True)
     judgement = judge(job, exploration, job.actions, bare=options.verdict, on_budget=on_budget)
     interrupted = exploration.stop is Stop.INTERRUPTED
-    return replace(outcome, judgement=judgement, exploration=exploration, interrupted=interrupted)
+    outcome = replace(outcome, judgement=judgement, exploration=exploration, interrupted=interrupted)
+    return _with_comparison(outcome, job, exploration, options) if options.reduce == "compare" else outcome
+
+
+def _with_comparison(outcome: RunOutcome, job: Job, found: Exploration, options: argparse.Namespace) -> RunOutcome:
+    """Compare a run in full with a symmetric search.
+
+    An error of that search is the verdict, and after an interrupt the run is incomplete; but a violation stays.
+    """
+    judgement, said, interrupted = outcome.judgement, "", outcome.interrupted
+    try:
+        said = compare_with_symmetry(job, found, workers=options.workers, seed=options.seed)
+    except ModelError as error:
+        said = f"none; the comparison with a symmetric search failed: {error}"
+        if not found.violations:
+            judgement = refuse(str(error), expected=job.expected, bare=options.verdict)
+    except KeyboardInterrupt:
+        said, interrupted = "none; the comparison with a symmetric search was interrupted", True
+        if not found.violations:
+            judgement = not_explored(job, "the comparison with a symmetric search was interrupted")
+    return replace(outcome, judgement=judgement, exploration=replace(found, reduction=said), interrupted=interrupted)
 
 
 def _with_shown_traces(outcome: RunOutcome, options: argparse.Namespace, *, alone: bool) -> RunOutcome:

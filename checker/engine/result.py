@@ -256,13 +256,19 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
 
 
 def verdict_disagreements(
-    reduced: Exploration, full: Exploration, *, deadlocks: bool = True, actions: bool = True, ends: bool = True
+    reduced: Exploration,
+    full: Exploration,
+    *,
+    deadlocks: bool = True,
+    actions: bool = True,
+    premises: bool = False,
+    ends: bool = True,
 ) -> list[str]:
     """A line for each answer of a full search that a reduced one does not give; empty if it gives all of them.
 
     A limit of depth or states ends the two searches at different places, and the reduced one may find more. Without
     `deadlocks` the reduced search need not find each state without a successor, without `ends` none of them, and
-    without `actions` not the same actions and premises.
+    without `actions` not the same actions. With `premises` the same premises hold.
     """
     bounds = (Stop.DEPTH, Stop.STATES)
     complete = full.stop not in bounds and reduced.stop not in bounds
@@ -280,14 +286,20 @@ def verdict_disagreements(
         if deadlocks:
             figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
         if actions:
-            figures.append(("what was covered", sorted(coverage_of(reduced)), sorted(coverage_of(full))))
+            figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
+        if premises:
+            figures.append(("premises that held", _premises(reduced), _premises(full)))
     return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
 
 
 def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:
     """The actions that fired, and the properties whose premise held."""
-    held = {("premise", name) for name, each in exploration.evaluations.items() if each.premise}
+    held = {("premise", name) for name in _premises(exploration)}
     return frozenset({("action", action) for action in _fired(exploration)} | held)
+
+
+def _premises(exploration: Exploration) -> list[str]:
+    return sorted(name for name, each in exploration.evaluations.items() if each.premise)
 
 
 def _fired(exploration: Exploration) -> dict[str, int]:

@@ -26,7 +26,7 @@ from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
-from checker.engine.result import COMPILING, SEED, Exploration, Limits, Stop, wanted
+from checker.engine.result import COMPILING, CUT_SHORT, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
 from checker.engine.states.waiting import Block
 from checker.engine.tables import Tables
@@ -97,7 +97,7 @@ class Search:
             if self._checkpoint is not None:
                 self._resume(self._checkpoint)
             self._run()
-            if self._premise_runs:
+            if self._premise_runs and self.result.stop not in CUT_SHORT:
                 self.premises = self._state.evaluator.premises(self._history, self._premise_runs)
             if self._checkpoint is not None:
                 self._checkpoint.finish()

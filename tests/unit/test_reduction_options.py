@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from checker import execution
 from checker.cli.main import main
+from checker.engine import ModelError, plain
 from checker.engine.reduction import reduced_search
-from checker.engine.result import Exploration
+from checker.engine.result import Exploration, Limits, Stop
 from checker.report.verdict import ExitCode
+from checker.scenario import load
 
 SCENARIO = str(next(Path("spec/scenarios").rglob("leader-stays.yaml")))
 
@@ -114,7 +117,8 @@ def test_compare_explores_in_full_and_compares_with_the_symmetry(
     alike: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", alike, "--reduce", "compare"]) == ExitCode.PASSED
-    assert "states gives the same answers" in capsys.readouterr().out
+    assert "reduction     none; a symmetric search of " in (shown := capsys.readouterr().out)
+    assert "s gives the same answers" in shown
 
 
 def test_a_different_answer_of_the_symmetric_search_is_an_error(
@@ -130,3 +134,65 @@ def test_a_different_answer_of_the_symmetric_search_is_an_error(
     monkeypatch.setattr(reduced_search, "explore", without_a_premise)
     assert main(["run", alike, "--reduce", "compare"]) == ExitCode.SCENARIO
     assert "the symmetric search and the full one disagree, which is a defect: " in capsys.readouterr().out
+
+
+def interrupted(*_: object, **__: object) -> Exploration:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_of_the_comparison_ends_the_command(
+    alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reduced_search, "explore", interrupted)
+    assert main(["run", alike, SCENARIO, "--reduce", "compare"]) == ExitCode.INCOMPLETE
+    assert "the comparison with a symmetric search was interrupted" in (shown := capsys.readouterr().out)
+    assert "1 of 2 runs, " in shown
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ModelError("the temporary folder cannot take more")])
+def test_a_violation_stays_if_the_comparison_does_not_end(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_: object, **__: object) -> Exploration:
+        raise error
+
+    monkeypatch.setattr(reduced_search, "explore", failing)
+    defect = str(next(Path("spec/scenarios").rglob("ack-before-log.yaml")))
+    assert main(["run", defect, "--verdict", "--reduce", "compare"]) == ExitCode.SAFETY
+    assert "the comparison with a symmetric search" in capsys.readouterr().out
+
+
+def test_a_comparison_has_the_time_that_this_sitting_has_left(alike: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = replace(load(Path(alike)), limits=Limits(seconds=100.0))
+    found, given = execution.run_job(job), list[Limits]()
+
+    def explore(_: object, limits: Limits, **__: object) -> Exploration:
+        given.append(limits)
+        return found
+
+    monkeypatch.setattr(reduced_search, "explore", explore)
+    execution.compare_with_symmetry(job, replace(found, seconds=90.0, seconds_before=80.0))
+    assert given == [Limits(seconds=90.0)]
+
+
+def test_auto_reports_the_deeper_search_if_the_second_is_cut_short(alike: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = load(Path(alike))
+    shallow = replace(execution.run_job(job, Limits(depth=1)), stop=Stop.TIME)
+    monkeypatch.setattr(execution, "FULL_STATES", 100)
+    monkeypatch.setattr(reduced_search, "explore", lambda *_, **__: shallow)
+    found = execution.run_job(job, reduce="auto")
+    assert (found.stop, found.states >= 100, found.depth > shallow.depth) == (Stop.TIME, True, True)
+
+
+def test_both_engines_compare_every_figure_where_auto_explores_in_full(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explore = plain.explore
+
+    def with_another_deadlock(*positional: object, **named: object) -> Exploration:
+        found = explore(*positional, **named)  # type: ignore[arg-type]
+        return replace(found, deadlocks=found.deadlocks + 1)
+
+    monkeypatch.setattr(plain, "explore", with_another_deadlock)
+    assert main(["run", SCENARIO, "--reduce", "auto", "--engine", "both"]) == ExitCode.SCENARIO
+    assert "the engines disagree, which is a defect: states without a successor" in capsys.readouterr().out

@@ -34,12 +34,13 @@ WALKS, LONGEST = 40, 100
 """The random walks of the comparison, and their steps at most."""
 MOST_COMPARED = 300
 PREMISE_RUNS = 8
-"""The runs of an over-approximation, for each property, that are tried as runs of the model."""
+"""The runs of an over-approximation that are tried as runs of the model, for each property; each ends with different
+answers of the properties."""
 FIRST_PART = 20_000
 """The states of the first part of a model that is compared with its over-approximation."""
 _IDENTITY = Renaming({}, lambda value: value)
 _Following = tuple[Move, Row]
-Coverage = frozenset[tuple[str, str]]
+Covered = frozenset[tuple[str, str]]
 """Actions and premises; `result.coverage_of` is one."""
 
 
@@ -93,7 +94,7 @@ def answers_of_model(
     return replace(found, model=model, found=known), ""
 
 
-def _covered_by(model: Model, symmetry: Symmetry, premises: Mapping[str, list[list[int]]]) -> Coverage:
+def _covered_by(model: Model, symmetry: Symmetry, premises: Mapping[str, list[list[int]]]) -> Covered:
     """The actions and premises of those runs that are runs of the model, perhaps renamed."""
     explored, covered = searched(model, symmetry), set[tuple[str, str]]()
     for name, runs in premises.items():
@@ -114,7 +115,7 @@ def _premises(model: Model, row: Row) -> list[str]:
 
 
 def _unless_covered(
-    missing: Coverage, in_full: Callable[[Limits], Exploration], left: Callable[[], Limits]
+    missing: Covered, in_full: Callable[[Limits], Exploration], left: Callable[[], Limits]
 ) -> Exploration | None:
     """A search of the model that ends before it covers these actions and premises; None if it covers all of them.
 
