@@ -1,4 +1,4 @@
-"""`--reduce` beside the options of the engine: what it is compared with, what refuses it, and `auto` and `compare`."""
+"""`--reduce` with the options of the engine: comparisons, refusals, `auto` and `compare`."""
 
 from __future__ import annotations
 
