@@ -168,8 +168,11 @@ def _automatic(
         found = _by_tables(job, replace(limits, states=most), progress, workers, None, seed)
     if found.stop is not Stop.STATES or most == limits.states:
         return replace(found, limits=limits), "none"
-    with _progress(f"{job.name}, with symmetry", report) as progress:
-        other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
+    try:
+        with _progress(f"{job.name}, with symmetry", report) as progress:
+            other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
+    except KeyboardInterrupt:  # before the search, which would end by itself
+        return replace(found, limits=limits, stop=Stop.INTERRUPTED), "none"
     is_less = other.stop in CUT_SHORT and not other.found and other.depth < found.depth
     best = replace(found, stop=other.stop) if is_less else other
     both = replace(

@@ -184,6 +184,15 @@ def test_auto_reports_the_deeper_search_if_the_second_is_cut_short(alike: str, m
     assert (found.stop, found.states >= 100, found.depth > shallow.depth) == (Stop.TIME, True, True)
 
 
+def test_auto_keeps_the_first_search_if_an_interrupt_comes_before_the_second(
+    alike: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "FULL_STATES", 100)
+    monkeypatch.setattr(reduced_search, "explore", interrupted)
+    found = execution.run_job(load(Path(alike)), reduce="auto")
+    assert (found.stop, found.states >= 100) == (Stop.INTERRUPTED, True)
+
+
 def test_both_engines_compare_every_figure_where_auto_explores_in_full(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
