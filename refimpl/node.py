@@ -49,7 +49,7 @@ from spec.zab.timeouts import Resignation
 logger = logging.getLogger("quorate.node")
 
 RULES = ElectionRules()
-ZAB = ZabRules(asynchronous_disk=True, hold_commits=True)
+ZAB = ZabRules(asynchronous_disk=True, hold_commits=True, observers_log_first=True)
 
 
 class Node:

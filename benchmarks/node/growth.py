@@ -27,7 +27,7 @@ SIZES = (20_000, 40_000, 80_000)
 TOGETHER = 50
 REPEATS = 3
 VIEW = majority_view([1, 2, 3])
-RULES, ZAB = ElectionRules(), ZabRules(hold_commits=True)
+RULES, ZAB = ElectionRules(), ZabRules(hold_commits=True, observers_log_first=True)
 
 
 def handle(server: Server, events: Sequence[Event]) -> Server:

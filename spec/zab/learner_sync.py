@@ -171,12 +171,14 @@ def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
 def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
     """The operations by which NEWLEADER makes state durable: a snapshot of the tree, or the committed proposals.
 
-    The tree is written after TRUNC or SNAP. An observer logs committed transactions after UPTODATE.
+    The tree is written after TRUNC or SNAP. An observer logs committed transactions after UPTODATE, except by the rule
+    `ZabRules.observers_log_first`.
     """
+    logs_late = is_observer(peer.sid, peer.view) and not rules.observers_log_first
     if learner.tree is not None:
         changed = learner.tree != peer.durable.txns or learner.snapshot
         return learner, (TakeSnapshot(learner.tree, learner.snapshot),) if changed else ()
-    if Variant.LOGGED_AFTER_UPTODATE in rules.variants or is_observer(peer.sid, peer.view):
+    if Variant.LOGGED_AFTER_UPTODATE in rules.variants or logs_late:
         return learner, ()
     count = _matching(learner.not_logged, learner.packets_committed)
     committed, rest = learner.not_logged[:count], learner.not_logged[count:]

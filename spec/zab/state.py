@@ -35,12 +35,16 @@ class ZabRules(msgspec.Struct, frozen=True):
     - `hold_commits`: a leader sends a follower no COMMIT or COMMITANDACTIVATE between NEWLEADER and UPTODATE, and the
       held ones right after UPTODATE. `Leader.tryToCommit` does not wait. A follower with ZOOKEEPER-4394 fails on such a
       COMMIT.
+    - `observers_log_first`: an observer logs what is committed before it acknowledges NEWLEADER, as a follower does.
+      `Learner.syncWithLeader` logs it after UPTODATE, which an observer that becomes a voter may never reach
+      (docs/findings/observer-becomes-voter.md).
     """
 
     asynchronous_disk: bool = True
     asynchronous_commits: bool = False
     variants: frozenset[Variant] = frozenset()
     hold_commits: bool = False
+    observers_log_first: bool = False
     first_version: bool = False
 
 

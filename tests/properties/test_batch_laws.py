@@ -25,7 +25,7 @@ from spec.zab.packets import Ack, Commit, Inform, Proposal, QuorumPing, QuorumRe
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, ZabRules, last_logged
 
 VIEW = majority_view([1, 2, 3], [4])
-RULES = ZabRules(hold_commits=True)
+RULES = ZabRules(hold_commits=True, observers_log_first=True)
 RUNS, MOVES, LISTS = 24, 60, 6
 LONGEST = 8
 

@@ -56,6 +56,7 @@ def test_a_start_record_says_who_starts_with_what_and_by_which_rules(tmp_path: P
                 "asynchronous_commits": False,
                 "variants": ["no-truncation"],
                 "hold_commits": False,
+                "observers_log_first": False,
                 "first_version": False,
             },
         }

@@ -40,7 +40,7 @@ from spec.zab.packets import (
     SyncRequest,
     UpToDate,
 )
-from spec.zab.state import Append, Learner, LearnerPhase, ZabResult, ZabRules
+from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, ZabResult, ZabRules
 
 AT_ONCE = ZabRules(asynchronous_disk=False)
 LATER = ZabRules(asynchronous_disk=True)
@@ -186,6 +186,13 @@ def test_an_observer_logs_its_diff_after_uptodate() -> None:
     """syncWithLeader persists on NEWLEADER for a FollowerZooKeeperServer only."""
     assert run(DIFF, *committed(A), NEWLEADER, sid=4).durable == IN_EPOCH
     assert run(DIFF, *committed(A), NEWLEADER, UPTODATE, sid=4).durable.txns == (OLD, A)
+
+
+def test_an_observer_may_log_its_diff_before_it_acknowledges_newleader() -> None:
+    """As a follower does: the log, then currentEpoch, then the ACK."""
+    first = run(DIFF, *committed(A), NEWLEADER, sid=4, rules=replace(LATER, observers_log_first=True))
+    assert state(first).queue == (Append(A, ack=False), EnterEpoch(2))
+    assert sent(first.effects) == []
 
 
 def test_what_an_observer_hears_between_newleader_and_uptodate() -> None:
