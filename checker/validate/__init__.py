@@ -38,7 +38,6 @@ from checker.validate.global_history import GlobalHistory
 from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
 from checker.validate.invariants import Count, Invariants
 from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
-from checker.validate.observers import UnloggedHistories
 from checker.validate.refinement import JournalRefinement
 from checker.validate.replay import DiskAhead, Mismatch, Replay
 from checker.validate.second_pass import ReplayedRecords
@@ -55,8 +54,6 @@ OFTEN = 500  # records between calls
 UNKNOWN_DISKS = "Durability"
 """The invariant over the contents of all disks at one moment. It cannot be decided unless all of them are known. It is
 not evaluated after views differ, since a quorum of an old view may lack what a new view has committed."""
-INITIAL_HISTORIES = "InitialHistoryDurability"
-"""The invariant over the history of an epoch. An observer that becomes a voter may break it, as in ZooKeeper."""
 
 
 @dataclass
@@ -253,7 +250,6 @@ class Ensemble:
         assert isinstance(begun, StartRecord)  # a journal begins with a start record
         self.past = GlobalHistory(servers)
         self.held = Invariants(self.past, servers, begun.zab)
-        self._unlogged = UnloggedHistories()
         if any(server.view.voters - servers.keys() for server in self._servers):
             self.held.leave_out(UNKNOWN_DISKS)
         for server in self._servers:
@@ -286,8 +282,6 @@ class Ensemble:
         if isinstance(record, StartRecord):
             if number:
                 self.past.restarted(server)
-                if self._unlogged.is_lost_by(track.sid):
-                    self.held.leave_out(INITIAL_HISTORIES)
                 self._look_at(server, before.view)
         else:
             need = self._needed.of[track.sid][number]
@@ -299,8 +293,6 @@ class Ensemble:
                 self._leave_refinement("not judged after a record that reads what is in no journal any more")
             floor = self.past.floor
             self.past.stepped(number, before, stepped, record.event, effects, sent, first=record.first)
-            if self._unlogged.is_lost_after(stepped):
-                self.held.leave_out(INITIAL_HISTORIES)
             if server.view is not before.view and server.view != before.view:
                 self._look_at(server, before.view)
                 self._leave_refinement("not judged after a change of the configuration")
