@@ -66,7 +66,7 @@ Pair: TypeAlias = tuple[ConnectionSide | None, ConnectionSide | None]
 """The side of the learner and the side of the leader."""
 
 
-class Past:
+class PrecedingSteps:
     """The last step of a sender that precedes a step of a reader, by the notifications that the reader has heard.
 
     `heard` are the records of the reader that have heard one, and `sent` those of the sender that sent it.
@@ -82,13 +82,15 @@ class Past:
         return self._sent[number - 1] if number else -1
 
 
-def paired(made: list[ConnectionSide], accepted: list[ConnectionSide], past: tuple[Past, Past]) -> list[Pair]:
+def paired(
+    made: list[ConnectionSide], accepted: list[ConnectionSide], preceding: tuple[PrecedingSteps, PrecedingSteps]
+) -> list[Pair]:
     """Pair the connections of a learner with those of its leader, so that the fewest packets have no sender.
 
-    A connection that belongs to no other side is paired with None if packets were read on it. `past` is what the steps
-    of the learner have before them at the leader, and what those of the leader have at the learner.
+    A connection that belongs to no other side is paired with None if packets were read on it. `preceding` has, for steps
+    of the learner, those of the leader that precede them, and the same for steps of the leader.
     """
-    return _Search(made, accepted, past).pairs()
+    return _Search(made, accepted, preceding).pairs()
 
 
 class _Cost(NamedTuple):
@@ -139,8 +141,13 @@ class _Search:
     third power of the number of connections: with a hundred of them this takes seconds.
     """
 
-    def __init__(self, made: list[ConnectionSide], accepted: list[ConnectionSide], past: tuple[Past, Past]) -> None:
-        self._made, self._accepted, self._past = made, accepted, past
+    def __init__(
+        self,
+        made: list[ConnectionSide],
+        accepted: list[ConnectionSide],
+        preceding: tuple[PrecedingSteps, PrecedingSteps],
+    ) -> None:
+        self._made, self._accepted, self._preceding = made, accepted, preceding
         self._firsts = [side.sent.words[0] for side in made]
         rows, columns = len(made), len(accepted)
         self._estimates = [[_Cost()] * (columns + 1) for _ in range(rows + 1)]
@@ -195,7 +202,7 @@ class _Search:
         """The cost of a pair. Behind the first packet that the other side did not send, all are counted."""
         one, other = self._made[row], self._accepted[column]
         packets = _unmatched(one.sent, other.read) + _unmatched(other.sent, one.read)
-        to_learner, to_leader = self._past
+        to_learner, to_leader = self._preceding
         early = int(to_learner.before(one.sent.records[0]) >= other.read.records[0])
         if one.read and other.sent:
             early += to_leader.before(other.sent.records[0]) >= one.read.records[0]

@@ -25,7 +25,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from checker.validate.connections import ConnectionSide, Past, Stream, paired
+from checker.validate.connections import ConnectionSide, PrecedingSteps, Stream, paired
 from checker.validate.journals import StartRecord, StepRecord
 from checker.validate.replay import Mismatch
 from spec.effects import Connect, Disconnect, Effects, Send
@@ -198,17 +198,19 @@ def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) ->
 
 def _connected(tracks: list[Track], learner: Track, leader: Track, found: HappensBefore) -> Mismatch | None:
     made, accepted = learner.dialled[leader.sid], leader.accepted[learner.sid]
-    for one, other in paired(made, accepted, (_past(leader, learner, found), _past(learner, leader, found))):
+    for one, other in paired(
+        made, accepted, (_preceding_steps(leader, learner, found), _preceding_steps(learner, leader, found))
+    ):
         wrong = _joined(tracks, learner, leader, one, other, found)
         if wrong is not None:
             return wrong
     return None
 
 
-def _past(sender: Track, reader: Track, found: HappensBefore) -> Past:
+def _preceding_steps(sender: Track, reader: Track, found: HappensBefore) -> PrecedingSteps:
     heard = reader.heard[sender.sid].records
     needs = (found.of[reader.sid][record] for record in heard)
-    return Past(heard, (NONE if need == NONE else sender_of(need)[1] for need in needs))
+    return PrecedingSteps(heard, (NONE if need == NONE else sender_of(need)[1] for need in needs))
 
 
 def _joined(
