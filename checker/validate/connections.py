@@ -87,8 +87,8 @@ def paired(
 ) -> list[Pair]:
     """Pair the connections of a learner with those of its leader, so that the fewest packets have no sender.
 
-    A connection that belongs to no other side is paired with None if packets were read on it. `preceding` has, for steps
-    of the learner, those of the leader that precede them, and the same for steps of the leader.
+    A connection that belongs to no other side is paired with None if packets were read on it. `preceding` has the steps
+    of the leader that precede those of the learner, and the steps of the learner that precede those of the leader.
     """
     return _Search(made, accepted, preceding).pairs()
 
