@@ -22,7 +22,7 @@ from msgspec.structs import replace as with_fields
 
 from refimpl.clients.backend import Frontend
 from refimpl.clients.read_only import ReadOnlyService
-from refimpl.disk.files import DataError
+from refimpl.disk.files import DataError, TruncationError
 from refimpl.disk.storage import Storage
 from refimpl.disk.txn_buffer import TxnBuffer
 from refimpl.effect_executor import EffectExecutor
@@ -75,6 +75,8 @@ class Node:
         self._zab_rules = with_fields(ZAB, first_version=settings.reconfigurable)
         self._work: deque[Callable[[], object]] = deque()
         self._working = self._stopped = False
+        self.below_snapshot = False
+        """Whether it has stopped because its leader lacks transactions of its only snapshot."""
         self._read_only = (
             ReadOnlyService(replica, clients, settings.tick_time, local_sessions=settings.local_sessions)
             if settings.read_only
@@ -99,6 +101,9 @@ class Node:
             self._flush_journal()
             self._storage.release()
         except ListenError as error:
+            self._stop_working(str(error))
+        except TruncationError as error:
+            self.below_snapshot = error.below_snapshot
             self._stop_working(str(error))
         except (OSError, DataError) as error:
             self._disk_failed(error)

@@ -25,7 +25,7 @@ from checker.properties.projections import (
     statuses_of,
 )
 from checker.properties.registry import Answer, Condition
-from spec.quorum import Sid
+from spec.quorum import Sid, votes_in
 from spec.server import Server
 
 
@@ -140,11 +140,11 @@ def _leader_is_a_voter(setup: Setup) -> Condition:
 @ENSEMBLE_PROPERTIES.declare(
     "OnlyVotersCounted",
     Kind.ALWAYS,
-    meaning="A server counts only votes of voters in its view",
+    meaning="A server counts only votes of voters in its view, or in a later one that it has seen",
     violation="a vote of a server that is no voter is counted",
     premise="Some recvset or outofelection is not empty",
     requirements=("R4",),
-    source="`FastLeaderElection.validVoter`, which drops votes *of* servers that are not voters",
+    source="`FastLeaderElection.validVoter`, which drops votes *of* servers that are voters of neither configuration",
     notes="The votes in recvset and outofelection count. A vote of another server gets a reply.",
     default=FINE,
 )
@@ -154,7 +154,7 @@ def _only_voters_counted(setup: Setup) -> Condition:
         if election is None or not (election.recvset or election.outofelection):
             return "nothing"
         senders = {sid for sid, _ in election.recvset} | {sid for sid, _ in election.outofelection}
-        return frozenset(senders - server.view.voters)
+        return frozenset(sid for sid in senders if not votes_in(server.peer.views, sid))
 
     def check(*seen: frozenset[Sid] | str) -> Answer:
         if all(each == "nothing" for each in seen):

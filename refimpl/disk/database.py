@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from refimpl.disk import snapshot
 from refimpl.disk.body import DamagedSnapshotError
-from refimpl.disk.files import REMEDY, DataError, follows, make_directories, numbered, sync_directory
+from refimpl.disk.files import REMEDY, DataError, TruncationError, follows, make_directories, numbered, sync_directory
 from refimpl.disk.logreader import PREFIX as LOG
 from refimpl.disk.logreader import DamagedLogError, read
 from refimpl.disk.txn_buffer import BYTES, LEAST, LogBytes
@@ -187,23 +187,27 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     No transaction has the zxid epoch:0, that of a leader which has proposed nothing in its epoch. A log with later
     transactions has the whole history with which that epoch began, so what is older is the state of that zxid.
 
-    Raises DataError, and changes nothing, unless the log leads to the zxid from a snapshot without later changes.
+    Raises TruncationError, and changes nothing, unless the log leads to the zxid from a snapshot without later changes.
     """
     snapshots, _ = make_directories(data_dir, log.directory.parent)
     log.commit()
-    older = [each for each in snapshot.newest_first(snapshots) if each[0] <= zxid]
+    found = list(snapshot.newest_first(snapshots))
+    older = [each for each in found if each[0] <= zxid]
+    is_below = bool(found) and found[0][0] > zxid
+
+    def impossible(place: Path, why: str) -> TruncationError:
+        return TruncationError(f"{place}: cannot truncate to 0x{zxid:x}: {why}; {REMEDY}", below_snapshot=is_below)
+
     if not older:
-        raise DataError(f"{snapshots}: cannot truncate to 0x{zxid:x}: no snapshot is that old; {REMEDY}")
+        raise impossible(snapshots, "no snapshot is that old")
     numbers = [number for number, _ in older]
     if zxid not in numbers and not _reaches(zxid, next(read(log.directory, zxid), (None,))[0]):
-        raise DataError(f"{log.directory}: cannot truncate to 0x{zxid:x}: the log has no such transaction; {REMEDY}")
+        raise impossible(log.directory, "the log has no such transaction")
     too_new = _holding_more(older, zxid)
     usable = [number for number, path in older if path not in too_new]
     if not usable or not _leads(log.directory, usable[0], zxid):
-        raise DataError(
-            f"{snapshots}: cannot truncate to 0x{zxid:x}: {', '.join(path.name for path in too_new)} may hold later "
-            f"changes, and no older snapshot and the log lead to it; {REMEDY}"
-        )
+        names = ", ".join(path.name for path in too_new)
+        raise impossible(snapshots, f"{names} may hold later changes, and no older snapshot and the log lead to it")
     for number, path in snapshot.newest_first(snapshots):
         if number > zxid or path in too_new:
             path.unlink()

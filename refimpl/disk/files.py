@@ -28,6 +28,17 @@ class DataError(Exception):
     """The data directory is unusable in its present state; the message names the file, the fault and the remedy."""
 
 
+class TruncationError(DataError):
+    """The disk cannot go back to a zxid. `below_snapshot`: its newest snapshot has later transactions.
+
+    A leader may send a snapshot with transactions that are not committed, and the next leader may lack them.
+    """
+
+    def __init__(self, message: str, *, below_snapshot: bool) -> None:
+        super().__init__(message)
+        self.below_snapshot = below_snapshot
+
+
 def epoch_of(zxid: int) -> int:
     """Return the upper half of a zxid."""
     return zxid >> 32

@@ -152,7 +152,7 @@ class Storage:
         self._started_thread().call(replace)
 
     def truncate(self, zxid: int) -> None:
-        """Drops everything beyond a zxid, before it returns. Raises DataError and OSError."""
+        """Drops everything beyond a zxid, before it returns. Raises TruncationError and OSError."""
         self._cancel_snapshot()
         self.flush()
         database.truncate(self._settings.data_dir, self._log, zxid)

@@ -76,7 +76,8 @@ class SimulatedEnsemble:
         self.failing: Counter[Sid] = Counter()
         """The faults of each disk that may stop its server."""
         self.roles: Counter[str] = Counter()
-        self.starts = 0
+        self.starts = self.below_snapshot = 0
+        """How often servers started, and how often one ended because its leader lacked what its only snapshot had."""
         self.reconfigured = self.joined = False
         """Whether a change of members was asked for, and whether a server has got the files of a joiner."""
         self.controller = Process(loop, "10.0.2.1")
@@ -158,6 +159,8 @@ class SimulatedEnsemble:
         except FailedError as error:
             if self.failing[sid]:
                 self.failing[sid] -= 1
+            elif self.nodes[sid].below_snapshot:
+                self.below_snapshot += 1
             else:
                 reason = str(error)
         except ConfigError as error:

@@ -83,10 +83,10 @@ class Operator:
 
         There are two cases, in ZooKeeper as here. Either the server has promised a later epoch, to a leader that got no
         quorum: a leader offers the epoch that it once chose (`Leader.getEpochToPropose`), and the server refuses it
-        (`Learner.registerWithLeader`). Or both wait for each other in a reconfiguration that makes an observer a voter
-        (docs/findings/promotion-stops-service.md): the server has seen it, and needs a quorum of both views to follow;
-        the leader needs the server to commit it; and the observer neither votes (`FastLeaderElection.lookForLeader`)
-        nor acknowledges proposals. The next election ends both.
+        (`Learner.registerWithLeader`). Or the server has seen a reconfiguration that makes an observer a voter
+        (docs/findings/promotion-stops-service.md), and needs a quorum of both views to follow. The observer does not
+        vote (`FastLeaderElection.lookForLeader`). The leader waits for the server to commit the reconfiguration, or it
+        is a later one that has not got it. The next election ends both.
         """
         leader = self._ensemble.leader()
         if leader is None or not any(self._is_stranded(sid, leader) for sid in sids if sid != leader):
@@ -104,9 +104,8 @@ class Operator:
         led, server = nodes[leader].server, nodes[sid].server
         if led.zab is not None and server.durable.accepted_epoch > led.zab.epoch:
             return True
-        pending = led.last_seen
-        promotes = pending is not None and bool(pending.voters & led.view.observers)
-        return server.zab is None and promotes and server.last_seen == pending
+        seen = server.last_seen
+        return server.zab is None and seen is not None and bool(seen.voters & led.view.observers)
 
 
 def _request(view: View, victim: Sid, choice: int) -> Reconfig | None:

@@ -219,6 +219,8 @@ class _Run:
         recovered = await self._recover()
         if self._operator.restarts:
             self._injector.counts["leader restarted"] = self._operator.restarts
+        if self._ensemble.below_snapshot:
+            self._injector.counts["ended below a snapshot"] = self._ensemble.below_snapshot
         until.set()
         for each in working:
             await each

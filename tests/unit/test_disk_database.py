@@ -8,7 +8,7 @@ import pytest
 
 from refimpl.disk import database, snapshot
 from refimpl.disk.body import body_chunks
-from refimpl.disk.files import DataError
+from refimpl.disk.files import DataError, TruncationError
 from refimpl.disk.logreader import DamagedLogError
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
@@ -270,8 +270,9 @@ def test_truncating_to_what_the_disk_does_not_lead_to_changes_nothing(directory:
     directory.snapshot(4)
     directory.log(5)
     before = directory.names()
-    with pytest.raises(DataError, match=rf"cannot truncate to 0x{zxid:x}: "):
+    with pytest.raises(TruncationError, match=rf"cannot truncate to 0x{zxid:x}: ") as refused:
         database.truncate(directory.base, TxnLog(directory.files), zxid)
+    assert refused.value.below_snapshot is (zxid < 4)
     assert (directory.names(), directory.load().last_zxid) == (before, 5)
 
 
