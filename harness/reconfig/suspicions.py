@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
+from harness.reconfig.facts import COLUMNS, FactBench, FactTable, drop_links, look, wait_config, wait_logged
 from harness.reconfig.members import OBSERVER, PARTICIPANT, brief
 from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
@@ -28,6 +28,7 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
     yield FactTable("dead-designated", ("question", "seen"), tuple(dead_designated(bench)))
     yield FactTable("no-candidate", ("question", "seen"), tuple(no_candidate(bench)))
     yield FactTable("promotion", ("follower 1", "moment", "server", *COLUMNS, "a write at 3"), tuple(promotion(bench)))
+    yield FactTable("promotion-alone", ("moment", "server", *COLUMNS, "a write at 2"), tuple(promotion_alone(bench)))
 
 
 def unwritable(bench: FactBench) -> Iterable[tuple[str, str]]:
@@ -181,9 +182,35 @@ def _promote(servers: ReconfigServers, held: Way, dies: bool) -> Iterable[tuple[
         yield "leader 3 has started again", str(sid), *sight.cells(), _write_at(servers, sid, "/two")
 
 
-def _write_at(servers: ReconfigServers, sid: Sid, path: str) -> str:
-    """The code of the reply to a write at server 3; `-` for another server."""
-    return _code_of(lambda: servers.create(sid, path).err) if sid == 3 else "-"
+def promotion_alone(bench: FactBench) -> Iterable[tuple[str, ...]]:
+    """Observer 4 is to become a voter; leader 3 is killed when it alone has logged that, and starts again under 2."""
+    with bench.servers("promotion-alone", PROMOTED) as servers:
+        servers.begin_led_by(3, PROMOTED)
+        for sid in (1, 2):
+            servers.hold(sid, 3, Way.DOWN)
+        client = servers.connect(3)
+        client.send(RECONFIG, *servers.change(join=[4]))
+        wait_logged(servers, (3,), ZXID)
+        servers.kill(3)
+        client.drop()
+        drop_links(servers, 3)
+        wait_until(lambda: servers.mode(2) == "leader", 60.0, "server 2 leads")
+        servers.start(3)
+        time.sleep(RESTART_SECONDS)
+        for sid in (2, 3):
+            moment = f"3 started again, {RESTART_SECONDS:g} s later"
+            yield moment, str(sid), *look(servers, sid).cells(), _write_at(servers, sid, "/one", at=2)
+        servers.kill(2)
+        servers.start(2)
+        servers.wait_serving(servers.sids)
+        for sid in (2, 3):
+            sight = replace(look(servers, sid), mode="serves")  # an election may have any outcome
+            yield "leader 2 has started again", str(sid), *sight.cells(), _write_at(servers, sid, "/two", at=2)
+
+
+def _write_at(servers: ReconfigServers, sid: Sid, path: str, at: Sid = 3) -> str:
+    """The code of the reply to a write at one server; `-` for another."""
+    return _code_of(lambda: servers.create(sid, path).err) if sid == at else "-"
 
 
 def _code_of(ask: Callable[[], int]) -> str:
