@@ -140,12 +140,13 @@ def _leader_is_a_voter(setup: Setup) -> Condition:
 @ENSEMBLE_PROPERTIES.declare(
     "OnlyVotersCounted",
     Kind.ALWAYS,
-    meaning="A server counts only votes of voters in its view, or in a later one that it has seen",
+    meaning="A server counts only votes of voters in its view",
     violation="a vote of a server that is no voter is counted",
     premise="Some recvset or outofelection is not empty",
     requirements=("R4",),
     source="`FastLeaderElection.validVoter`, which drops votes *of* servers that are voters of neither configuration",
-    notes="The votes in recvset and outofelection count. A vote of another server gets a reply.",
+    notes="The votes in recvset and outofelection count. Voters of the configuration that it has seen last are voters, "
+    "too. A vote of another server gets a reply.",
     default=FINE,
 )
 def _only_voters_counted(setup: Setup) -> Condition:
