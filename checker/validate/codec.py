@@ -259,26 +259,12 @@ class PlainEncoder:
         """The name of a class, and its fields that are not plain data: the place of each, and its conversion."""
         hints = get_type_hints(cls)
         writers = tuple(
-            (place, self._writer(hints[name]))
+            (place, self._rows if hints[name] in ROWS else self)
             for place, name in enumerate(cls.__struct_fields__, start=1)
-            if hints[name] not in (int, bool, str, int | None)
+            if hints[name] not in (int, bool, str)
         )
         self._writers[cls] = (_name(cls), writers)
         return self._writers[cls]
-
-    def _writer(self, hint: Any) -> Writer:
-        """The conversion of values with this annotation, except None."""
-        if hint in ROWS:
-            return self._rows
-        if hint in (View, View | None):
-            return _plain_view
-        if hint in (Any, Txn):
-            return self
-        return _plain_member if issubclass(hint, Enum) else self.struct
-
-
-def _plain_member(member: Enum) -> Json:
-    return member.value
 
 
 def _plain_view(view: View) -> Json:
