@@ -147,13 +147,13 @@ class Evaluator:
         They are the first `most` states of different judgements. A step property has none.
         """
         properties = self._result.model.properties
-        left_out = {prop.name for prop in step_properties(properties)}
-        verdicts, states = self._tables.verdicts, dict[str, list[int]]()
+        of_steps = step_properties(properties)
+        states: dict[str, list[int]] = {prop.name: [] for prop in properties if prop not in of_steps}
         reached = np.flatnonzero(self._judged.times > 0)
         for number in reached[np.argsort(self._judged.first[reached])].tolist():
-            for position in verdicts.premises(number):
-                first = states.setdefault(properties[position].name, [])
-                if len(first) < most and properties[position].name not in left_out:
+            for position in self._tables.verdicts.premises(number):
+                first = states.get(properties[position].name)
+                if first is not None and len(first) < most:
                     first.append(int(self._judged.first[number]))
         return {name: [history.ordinals(state) for state in first] for name, first in states.items()}
 

@@ -86,9 +86,7 @@ def answers_of_model(
     if found.stop not in CUT_SHORT:
         if len(known) < len(runs):
             return in_full(rest()), "; then explored in full, as a path found there is no run of the model"
-        if found.violations:
-            return replace(found, model=model, found=known), ""
-        missing = coverage_of(found) - _covered_by(model, symmetry, premises)
+        missing = frozenset() if found.violations else coverage_of(found) - _covered_by(model, symmetry, premises)
         if (full := _unless_covered(missing, in_full, rest)) is not None:
             return full, "; then explored in full, as an action fires or a premise holds there alone"
     return replace(found, model=model, found=known), ""
