@@ -91,8 +91,7 @@ def compare_with_symmetry(
         return ""
     if reason := _reason_against_symmetry(job, workers):
         return f"none, and nothing to compare: {reason}"
-    with _progress(f"{job.name}, with symmetry", report) as progress:
-        other = _reduced("symmetric", job, _left_after(job.limits, found), progress, workers, None, seed)
+    other = _with_symmetry(job, job.limits, found, report, workers, seed)
     if other.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     if other.stop in CUT_SHORT:
@@ -169,8 +168,7 @@ def _automatic(
     if found.stop is not Stop.STATES or most == limits.states:
         return replace(found, limits=limits), "none"
     try:
-        with _progress(f"{job.name}, with symmetry", report) as progress:
-            other = _reduced("symmetric", job, _left_after(limits, found), progress, workers, None, seed)
+        other = _with_symmetry(job, limits, found, report, workers, seed)
     except KeyboardInterrupt:  # before the search, which would end by itself
         return replace(found, limits=limits, stop=Stop.INTERRUPTED), "none"
     is_less = other.stop in CUT_SHORT and not other.found and other.depth < found.depth
@@ -196,11 +194,18 @@ def _reason_against_symmetry(job: Job, workers: Workers) -> str | None:
     return reason_against_symmetry(job.model) if isinstance(workers, int) else "it does not run on a cluster"
 
 
-def _left_after(limits: Limits, found: Exploration) -> Limits:
-    """The limits of a second search of the same run; no limit counts the time before a search was resumed."""
+def _with_symmetry(
+    job: Job, limits: Limits, found: Exploration, report: Report | None, workers: Workers, seed: int
+) -> Exploration:
+    """Explore a job with its symmetry, within what a search in full has left of the limits.
+
+    No limit counts the time before a search was resumed.
+    """
     used = found.seconds - found.seconds_before
     seconds = None if limits.seconds is None else max(0.0, limits.seconds - used)
-    return replace(limits, seconds=seconds, work=None if limits.work is None else max(0, limits.work - found.work))
+    work = None if limits.work is None else max(0, limits.work - found.work)
+    with _progress(f"{job.name}, with symmetry", report) as progress:
+        return _reduced("symmetric", job, replace(limits, seconds=seconds, work=work), progress, workers, None, seed)
 
 
 def _reduced(
