@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from harness.processes import wait_until
 from harness.reconfig.defects.epochs import epoch_of
-from harness.reconfig.facts import FactBench, FactTable, wait_logged
+from harness.reconfig.facts import FactBench, FactTable, drop_links, wait_logged
 from harness.reconfig.members import OBSERVER, PARTICIPANT
 from harness.reconfig.servers import RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
@@ -45,8 +45,7 @@ def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, st
         wait_until(lambda: servers.mode(2) == "leader", SECONDS, "server 2 leads")
         yield "epoch of 4 when 2 leads with its acknowledgement", str(epoch_of(servers, 4))
         yield "the log of 4 has the write then", _has(servers, 4)
-        for one in OLD_SIDE:
-            servers.part([one], (3, 5))
+        servers.part(OLD_SIDE, (3, 5))
         if follows:
             servers.link(4, 2).free(Way.DOWN)
             servers.network.is_open = True
@@ -79,8 +78,7 @@ def _kill_the_leader(servers: ReconfigServers) -> str:
     servers.network.close(BUT_UPTODATE)
     servers.kill(3)
     client.drop()
-    for sid in (1, 2, 4, 5):
-        servers.link(sid, 3).drop()
+    drop_links(servers, 3)
     return f"code {reply.err}, {reply.zxid:#x}"
 
 
