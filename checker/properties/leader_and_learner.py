@@ -21,6 +21,7 @@ from checker.models.ensemble.setup import Setup
 from checker.properties.delivery_order import differ, first, format_txns
 from checker.properties.projections import (
     LogStatus,
+    Presence,
     Servers,
     ServerStatus,
     SyncObligation,
@@ -143,7 +144,7 @@ def _replicas_agree(setup: Setup) -> Condition:
     return of_present(setup, check)
 
 
-def _led(servers: Mapping[Sid, ServerStatus] | Mapping[Sid, LogStatus]) -> Iterator[tuple[Sid, Sid]]:
+def _led(servers: Mapping[Sid, Presence]) -> Iterator[tuple[Sid, Sid]]:
     """Each leader with each server that follows it in its epoch."""
     for sid, each in servers.items():
         leader = servers.get(each.leader)

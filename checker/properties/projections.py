@@ -119,66 +119,62 @@ AWAY = "away"
 """A server that does not run, is LOOKING, or has not yet reached a phase of the projection."""
 
 
-class ServerStatus(msgspec.Struct, frozen=True):
+class Presence(msgspec.Struct, frozen=True):
     """A server that leads an established epoch, or has acknowledged its leader's NEWLEADER, or runs standalone.
 
-    The epoch of a standalone server is NO_EPOCH.
-
-    `serves`: it is in BROADCAST. `delivered` are the transactions that it has committed, as a leader, or applied while
-    serving, in the order of its log.
+    The epoch of a standalone server is NO_EPOCH. `serves`: it is in BROADCAST.
     """
 
     leads: bool
     leader: Sid
     epoch: int
     serves: bool
+
+
+class ServerStatus(Presence, frozen=True):
+    """Such a server with the transactions that it has delivered, in the order of its log.
+
+    It has committed them, as a leader, or applied them while serving.
+    """
+
     delivered: tuple[Txn, ...]
 
 
-class LogStatus(msgspec.Struct, frozen=True):
+class LogStatus(Presence, frozen=True):
     """Such a server with `log`, every transaction that it has logged or asked its disk to log."""
 
-    leads: bool
-    leader: Sid
-    epoch: int
-    serves: bool
     log: tuple[Txn, ...]
 
 
 def server_status(server: Server) -> ServerStatus | str:
     """See `ServerStatus`."""
-    own = server.zab
-    if own is None or not _is_present(own):
+    own, presence = server.zab, _presence(server)
+    if own is None or presence is None:
         return AWAY
     delivered: tuple[Txn, ...] = ()
-    if isinstance(own, Leader):
-        if own.serves:
-            delivered = up_to(logged_and_queued(server.durable, own.queue), own.committed)
-        return ServerStatus(True, server.sid, _epoch_of(server, own), own.serves, delivered)
-    if own.serves:
+    if isinstance(own, Leader) and own.serves:
+        delivered = up_to(logged_and_queued(server.durable, own.queue), own.committed)
+    elif isinstance(own, Learner) and own.serves:
         delivered = up_to(memory_of(server), own.delivered)
-    return ServerStatus(False, own.leader, own.epoch, own.serves, delivered)
+    return ServerStatus(*presence, delivered)
 
 
 def log_status(server: Server) -> LogStatus | str:
     """See `LogStatus`."""
-    own = server.zab
-    if own is None or not _is_present(own):
+    own, presence = server.zab, _presence(server)
+    if own is None or presence is None:
         return AWAY
-    log = logged_and_queued(server.durable, own.queue)
-    if isinstance(own, Leader):
-        return LogStatus(True, server.sid, _epoch_of(server, own), own.serves, log)
-    return LogStatus(False, own.leader, own.epoch, own.serves, log)
+    return LogStatus(*presence, logged_and_queued(server.durable, own.queue))
 
 
-def _is_present(part_of: Leader | Learner) -> bool:
-    if isinstance(part_of, Leader):
-        return part_of.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST)
-    return part_of.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
-
-
-def _epoch_of(server: Server, leader: Leader) -> int:
-    return NO_EPOCH if server.runs_standalone else leader.epoch
+def _presence(server: Server) -> tuple[bool, Sid, int, bool] | None:
+    """The fields of a `Presence`; None for any other server."""
+    own = server.zab
+    if isinstance(own, Leader) and own.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
+        return True, server.sid, NO_EPOCH if server.runs_standalone else own.epoch, own.serves
+    if isinstance(own, Learner) and own.phase in (LearnerPhase.SYNCED, LearnerPhase.BROADCAST):
+        return False, own.leader, own.epoch, own.serves
+    return None
 
 
 class SyncObligation(msgspec.Struct, frozen=True):
