@@ -5,16 +5,12 @@ are explored again with the rule. The expected verdicts are the same, except tha
 """
 
 import pytest
-from msgspec.structs import replace
 
-from checker.engine import Exploration, Stop
-from checker.engine.search import explore
-from checker.job import Job, Verdict
+from checker.engine import Stop
+from checker.job import Verdict
 from checker.report.verdict import judge
-from checker.scenario import bundled, ensemble_setup, load
-from spec.zab.state import ZabRules
+from tests.support.ruled_scenarios import explored_by
 
-PATHS = {path.stem: path for path in bundled()}
 SCENARIOS = [
     pytest.param("zab-3-servers", marks=pytest.mark.slow),
     pytest.param("zab-3-servers-fine", marks=pytest.mark.slow),
@@ -23,22 +19,10 @@ SCENARIOS = [
 ]
 
 
-def explored(name: str, monkeypatch: pytest.MonkeyPatch, *, held: bool) -> tuple[Job, Exploration]:
-    zab_of = ensemble_setup.zab_of
-
-    def holding(*given: object) -> ZabRules | None:
-        rules = zab_of(*given)  # type: ignore[arg-type]
-        return None if rules is None else replace(rules, hold_commits=held)
-
-    monkeypatch.setattr(ensemble_setup, "zab_of", holding)
-    job = load(PATHS[name])
-    return job, explore(job.model, job.limits, until_witnessed=job.until_witnessed)
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_shipped_scenarios_pass_with_held_commits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Premises that need a COMMIT before UPTODATE never hold here, so a run may be vacuous."""
-    job, exploration = explored(name, monkeypatch, held=True)
+    job, exploration = explored_by(name, monkeypatch, hold_commits=True)
     judged = judge(job, exploration, job.actions)
 
     assert judged.verdict in (Verdict.PASSED, Verdict.VACUOUS), judged.sentence
@@ -47,4 +31,4 @@ def test_the_shipped_scenarios_pass_with_held_commits(name: str, monkeypatch: py
 
 @pytest.mark.parametrize(("held", "stop"), [(False, Stop.FOUND), (True, Stop.EXHAUSTED)])
 def test_a_follower_with_zookeeper_4394_is_spared(held: bool, stop: Stop, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert explored("zookeeper-4394", monkeypatch, held=held)[1].stop is stop
+    assert explored_by("zookeeper-4394", monkeypatch, hold_commits=held)[1].stop is stop

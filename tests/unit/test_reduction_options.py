@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,14 +137,17 @@ def test_a_different_answer_of_the_symmetric_search_is_an_error(
     assert "the symmetric search and the full one disagree, which is a defect: " in capsys.readouterr().out
 
 
-def interrupted(*_: object, **__: object) -> Exploration:
-    raise KeyboardInterrupt
+def raising(error: BaseException) -> Callable[..., Exploration]:
+    def explore(*_: object, **__: object) -> Exploration:
+        raise error
+
+    return explore
 
 
 def test_an_interrupt_of_the_comparison_ends_the_command(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reduced_search, "explore", interrupted)
+    monkeypatch.setattr(reduced_search, "explore", raising(KeyboardInterrupt()))
     assert main(["run", alike, SCENARIO, "--reduce", "compare"]) == ExitCode.INCOMPLETE
     assert "the comparison with a symmetric search was interrupted" in (shown := capsys.readouterr().out)
     assert "1 of 2 runs, " in shown
@@ -153,10 +157,7 @@ def test_an_interrupt_of_the_comparison_ends_the_command(
 def test_a_violation_stays_if_the_comparison_does_not_end(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(*_: object, **__: object) -> Exploration:
-        raise error
-
-    monkeypatch.setattr(reduced_search, "explore", failing)
+    monkeypatch.setattr(reduced_search, "explore", raising(error))
     defect = str(next(Path("spec/scenarios").rglob("ack-before-log.yaml")))
     assert main(["run", defect, "--verdict", "--reduce", "compare"]) == ExitCode.SAFETY
     assert "the comparison with a symmetric search" in capsys.readouterr().out
@@ -188,7 +189,7 @@ def test_auto_keeps_the_first_search_if_an_interrupt_comes_before_the_second(
     alike: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "FULL_STATES", 100)
-    monkeypatch.setattr(reduced_search, "explore", interrupted)
+    monkeypatch.setattr(reduced_search, "explore", raising(KeyboardInterrupt()))
     found = execution.run_job(load(Path(alike)), reduce="auto")
     assert (found.stop, found.states >= 100) == (Stop.INTERRUPTED, True)
 
