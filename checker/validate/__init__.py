@@ -202,7 +202,6 @@ def _together(
     *,
     refines: bool,
 ) -> None:
-    found.notes += dict.fromkeys(needed.tolerated)
     ensemble = Ensemble(tracks, replayed, needed, refines=refines)
     for place in merged(tracks, needed):
         mismatch = place if isinstance(place, Mismatch) else ensemble.take(place)
@@ -212,6 +211,7 @@ def _together(
         found.merged += 1
         if found.merged % OFTEN == 0:
             progress("all servers together", found.merged, found.steps)
+    found.notes += dict.fromkeys(needed.tolerated)
     found.counts = ensemble.held.counts
     if ensemble.refinement is not None:
         found.counts = {**found.counts, REFINEMENT: ensemble.refinement.count}

@@ -7,7 +7,8 @@ Rules this module keeps:
   Which connections belong together: `checker.validate.connections`.
 - A notification is sent before it is heard. A newer one may overtake it, and a new connection repeats the last one
   sent. The notifications heard of a sender therefore never go backwards in the order of sending, except over a slow
-  socket of an older connection.
+  socket of an older connection. If every server waits, one of them waits for a notification that equals an older one,
+  and it has heard the older one.
 - A life with a torn end may have lost its last records. Messages heard of it beyond the end of its journal are
   tolerated and reported. The same holds for a journal that ends before messages that others heard, since journals are
   copied one after the other.
@@ -19,6 +20,7 @@ Rules this module keeps:
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -269,7 +271,10 @@ def _ends_early(track: Track, life: Life, time: float) -> bool:
 
 
 def merged(tracks: list[Track], needed: HappensBefore) -> Iterator[int | Mismatch]:
-    """Yield, for each record in order, the position of its server; a mismatch if every server waits for another one."""
+    """Yield, for each record in order, the position of its server; a mismatch if every server waits for another one.
+
+    A record whose notification turns out to be an older one needs that one from then on (`needed` is changed).
+    """
     done = [0] * len(tracks)
     need = [needed.of[track.sid] for track in tracks]
     left = sum(len(track) for track in tracks)
@@ -283,11 +288,34 @@ def merged(tracks: list[Track], needed: HappensBefore) -> Iterator[int | Mismatc
             if wanted == NONE or done[wanted >> _SERVER_BITS] > wanted & ((1 << _SERVER_BITS) - 1):
                 chosen, earliest = place, track.times[number]
         if chosen == NONE:
+            if _take_older_notification(tracks, done, needed):
+                continue
             yield _knot(tracks, done, need)
             return
         done[chosen] += 1
         left -= 1
         yield chosen
+
+
+def _take_older_notification(tracks: list[Track], done: list[int], needed: HappensBefore) -> bool:
+    """Let the earliest record that can have heard an older, equal notification need that one; False: there is none."""
+    waiting = [place for place, track in enumerate(tracks) if done[place] < len(track)]
+    for place in sorted(waiting, key=lambda place: tracks[place].times[done[place]]):
+        reader, record = tracks[place], done[place]
+        source, _ = sender_of(needed.of[reader.sid][record])
+        sender = tracks[source]
+        heard, sent = reader.heard[sender.sid], sender.notified[reader.sid]
+        number = bisect_left(heard.records, record)
+        if number == len(heard) or heard.records[number] != record:
+            continue  # it reads no notification
+        older = [each for each, word in zip(sent.records, sent.words, strict=True)
+                 if each < done[source] and word == heard.words[number]]  # fmt: skip
+        if older:
+            needed.of[reader.sid][record] = _at(source, older[-1])
+            needed.tolerated.append(f"server {reader.sid} heard a notification of server {sender.sid} behind newer "
+                                    "ones, as of an older connection")  # fmt: skip
+            return True
+    return False
 
 
 def _knot(tracks: list[Track], done: list[int], need: list[array[int]]) -> Mismatch:
