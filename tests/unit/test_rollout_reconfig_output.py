@@ -83,13 +83,13 @@ def test_the_recommendation_names_the_commands_and_the_safer_way() -> None:
     assert "`reconfig` is safer than restarts here: its verdict is better: SAFE against UNDECIDED" in text
 
 
-def test_a_promotion_names_the_voters_whose_connections_must_not_break(tmp_path: Path) -> None:
+def test_a_promotion_names_the_voters_that_must_not_break_off_and_what_to_do_if_the_leader_dies(tmp_path: Path) -> None:
     """Seen on 3.9.5: docs/findings/promotion-stops-service.md."""
     old, new = dynamic_folder(tmp_path / "before", (1, 2, 3), (4,)), dynamic_folder(tmp_path / "after", (1, 2, 3, 4))
     given = plan(PlanRequest(old, new), lambda spec, seconds: made_up(spec, SafetyVerdict.SAFE))
-    assert "Server 4 acknowledges nothing before it votes, so the commit needs all of servers 1, 2 and 3." in markdown(
-        given
-    )
+    text = markdown(given)
+    assert "Server 4 acknowledges nothing before it votes, so the commit needs all of servers 1, 2 and 3." in text
+    assert "If the leader dies before the reply, it may not find the next one after its restart" in text
     (command,) = data(given)["reconfig"]["routes"][0]["commands"]
     assert command["needed"] == [1, 2, 3]
 

@@ -49,7 +49,9 @@ HAND_OVER = (
 PROMOTION = (
     "{} acknowledges nothing before it votes, so the commit needs all of {}. If one of them loses its connection "
     "before the reply, it may not find the leader again, and no write is answered until the leader is restarted (seen "
-    "on 3.9.5). Restart the leader then. To avoid that, remove {} first, and add it with the files of a joiner."
+    "on 3.9.5). Restart the leader then. If the leader dies before the reply, it may not find the next one after its "
+    "restart (seen on 3.9.5). Restart the present leader then. To avoid both, remove {} first, and add it with the "
+    "files of a joiner."
 )
 KINDS = {
     RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
