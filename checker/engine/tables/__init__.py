@@ -1,9 +1,10 @@
 """The results of a model's functions as integers: `Tables` answers the questions of the kernels.
 
-`layout` numbers the parts of a model in advance, `tables` interns values, `calls` calls the model's functions, and
-`verdicts` numbers the answers of properties. An `observer` follows what the tables learn.
+`layout` numbers the parts of a model in advance, `interner` numbers values, operations and effects, `calls` calls the
+model's functions, and `verdicts` numbers the answers of properties. An `observer` follows what the tables learn.
 """
 
-from checker.engine.tables.tables import Node, Tables
+from checker.engine.tables.interner import Node
+from checker.engine.tables.tables import Tables
 
 __all__ = ["Node", "Tables"]

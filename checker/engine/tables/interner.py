@@ -1,0 +1,308 @@
+"""The numbers of everything that the functions of a model get and give, for the kernels.
+
+`Interner` numbers values (cells), operations, effects and the actions of moves. It also keeps what kernels need of each
+cell: its number in fingerprints, the parts that each read shows, the rules that it disables. The layout of the arrays
+is described in `move_kernels` and `hash_tables`.
+
+Rules: numbers only grow. Cells and nodes share one sequence of ids, so that the upper half of a key of the memo
+identifies its subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from checker.engine.arrays import Vector
+from checker.engine.contract import same_types, unhashable
+from checker.engine.kernels import hash_tables, move_kernels, row_kernels
+from checker.engine.model import Kind, Model, Move, Read, Row, Send
+from checker.engine.tables.calls import ModelCalls
+from checker.engine.tables.fingerprints import CellNumbers
+from checker.engine.tables.images import Images
+from checker.engine.tables.layout import ModelLayout
+
+NO_ACTION = 0
+QUESTIONS = -(1 << 30)  # in the place of an actor: the operation is a question of the reduction
+
+
+class Node(NamedTuple):
+    """A prefix of the reads of a group: the group, and the values read so far."""
+
+    group: int
+    values: tuple[Any, ...]
+
+
+class CellValue(NamedTuple):
+    """A value of a column."""
+
+    column: int
+    value: Any
+
+
+class Label(NamedTuple):
+    """The action of a move, and its unit for each fairness of the model."""
+
+    action: str
+    units: tuple[Hashable, ...] = ()
+
+
+class Interner:
+    """The numbers of a model's values, operations, effects and actions. Only `row` and `cell` may raise ModelError."""
+
+    def __init__(self, model: Model, seed: int, *, symmetric: bool) -> None:
+        self.model = model
+        self.functions = ModelCalls()
+        self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
+        self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
+        self.places = Vector(np.uint32)  # of each cell among those of its column
+        self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
+        self.contents = Vector(np.uint32)  # the numbers of local states and of contents, for stubborn sets
+        self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
+        self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
+        self._layout = layout = ModelLayout(model)
+        self.masks = Vector(np.uint64, layout.words)
+        self.joint, self.masked = layout.joint, layout.masked
+        self._subjects: dict[Hashable, int] = {}
+        self._labelled: dict[Label, int] = {}
+        self._numbers = CellNumbers(model.columns, seed)
+        self._ids: list[CellValue | Node] = []
+        self._zobrist = list[int]()  # the number of each cell in fingerprints, as in `cells`
+        self._seen = list[tuple[int, ...]]()  # the classes of each cell, as in `classes`
+        self._cells: list[dict[Any, int]] = [{} for _ in model.columns]
+        self._images: Images | None = None
+        if symmetric and model.symmetry is not None:
+            self._images = Images(model, model.symmetry, self._numbers, self._cells)
+        self._by_column = [Vector(np.uint32) for _ in model.columns]
+        self._in_columns = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # `cells_by_column`, as last asked for
+        self._alike: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._operations: dict[tuple[int, Any], int] = {}
+        self._operands: list[tuple[int, Any]] = [(0, None)]  # operation ids start at 1, so that no key is 0
+        self._effects: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._effect(NO_ACTION, ())  # effect 0 is empty
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def row(self, row: Row) -> list[int]:
+        """The cells of a row of values, which are interned if they are new. Raises ModelError."""
+        return [self.cell(column, value, "the initial state") for column, value in enumerate(row)]
+
+    def values(self, cells: Iterable[int]) -> Row:
+        """The values of a row of cells."""
+        found = [self._ids[cell] for cell in cells]
+        return tuple(cell.value for cell in found if isinstance(cell, CellValue))
+
+    def column_of(self, cell: int) -> int:
+        """The position of the column that a cell is a value of; -1 for a node."""
+        what = self._ids[cell]
+        return what.column if isinstance(what, CellValue) else -1
+
+    def cell(self, column: int, value: Any, source: str) -> int:
+        """The id of a value in a column; a new one also gets classes, moves and masks."""
+        try:
+            known = self._cells[column].get(value)
+        except TypeError as error:
+            raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
+        if known is not None:
+            if (there := self._ids[known][1]) is not value:
+                same_types(there, value, source)
+            return known
+        cell = self._new_id(CellValue(column, value), self._numbers.number(column, value))
+        self._cells[column][value] = cell
+        self.places.view[cell] = self._by_column[column].size
+        self._by_column[column].append(cell)
+        self.bases.view[cell] = self.classes.size
+        seen = [self._class(column, slot, value) for slot in range(len(self._layout.slots[column]))]
+        self.classes.extend(seen)
+        self._seen[cell] = tuple(seen)
+        shown = tuple(seen[slot] for slot in self._layout.joint_slots[column])
+        alike = self._alike.setdefault((column, shown), cell)
+        record, numbers = self.cells.view[cell], self.cells.view[:, move_kernels.ZOBRIST]
+        record[move_kernels.ALIKE], record[move_kernels.JOINT] = alike, numbers[alike]
+        if not self._layout.own_rules[column]:
+            record[move_kernels.LISTED] = 0
+        self.masks.view[cell] = self._layout.all_joint
+        for slot, word, bit in self._layout.gates[column]:
+            if seen[slot] == int(hash_tables.NEVER):
+                self.masks.view[cell, word] &= ~np.uint64(1 << bit)
+        return cell
+
+    def known_cells(self, column: int) -> list[int]:
+        """The cells of a column."""
+        found: list[int] = self._by_column[column].view.tolist()
+        return found
+
+    def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """All cells in the order of their columns and places (u32), and where each column begins there (u64)."""
+        if len(self._in_columns[0]) < sum(column.size for column in self._by_column):
+            parts = [column.view for column in self._by_column]
+            firsts = np.cumsum([0, *(len(part) for part in parts[:-1])]).astype(np.uint64)
+            self._in_columns = np.concatenate(parts), firsts
+        return self._in_columns
+
+    def shown(self, cell: int) -> tuple[int, ...]:
+        """The numbers of all that is shown of a cell: equal numbers show the same."""
+        return self._seen[cell]
+
+    def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
+        self._ids.append(what)
+        self._zobrist.append(number)
+        self._seen.append(())
+        self.cells.append((move_kernels.UNLISTED, number, 0, 0))
+        for vector in (self.bases, self.places, self.asks, self.contents, self.masks):
+            vector.append_zero()
+        if self._images is not None:
+            if isinstance(what, CellValue):
+                self._images.append(what.column, what.value, number)
+            else:
+                self._images.append_node()
+        return len(self._ids) - 1
+
+    def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
+        if read.projection is None:
+            return (value,)
+        shown = self.functions.call(f"the projection of {read.column!r}", read.projection, value)
+        return None if shown is None else (shown,)
+
+    def _class(self, column: int, slot: int, value: Any) -> int:
+        """The id of the part of a value that a read shows; ids are unique to a read."""
+        shown = self._shown(self._layout.slots[column][slot], value)
+        if shown is None:
+            return int(hash_tables.NEVER)
+        source = f"a read of {self.model.columns[column].name!r}"
+        return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
+
+    # -- operations, and the questions of the reduction ------------------------------------------------------
+
+    def question(self, question: Hashable) -> int:
+        """The number of a question, which kernels use like that of an operation."""
+        number = self._operations.setdefault((QUESTIONS, question), len(self._operands))
+        if number == len(self._operands):
+            self._operands.append((QUESTIONS, question))
+        return number
+
+    def subject(self, value: Hashable) -> int:
+        """The number of a value that is no cell, for questions about it."""
+        known = self._subjects.get(value)
+        if known is None:
+            known = self._subjects[value] = self._new_id(CellValue(-1, value))
+        return known
+
+    def subject_of(self, number: int) -> Any:
+        """The value with this number."""
+        return self._ids[number][1]
+
+    def operation(self, number: int) -> Any:
+        """The operation, or the question, with this number."""
+        return self._operands[number][1]
+
+    def operation_number(self, send: Send) -> int:
+        """The number of an operation for an actor."""
+        return self._operation(self.model.actor_index[send.actor], send.operation, "a channel")
+
+    def _operation(self, actor: int, operation: Any, source: str) -> int:
+        """The id of an operation for an actor; a negative actor is a read, and the operation is the part shown."""
+        try:
+            known = self._operations.setdefault((actor, operation), len(self._operands))
+        except TypeError as error:
+            raise unhashable(f"{source} gives", operation) from error
+        if known == len(self._operands):
+            self._operands.append((actor, operation))
+        same_types(self._operands[known][1], operation, source)
+        return known
+
+    # -- effects and actions ---------------------------------------------------------------------------------
+
+    def effect(self, words: Iterable[int]) -> int:
+        """The place of an effect with these words, and without an action."""
+        return self._effect(NO_ACTION, tuple(words))
+
+    def effect_words(self, effect: int) -> list[int]:
+        """The words of an effect."""
+        if not effect:
+            return []
+        entries = self.entries.view
+        count = int(entries[effect]) & 0xFFFFFFFF
+        found: list[int] = entries[effect + 1 : effect + 1 + count].tolist()
+        return found
+
+    def _effect(self, label: int, words: tuple[int, ...]) -> int:
+        """The place of an effect among the entries."""
+        place = self._effects.get((label, words))
+        if place is None:
+            place = self._effects[label, words] = self.entries.size
+            self.entries.append(label << 32 | len(words))
+            self.entries.extend(words)
+        return place
+
+    def _label(self, rule: str, move: Move) -> int:
+        source = f"the fairness of the rule {rule!r}"
+        units = tuple(self.functions.call(source, fair, rule, move) for fair in self.fairness)
+        label = Label(move.action, units)
+        try:
+            number = self._labelled.setdefault(label, len(self.labels))
+        except TypeError as error:
+            raise unhashable(f"{source} gives", units) from error
+        if number == len(self.labels):
+            self.labels.append(label)
+        return number
+
+    def _set(self, column: int, before: int, after: int) -> tuple[int, int, int]:
+        """The words of an effect that replaces a cell."""
+        return (int(move_kernels.SET) | column) << 32 | after, *self._change(column, before, after)
+
+    # -- what rules and properties read ----------------------------------------------------------------------
+
+    def affected(self, before: int, after: int) -> int:
+        """The bundles that may judge differently when a cell replaces another one of its column, as bits."""
+        return self._change(self.column_of(before), before, after)[1]
+
+    def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
+        """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
+        if before == after:
+            return 0, 0
+        one, other, affected = self._seen[before], self._seen[after], 0
+        for slot, bundles in self._layout.readers[column]:
+            if one[slot] != other[slot]:
+                affected |= bundles
+        return self._zobrist[before] ^ self._zobrist[after], affected
+
+    def slots_of(self, position: int, column: int) -> list[int]:
+        """The places, among what is shown of a column, of that which a rule reads of it."""
+        reads = (read for read in self.model.rules[position].reads if read.column == self.model.columns[column].name)
+        return [self._layout.slots[column].index(read) for read in reads]
+
+    def joint_rules(self) -> list[int]:
+        """The positions of the rules that read several columns, in the order of the bits of masks."""
+        return [self._layout.groups[number].position for number in self._layout.joint.tolist()]
+
+    @property
+    def joint_bundles(self) -> int:
+        """The bundles that read several columns, as bits; the last bit also stands for all further bundles."""
+        return self._layout.joint_bundles()
+
+    # -- for the kernels -------------------------------------------------------------------------------------
+
+    def fingerprints(self, cells: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The fingerprints of rows of cells."""
+        found: np.ndarray[Any, np.dtype[np.uint64]] = np.bitwise_xor.reduce(
+            self.cells.view[cells, move_kernels.ZOBRIST], axis=1
+        )
+        if self._images is not None:
+            columns, images = np.uint64(cells.shape[1]), self._images.array
+            of_class = row_kernels.find_fingerprint_of_class
+            pairs = zip(cells.astype(np.uint32), found, strict=True)
+            return np.array([of_class(row, columns, one, images) for row, one in pairs], np.uint64)
+        return found
+
+    @property
+    def images(self) -> np.ndarray[Any, np.dtype[np.uint64]] | None:
+        """The images of cells for the fingerprints of a symmetric search; None in any other search."""
+        return None if self._images is None else self._images.array
+
+    @property
+    def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The records of all cells and nodes, as the kernels take them."""
+        return self.cells.view.reshape(-1)
