@@ -9,7 +9,6 @@ Rules of this module:
   last stage has the files of the second folder as they are.
 - A voter that arrives comes before one that leaves, and they take turns, so that the ensemble is never smaller than it
   was, nor larger than it must be.
-- Files have the names that scenarios use: before.cfg, step-1.cfg, after.cfg.
 """
 
 from __future__ import annotations
@@ -20,77 +19,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
 
-from msgspec.structs import replace
-
+from checker.rollout.config_state import ConfigState, side_of, state_of
 from checker.rollout.differences import Difference, Effect, differences, masked
 from checker.rollout.inputs.folders import Folder, ServerFiles
-from spec.config import ConfigError, ServerAddress, parse_zoo_cfg
+from spec.config import ConfigError, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
 from spec.quorum import Addresses, Majority, Sid, View
-from spec.quorum.addresses import WILDCARDS
 
 MEMBERS = re.compile(r"[ \t\f]*(?:server\.|group|weight)")
-DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class ConfigState:
-    """One state of the ensemble: the name of each member's file, and the text of every file by its name.
-
-    `servers` are the files as they were read. `given` is False for files that were written here.
-    """
-
-    label: str
-    files: Mapping[Sid, str]
-    texts: Mapping[str, str]
-    view: View
-    servers: Mapping[Sid, ServerFiles]
-    given: bool = True
-
-    @cached_property
-    def members(self) -> frozenset[Sid]:
-        """The servers that this state has."""
-        return frozenset(self.files)
-
-    def addresses(self, sid: Sid) -> frozenset[ServerAddress]:
-        """The peer addresses of a server by all files, without wildcards unless there is nothing else."""
-        return self._addresses.get(sid, frozenset())
-
-    @cached_property
-    def _addresses(self) -> Mapping[Sid, frozenset[ServerAddress]]:
-        """The same for every server; each text is read once."""
-        named: dict[Sid, set[ServerAddress]] = {}
-        for given in {(each.text, each.dynamic): each for each in self.servers.values()}.values():
-            for line in given.config.servers:
-                named.setdefault(line.sid, set()).update(line.addresses)
-        found = {sid: {replace(each, host=each.host.lower()) for each in given} for sid, given in named.items()}
-        return {
-            sid: frozenset(e for e in given if e.host not in WILDCARDS) or frozenset(given)
-            for sid, given in found.items()
-        }
-
-    def hosts(self, sid: Sid) -> frozenset[str]:
-        """The hosts of a server by all files, without wildcards."""
-        return frozenset(each.host for each in self.addresses(sid)) - WILDCARDS
-
-    def accepts_every_host(self, sid: Sid) -> bool:
-        """Whether a server listens on every address of its machine, by its own file."""
-        config = self.servers[sid].config
-        own = config.server(sid)
-        return config.listens_on_all_ips or (own is not None and any(each.host in WILDCARDS for each in own.addresses))
-
-    @cached_property
-    def agreed(self) -> bool:
-        """Whether all files have the same peer address for each server. The host in its own file may be a wildcard."""
-        named = {own: {line.sid: line.addresses for line in each.config.servers} for own, each in self.servers.items()}
-        for sid in self.members:
-            by_others = {addresses.get(sid) for own, addresses in named.items() if own != sid}
-            by_all = by_others | {addresses.get(sid) for own, addresses in named.items() if own == sid}
-            ports = {tuple((each.quorum_port, each.election_port) for each in given or ()) for given in by_all}
-            if len(by_others) > 1 or len(ports) > 1:
-                return False
-        return True
 
 
 @dataclass(frozen=True)
@@ -160,12 +97,12 @@ class Stage:
     @cached_property
     def readdressed(self) -> tuple[Sid, ...]:
         """The servers whose host, quorum port or election port differs between the two states, ascending."""
-        return _readdressed(self.old, self.new)
+        return self.old.readdressed(self.new)
 
     @cached_property
     def moved(self) -> tuple[Sid, ...]:
         """The servers to restart on another host, ascending. Its disk is empty, unless the old one is moved there."""
-        return tuple(sid for sid in _moved(self.old, self.new) if sid in self.remaining)
+        return tuple(sid for sid in self.old.moved(self.new) if sid in self.remaining)
 
     @property
     def uncertain(self) -> tuple[Sid, ...]:
@@ -242,11 +179,6 @@ class Stage:
         return {name: masked(text) for name, text in {**self.old.texts, **self.new.texts}.items()}
 
 
-def side_of(folder: Folder, label: str) -> ConfigState:
-    """The state that a folder describes."""
-    return state_of(label, dict(folder.servers), folder.view, given=True)
-
-
 def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
     """The change in one go, or the rest of it where some servers have their new files."""
     before, after = side_of(old, "before"), side_of(new, "after")
@@ -292,7 +224,7 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
     if alone:  # no state between runs standalone
         turns = [*arriving, *leaving]
-    turns += [sid for sid in _readdressed(side_of(old, "before"), side_of(new, "after")) if sid not in turns]
+    turns += [sid for sid in side_of(old, "before").readdressed(side_of(new, "after")) if sid not in turns]
     if len(turns) < 2:
         return ()
     sides = [side_of(old, "before")]
@@ -371,39 +303,6 @@ def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
     return "\n".join([*kept[:place], *(lines[sid] for sid in sorted(lines)), *kept[place:]]) + "\n"
 
 
-def state_of(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool) -> ConfigState:
-    """A state, its files named by its label, and by the server where they differ."""
-    contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
-    shared = len(set(contents.values())) == 1
-    files: dict[Sid, str] = {}
-    texts: dict[str, str] = {}
-    for sid, (text, dynamic) in contents.items():
-        name = f"{label}.cfg" if shared else f"{label}-{sid}.cfg"
-        files[sid], texts[name] = name, text
-        if dynamic is not None:
-            version = servers[sid].config.version
-            beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
-            texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
-            texts[beside] = dynamic
-    return ConfigState(label, files, texts, view, servers, given)
-
-
-def _readdressed(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
-    """The servers with different addresses in the two states, ascending; a standalone server has none for peers."""
-    if old.view.standalone or new.view.standalone:
-        return ()
-    return tuple(sid for sid in sorted(old.members & new.members) if old.addresses(sid) != new.addresses(sid))
-
-
-def _moved(old: ConfigState, new: ConfigState) -> tuple[Sid, ...]:
-    """The servers without a common host in the two states, ascending; also those that run standalone.
-
-    The file of a standalone server need not name its host. Then the host is taken as unchanged.
-    """
-    hosts = ((sid, old.hosts(sid), new.hosts(sid)) for sid in sorted(old.members & new.members))
-    return tuple(sid for sid, before, after in hosts if before and after and before.isdisjoint(after))
-
-
 def _title(old: ConfigState, new: ConfigState) -> str:
     what = ", ".join(_changes(old, new))
     return f"{_members(old.view)} to {_members(new.view)}" + (f" ({what})" if what else "")
@@ -423,14 +322,14 @@ def _listed(sids: frozenset[Sid]) -> str:
 def _changes(before: ConfigState, after: ConfigState) -> Iterator[str]:
     """The differences between two states, in words."""
     old, new = before.view, after.view
-    moved = _moved(before, after)
+    moved = before.moved(after)
     for words, sids in (
         ("adds {}", new.members - old.members),
         ("removes {}", old.members - new.members),
         ("promotes {} from observer to voter", old.observers & new.voters),
         ("demotes {} from voter to observer", old.voters & new.observers),
         ("moves {} to another host", frozenset(moved)),
-        ("changes the peer addresses of {}", frozenset(_readdressed(before, after)) - set(moved)),
+        ("changes the peer addresses of {}", frozenset(before.readdressed(after)) - set(moved)),
     ):
         if sids:
             yield words.format(_listed(sids))

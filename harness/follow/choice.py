@@ -7,8 +7,8 @@ modelled; then each server is restarted once, the leader last, as the preferred 
 from __future__ import annotations
 
 from checker.rollout.assessment import Order, StageAssessment
+from checker.rollout.config_state import ConfigState
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.stages import ConfigState
 from checker.rollout.steps import Steps, steps_of
 from spec.quorum import Sid
 

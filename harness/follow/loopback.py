@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from checker.rollout.config_state import ConfigState, side_of
 from checker.rollout.inputs.folders import Folder, ServerFiles
-from checker.rollout.stages import ConfigState, side_of
 from harness.processes import LOOPBACK
 from spec.config import ServerAddress
 from spec.config.problems import Findings

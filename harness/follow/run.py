@@ -19,8 +19,8 @@ from pathlib import Path
 
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import StageAssessment
+from checker.rollout.config_state import ConfigState
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.stages import ConfigState
 from checker.rollout.steps import START, STOP, ServerStep
 from harness.follow.choice import conditions_for, modes, steps_for
 from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptions, StallError

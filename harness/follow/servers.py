@@ -12,8 +12,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from checker.rollout.config_state import ConfigState
 from checker.rollout.inputs.folders import ServerFiles
-from checker.rollout.stages import ConfigState
 from harness import real
 from harness.follow.loopback import Loopback
 from harness.processes import Process, srvr

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, Plan, PlanRequest, plan
+from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.stages import side_of
 from checker.scenario import bundled
 from harness.__main__ import main
 from harness.follow.choice import modes, steps_for

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from checker.rollout.config_state import side_of
 from checker.rollout.inputs.folders import Folder, read_folder
-from checker.rollout.stages import side_of
 from spec.config import ConfigError
 from tests.support.reconfig_folders import dynamic_folder
 

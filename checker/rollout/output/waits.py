@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from checker.rollout.stages import ConfigState
+from checker.rollout.config_state import ConfigState
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS, is_loopback
 

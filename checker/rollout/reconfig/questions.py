@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from checker.rollout.config_state import ConfigState, state_of
 from checker.rollout.inputs.folders import ServerFiles
 from checker.rollout.reconfig.commands import MembershipCommand, with_role
 from checker.rollout.scenarios import CRASHES, RunSpec
-from checker.rollout.stages import ConfigState, Stage, state_of
+from checker.rollout.stages import Stage
 from spec.config import parse_zoo_cfg
 from spec.quorum import Sid, View
 from spec.releases import RELEASES, defects_of

@@ -1,0 +1,115 @@
+"""One state of an ensemble in a roll-out: the configuration file of every member, and what the files say of addresses.
+
+Rule of this module: files have the names that scenarios use, such as before.cfg, step-1.cfg and after.cfg.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from checker.rollout.inputs.folders import Folder, ServerFiles
+from spec.config import ServerAddress
+from spec.quorum import Sid, View
+from spec.quorum.addresses import WILDCARDS
+
+DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ConfigState:
+    """One state of the ensemble: the name of each member's file, and the text of every file by its name.
+
+    `servers` are the files as they were read. `given` is False for files that were written here.
+    """
+
+    label: str
+    files: Mapping[Sid, str]
+    texts: Mapping[str, str]
+    view: View
+    servers: Mapping[Sid, ServerFiles]
+    given: bool = True
+
+    @cached_property
+    def members(self) -> frozenset[Sid]:
+        """The servers that this state has."""
+        return frozenset(self.files)
+
+    def addresses(self, sid: Sid) -> frozenset[ServerAddress]:
+        """The peer addresses of a server by all files, without wildcards unless there is nothing else."""
+        return self._addresses.get(sid, frozenset())
+
+    @cached_property
+    def _addresses(self) -> Mapping[Sid, frozenset[ServerAddress]]:
+        """The same for every server; each text is read once."""
+        named: dict[Sid, set[ServerAddress]] = {}
+        for given in {(each.text, each.dynamic): each for each in self.servers.values()}.values():
+            for line in given.config.servers:
+                named.setdefault(line.sid, set()).update(line.addresses)
+        found = {sid: {replace(each, host=each.host.lower()) for each in given} for sid, given in named.items()}
+        return {
+            sid: frozenset(e for e in given if e.host not in WILDCARDS) or frozenset(given)
+            for sid, given in found.items()
+        }
+
+    def hosts(self, sid: Sid) -> frozenset[str]:
+        """The hosts of a server by all files, without wildcards."""
+        return frozenset(each.host for each in self.addresses(sid)) - WILDCARDS
+
+    def accepts_every_host(self, sid: Sid) -> bool:
+        """Whether a server listens on every address of its machine, by its own file."""
+        config = self.servers[sid].config
+        own = config.server(sid)
+        return config.listens_on_all_ips or (own is not None and any(each.host in WILDCARDS for each in own.addresses))
+
+    @cached_property
+    def agreed(self) -> bool:
+        """Whether all files have the same peer address for each server. The host in its own file may be a wildcard."""
+        named = {own: {line.sid: line.addresses for line in each.config.servers} for own, each in self.servers.items()}
+        for sid in self.members:
+            by_others = {addresses.get(sid) for own, addresses in named.items() if own != sid}
+            by_all = by_others | {addresses.get(sid) for own, addresses in named.items() if own == sid}
+            ports = {tuple((each.quorum_port, each.election_port) for each in given or ()) for given in by_all}
+            if len(by_others) > 1 or len(ports) > 1:
+                return False
+        return True
+
+    def readdressed(self, new: ConfigState) -> tuple[Sid, ...]:
+        """The servers with other addresses in a new state, ascending; a standalone server has none for peers."""
+        if self.view.standalone or new.view.standalone:
+            return ()
+        return tuple(sid for sid in sorted(self.members & new.members) if self.addresses(sid) != new.addresses(sid))
+
+    def moved(self, new: ConfigState) -> tuple[Sid, ...]:
+        """The servers without a common host in this state and a new one, ascending; also those that run standalone.
+
+        The file of a standalone server need not name its host. Then the host is taken as unchanged.
+        """
+        hosts = ((sid, self.hosts(sid), new.hosts(sid)) for sid in sorted(self.members & new.members))
+        return tuple(sid for sid, before, after in hosts if before and after and before.isdisjoint(after))
+
+
+def side_of(folder: Folder, label: str) -> ConfigState:
+    """The state that a folder describes."""
+    return state_of(label, dict(folder.servers), folder.view, given=True)
+
+
+def state_of(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool) -> ConfigState:
+    """A state, its files named by its label, and by the server where they differ."""
+    contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
+    shared = len(set(contents.values())) == 1
+    files: dict[Sid, str] = {}
+    texts: dict[str, str] = {}
+    for sid, (text, dynamic) in contents.items():
+        name = f"{label}.cfg" if shared else f"{label}-{sid}.cfg"
+        files[sid], texts[name] = name, text
+        if dynamic is not None:
+            version = servers[sid].config.version
+            beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
+            texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
+            texts[beside] = dynamic
+    return ConfigState(label, files, texts, view, servers, given)
