@@ -7,10 +7,8 @@ Expected values: `Follower.processPacket`, `Observer.processPacket`, `FollowerZo
 import pytest
 from msgspec.structs import replace
 
-from spec.durable import Durable
-from spec.effects import Apply, Effect, Observe, Persist, Send
+from spec.effects import Apply, Observe, Persist
 from spec.election import Peer
-from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
 from spec.zab import learner
 from spec.zab.events import (
@@ -19,18 +17,14 @@ from spec.zab.events import (
     ClientWrite,
     Delivered,
     MessageKind,
-    Receive,
     SyncAnswered,
     Synced,
-    Unexpected,
     ZabEvent,
 )
 from spec.zab.packets import (
     Ack,
     Commit,
-    Diff,
     Inform,
-    NewLeader,
     Proposal,
     QuorumPacket,
     QuorumPing,
@@ -38,57 +32,31 @@ from spec.zab.packets import (
     QuorumSync,
     Snap,
     SyncRequest,
-    UpToDate,
 )
-from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, ZabResult, ZabRules
+from spec.zab.state import Append, EnterEpoch, ZabRules
+from tests.support.zab_learner import (
+    AT_ONCE,
+    DIFF,
+    DISK,
+    EPOCH,
+    IN_EPOCH,
+    LATER,
+    NEWLEADER,
+    OLD,
+    SERVED,
+    UPTODATE,
+    VIEW,
+    A,
+    B,
+    committed,
+    facts,
+    run,
+    sent,
+    state,
+    unexpected,
+)
 
-AT_ONCE = ZabRules(asynchronous_disk=False)
-LATER = ZabRules(asynchronous_disk=True)
-VIEW = majority_view({1, 2, 3}, observers={4})
-OLD = Txn(make_zxid(1, 1), "old")
-A, B = Txn(make_zxid(1, 2), "a"), Txn(make_zxid(1, 3), "b")
 X, Y = Txn(make_zxid(2, 1), "x"), Txn(make_zxid(2, 2), "y")
-EPOCH = make_zxid(2)
-BEGUN = Learner(3, LearnerPhase.SYNCHRONIZATION, epoch=2)
-DISK = Durable(accepted_epoch=2, current_epoch=1, log=(OLD,))
-DIFF = Diff(OLD.zxid)
-NEWLEADER, UPTODATE = NewLeader(2), UpToDate()
-IN_EPOCH = Durable(2, 2, log=(OLD,))
-SERVED = (DIFF, NEWLEADER, UPTODATE)
-
-
-def committed(txn: Txn) -> tuple[QuorumPacket, QuorumPacket]:
-    return Proposal(txn), Commit(txn.zxid)
-
-
-def run(*happens: QuorumPacket | ZabEvent, sid: int = 1, rules: ZabRules = AT_ONCE) -> ZabResult:
-    """The outcome of the last event; packets arrive from the leader."""
-    me = Peer(sid, VIEW, DISK)
-    done = ZabResult(DISK, BEGUN)
-    for each in happens:
-        assert isinstance(done.state, Learner), f"it has given up before {each}"
-        event = Receive(3, each) if isinstance(each, QuorumPacket) else each
-        after = learner.step(replace(me, durable=done.durable), done.state, event, rules)
-        assert after is not None, f"impossible: {each}"
-        done = after
-    return done
-
-
-def sent(effects: tuple[Effect, ...]) -> list[object]:
-    return [each.message for each in effects if isinstance(each, Send)]
-
-
-def facts(done: ZabResult) -> list[object]:
-    return [each.fact for each in done.effects if isinstance(each, Observe)]
-
-
-def unexpected(done: ZabResult) -> list[MessageKind]:
-    return [fact.family for fact in facts(done) if isinstance(fact, Unexpected)]
-
-
-def state(done: ZabResult) -> Learner:
-    assert isinstance(done.state, Learner)
-    return done.state
 
 
 # Followers.
