@@ -4,12 +4,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness import KINDS, Ensemble, real
 from harness.ensemble import releases_of
 from harness.releases import DEBIAN, MAVEN
+from tests.node.patience import PATIENT
+
+if TYPE_CHECKING:
+    from tests.node.recipes import World
 
 NEWEST = MAVEN[-1]
 QUICK_WITH_DEBIANS = pytest.mark.parametrize("release", [DEBIAN, pytest.param(NEWEST, marks=pytest.mark.slow)])
@@ -67,3 +72,18 @@ def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
     finally:
         for ensemble in launched:
             ensemble.close()
+
+
+@pytest.fixture(scope="module", params=["node", "real"])
+def ensemble(request: pytest.FixtureRequest, launch: Launch) -> Ensemble:
+    """Three servers of one kind, for tests of recipes."""
+    return launch([request.param] * 3, **PATIENT)
+
+
+@pytest.fixture
+def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator["World"]:
+    """The ensemble, with clients below a znode of the test."""
+    from tests.node.recipes import world  # it needs kazoo
+
+    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
+        yield made

@@ -24,10 +24,8 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.client import KazooClient
 from kazoo.protocol import serialization
 
-from harness import Ensemble
 from refimpl.recipes import DoubleBarrier, Refused, SessionLost
-from tests.node.patience import PATIENT
-from tests.node.recipes import BRIEF, WAIT, World, drop, eventually, lose_answer, world
+from tests.node.recipes import BRIEF, WAIT, World, drop, eventually, lose_answer
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
@@ -170,17 +168,6 @@ def test_each_property_is_broken_by_a_mutation(
 
 
 # -- live servers --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module", params=["node", "real"])
-def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, **PATIENT)
-
-
-@pytest.fixture
-def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
-    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
-        yield made
 
 
 @pytest.fixture

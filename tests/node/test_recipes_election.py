@@ -1,7 +1,7 @@
 """Elections at live servers, ours and real ones: fair with an announcement, and unfair on one znode."""
 
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,24 +11,11 @@ from kazoo.client import KazooClient
 from kazoo.protocol.serialization import Create2
 from kazoo.security import make_acl
 
-from harness import Ensemble
 from refimpl.recipes import ClientClosed, Election, Leadership, Participant, Refused
-from tests.node.patience import PATIENT
-from tests.node.recipes import WAIT, Running, World, drop, eventually, lose_answer, world
+from tests.node.recipes import WAIT, Running, World, drop, eventually, lose_answer
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
-
-
-@pytest.fixture(scope="module", params=["node", "real"])
-def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, **PATIENT)
-
-
-@pytest.fixture
-def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
-    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
-        yield made
 
 
 @pytest.fixture(params=[True, False], ids=["fair", "unfair"])

@@ -1,7 +1,6 @@
 """LeaderLatch at live servers, ours and real ones: the behaviour of Curator's latch, and faults."""
 
 import queue
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,9 +11,7 @@ from kazoo.protocol.serialization import Create2
 from kazoo.protocol.states import KazooState
 from kazoo.security import make_acl
 
-from harness import Ensemble
 from refimpl.recipes import ClientClosed, LatchClosed, LatchState, LeaderLatch, Refused
-from tests.node.patience import PATIENT
 from tests.node.recipes import (
     BRIEF,
     WAIT,
@@ -25,22 +22,10 @@ from tests.node.recipes import (
     eventually,
     lose_answer,
     remove_queue,
-    world,
 )
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
-
-
-@pytest.fixture(scope="module", params=["node", "real"])
-def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, **PATIENT)
-
-
-@pytest.fixture
-def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
-    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
-        yield made
 
 
 def standing(client: KazooClient, id: str) -> LeaderLatch:

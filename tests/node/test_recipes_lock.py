@@ -3,7 +3,6 @@
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,25 +10,12 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.security import make_acl
 
-from harness import Ensemble
 from refimpl.recipes import AsyncLock, Lock, Refused
 from spec.tree.replies import Code
-from tests.node.patience import PATIENT
-from tests.node.recipes import BRIEF, WAIT, Running, World, eventually, places, world
+from tests.node.recipes import BRIEF, WAIT, Running, World, eventually, places
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
-
-
-@pytest.fixture(scope="module", params=["node", "real"])
-def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, **PATIENT)
-
-
-@pytest.fixture
-def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
-    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
-        yield made
 
 
 def test_no_two_of_many_clients_hold_at_once_and_tokens_grow(at: World) -> None:

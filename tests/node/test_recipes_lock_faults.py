@@ -1,7 +1,6 @@
 """The lock at live servers, ours and real ones, when connections, sessions, answers, znodes or servers are lost."""
 
 import queue
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -10,9 +9,7 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 from kazoo.protocol.serialization import Create2, Delete, GetChildren, GetData
 from kazoo.protocol.states import KazooState
 
-from harness import Ensemble
 from refimpl.recipes import ClientClosed, Lock, LockLost
-from tests.node.patience import PATIENT
 from tests.node.recipes import (
     WAIT,
     Running,
@@ -23,22 +20,10 @@ from tests.node.recipes import (
     lose_answer,
     places,
     remove_queue,
-    world,
 )
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
-
-
-@pytest.fixture(scope="module", params=["node", "real"])
-def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, **PATIENT)
-
-
-@pytest.fixture
-def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
-    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
-        yield made
 
 
 def test_the_end_of_a_session_frees_the_lock_and_its_holder_learns_it(at: World) -> None:

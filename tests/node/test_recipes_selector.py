@@ -3,7 +3,6 @@
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,24 +10,11 @@ pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[reci
 
 from kazoo.protocol.states import KazooState
 
-from harness import Ensemble
 from refimpl.recipes import LeaderSelector, Leadership
-from tests.node.patience import PATIENT
-from tests.node.recipes import BRIEF, WAIT, World, becomes, drop, eventually, world
+from tests.node.recipes import BRIEF, WAIT, World, becomes, drop, eventually
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
-
-
-@pytest.fixture(scope="module", params=["node", "real"])
-def ensemble(request: pytest.FixtureRequest, launch: Callable[..., Ensemble]) -> Ensemble:
-    return launch([request.param] * 3, **PATIENT)
-
-
-@pytest.fixture
-def at(ensemble: Ensemble, request: pytest.FixtureRequest) -> Iterator[World]:
-    with world(ensemble, f"/{request.node.name.split('[')[0]}") as made:
-        yield made
 
 
 class Procedure:
