@@ -63,8 +63,7 @@ class Tables(Interner):
                 self._list_own(subject, what.column, what.value)
             elif key not in self._learnt:
                 self._learn(key)
-        self.memo.insert(self._learnt)
-        self._learnt = {}
+        self.flush()
 
     def _memoised(self, subject: int, operation: int) -> int:
         """The memo's value for a subject and an operation; a new one is inserted at the end of `fill`."""
@@ -192,9 +191,7 @@ class Tables(Interner):
         after, follows = value & 0xFFFFFFFF, value >> 32
         if after == IMPOSSIBLE:
             return None
-        count = int(self.entries.view[follows]) & 0xFFFFFFFF
-        sent = self.entries.view[follows + 1 : follows + 1 + count].tolist()
-        return [*self._set(what.column, cell, after), *sent, *entries[1:]]
+        return [*self._set(what.column, cell, after), *self.effect_words(follows), *entries[1:]]
 
     def _entries(self, sends: Iterable[Send], source: str) -> list[int]:
         """The words of an effect for operations that are sent."""
@@ -239,7 +236,7 @@ class Tables(Interner):
 
     def listing(self, cell: int) -> tuple[int, int]:
         """The place of a cell's own moves in `entries`, and their number. Raises ModelError."""
-        if int(self.cells.view[cell, move_kernels.LISTED]) == int(move_kernels.UNLISTED):
+        if not self.is_listed(cell):
             what = self._ids[cell]
             assert isinstance(what, CellValue)
             self._list_own(cell, what.column, what.value)
@@ -251,7 +248,7 @@ class Tables(Interner):
         return int(self.cells.view[cell, move_kernels.LISTED]) != int(move_kernels.UNLISTED)
 
     def flush(self) -> None:
-        """Store the results that were computed outside of `fill`; no kernel runs."""
+        """Store the results that were computed; no kernel runs."""
         self.memo.insert(self._learnt)
         self._learnt = {}
 
