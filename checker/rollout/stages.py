@@ -224,15 +224,16 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
     if alone:  # no state between runs standalone
         turns = [*arriving, *leaving]
-    turns += [sid for sid in side_of(old, "before").readdressed(side_of(new, "after")) if sid not in turns]
+    before, after = side_of(old, "before"), side_of(new, "after")
+    turns += [sid for sid in before.readdressed(after) if sid not in turns]
     if len(turns) < 2:
         return ()
-    sides = [side_of(old, "before")]
+    sides = [before]
     changed: set[Sid] = set()
     for number, sid in enumerate(turns[:-1], start=1):
         changed.add(sid)
         sides.append(_between(old, new, changed, f"step-{number}"))
-    sides.append(side_of(new, "after"))
+    sides.append(after)
     return tuple(Stage(a, b, _title(a, b)) for a, b in pairwise(sides))
 
 
