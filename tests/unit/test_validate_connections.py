@@ -6,46 +6,24 @@ side sends anything behind the first packet before it has read an answer.
 """
 
 from collections.abc import Callable
-from itertools import count
-from pathlib import Path
 
 import pytest
 
-from checker.validate.happens_before import HappensBefore, Track, happens_before, merged, sender_of
-from checker.validate.journals import StartRecord, StepRecord
+from checker.validate.happens_before import HappensBefore, happens_before, merged, sender_of
 from checker.validate.replay import Mismatch
-from spec.durable import Durable
-from spec.effects import Connect, Disconnect, Effect, Send
-from spec.election.messages import Deliver, Notification, Start
-from spec.election.state import ElectionRules, ServerState, Vote
-from spec.quorum import Sid, majority_view
-from spec.server import Event
+from spec.effects import Connect, Disconnect, Send
+from spec.election.messages import Start
+from spec.quorum import Sid
 from spec.zab.events import LearnerGone, Receive
 from spec.zab.packets import AckEpoch, FollowerInfo, LeaderInfo, QuorumPacket
+from tests.support.written_journals import VIEW, WrittenJournals
 
 LEARNER, LEADER = 1, 2
 INFO, OTHER_INFO, ANSWER, ACK = FollowerInfo(1), FollowerInfo(2), LeaderInfo(3), AckEpoch(0, 1)
-VIEW = majority_view([LEARNER, LEADER])
 
 
-class Ensemble:
-    """Two servers whose journals are written by hand. `skew` is how far the clock of the learner is ahead."""
-
-    def __init__(self, skew: float = 0.0) -> None:
-        self.tracks = {sid: Track(Path(f"{sid}"), sid, frozenset((LEARNER, LEADER))) for sid in (LEARNER, LEADER)}
-        self._skew, self._now = {LEARNER: skew, LEADER: 0.0}, count()
-        self.starts(LEARNER)
-        self.starts(LEADER)
-
-    def starts(self, sid: Sid) -> None:
-        track, time = self.tracks[sid], next(self._now) + self._skew[sid]
-        track.begun(StartRecord(len(track), time, sid, VIEW, Durable(), ElectionRules(), None, ()))
-
-    def handles(self, sid: Sid, event: Event, *effects: Effect) -> int:
-        """Add a step, and return the number of its record."""
-        track, time = self.tracks[sid], next(self._now) + self._skew[sid]
-        track.handled(StepRecord(len(track), time, len(track), event, [], None, True, None), effects)
-        return len(track) - 1
+class Ensemble(WrittenJournals):
+    """A learner, which is server 1, and its leader."""
 
     def connects(self, info: QuorumPacket = INFO) -> int:
         """The learner makes a connection, and leaves the one before it."""
@@ -65,9 +43,8 @@ class Ensemble:
         self.handles(LEARNER, Receive(LEADER, ANSWER), Send(LEADER, ACK))
 
     def notifies(self, sender: Sid, reader: Sid, round: int) -> None:
-        notification = Notification(ServerState.LOOKING, Vote(sender, 0, 0), round)
-        self.handles(sender, Start(VIEW), Send(reader, notification))
-        self.handles(reader, Deliver(sender, notification))
+        self.sends(sender, round)
+        self.hears(reader, round)
 
     def senders(self) -> dict[int, int]:
         """For each record in which the leader read a packet, the record in which the learner sent it."""
