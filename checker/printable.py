@@ -1,4 +1,4 @@
-"""Text of other authors made safe to show: on one line, and as Markdown; and suggestions for misspelt words.
+"""Text of other authors made safe to show as Markdown, and suggestions for misspelt words.
 
 No text of a name or a value may turn into markup. Markdown is written for GitHub's flavour. Source: the GitHub Flavored
 Markdown specification, "Backslash escapes", "Tables (extension)", "Fenced code blocks".
@@ -11,12 +11,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from html import escape
 
-UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
-
-
-def on_a_line(text: str) -> str:
-    """Return the text on one line; control characters and unpaired surrogates appear as their codes."""
-    return UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
+from spec.text import on_a_line
 
 
 def one_of(words: Iterable[str]) -> str:

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
-from checker.printable import on_a_line
 from checker.report.verdict import ExitCode
+from spec.text import on_a_line
 
 
 @dataclass(frozen=True)

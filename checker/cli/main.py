@@ -20,9 +20,10 @@ from checker.cli.options import command_parser, parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
 from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
 from checker.cli.swarm_command import SWARM
-from checker.printable import nearest, on_a_line
+from checker.printable import nearest
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
+from spec.text import on_a_line
 
 COMMANDS: dict[str, Command] = {
     command.name: command

@@ -17,10 +17,10 @@ from checker.cluster import Workers, workers_named
 from checker.engine.result import MOST_SEED, SEED
 from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
-from checker.printable import on_a_line
 from checker.user_files import OutputError
 from spec.quorum import Sid
 from spec.releases import Release, ReleaseError, release_named
+from spec.text import on_a_line
 from spec.variants import Variant
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import Annotated, Any
 import msgspec
 
 from checker.local_page import BadRequestError
-from checker.printable import on_a_line
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.generated import with_names_of
 from checker.rollout.inputs.sources import read_input
 from spec.config import ConfigError
+from spec.text import on_a_line
 
 MOST_FILES = 64  # of one set
 LONGEST_NAME = 200  # characters of the name of a file, with its folders

@@ -21,9 +21,9 @@ from rich.live import Live
 from rich.text import Text
 
 from checker.engine.result import COMPILING, Exploration
-from checker.printable import on_a_line
 from checker.report.text import LeavableConsole
 from checker.report.verdict import memory
+from spec.text import on_a_line
 
 EVERY = 5.0  # seconds between lines without a terminal
 OFTEN = 0.1  # seconds between changes of the line on a terminal

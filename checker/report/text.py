@@ -21,8 +21,8 @@ from rich.text import Text
 from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
-from checker.printable import on_a_line
 from checker.report.verdict import Judgement, is_idle, may_be_idle, memory
+from spec.text import on_a_line
 
 NEGLIGIBLE = 1e-6  # a probability of a collision for which the report offers no second search
 

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from checker.printable import nearest, on_a_line, one_of
+from checker.printable import nearest, one_of
 from checker.user_files import SCENARIO, TooLargeError
 from spec.releases import Release, ReleaseError, release_named
+from spec.text import on_a_line
 from spec.variants import Variant
 
 Path = tuple[str | int, ...]

@@ -8,13 +8,13 @@ from typing import Any
 
 from checker.engine.model import Kind, Property
 from checker.job import Job
-from checker.printable import on_a_line
 from checker.report.text import Importance, Line, judgement_line, section
 from checker.report.verdict import Judgement, is_idle, may_be_idle
 from checker.swarm.outcome import STANDARD_ERROR, Ending, Sample, SwarmLimits, SwarmOutcome
 from checker.swarm.verdict import exploration_of
 from checker.traces.itf import to_itf
 from checker.traces.trace import Trace, values_of
+from spec.text import on_a_line
 
 SCHEMA = 1
 ROWS = 10  # of the table of the coverage

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from checker.printable import on_a_line
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Hierarchical, Majority, Sid, View
+from spec.text import on_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -31,10 +31,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from checker.job import DiagramEvent
-from checker.printable import on_a_line
 from checker.traces.summary import Fate, MessageLife, messages_of, short_pieces, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
+from spec.text import on_a_line
 
 ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from checker.printable import on_a_line
 from checker.traces.summary import NOT_SHOWN, claim, finding, messages_of, pieces, truth_lines, turns
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
+from spec.text import on_a_line
 
 WIDTH = 110
 NARROWEST = 15  # columns of a lane

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-_INTEGER = re.compile(r"[+-]?\d+")
-_HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
+from spec.text import integer
 
 WHITE = "".join(map(chr, range(33)))
 """The characters that `String.trim()` removes: all up to and including the space."""
@@ -88,12 +87,8 @@ def java_integer(text: str, bits: int = 32, base: int = 10) -> int | None:
 
     As strict as Java: no blanks, no underscores, nothing out of range.
     """
-    pattern = _INTEGER if base == 10 else _HEXADECIMAL
-    # A longer text is out of range anyway, unless it is mostly zeros; Python refuses 4,300 digits and more.
-    if len(text) > 1000 or not pattern.fullmatch(text):
-        return None
-    value = int(text, base)
-    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+    half = 1 << bits - 1
+    return integer(text, -half, half - 1, base)
 
 
 def is_true(properties: Mapping[str, str], key: str, *, otherwise: str = "false") -> bool:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from checker.engine.model import Kind
 from checker.job import DiagramEvent
-from checker.printable import UNREADABLE
 from checker.traces import Trace, Truth, read_itf, to_itf
 from checker.traces.formats import FORMATS
 from checker.traces.itf import read_trace
 from checker.traces.svg.shapes import written
+from spec.text import UNREADABLE
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events
 from tests.support.traces import made
 

@@ -24,7 +24,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from checker.printable import on_a_line
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.generated import ServerText, state_of
@@ -32,6 +31,7 @@ from spec.config import ConfigError, ServerLine, parse_server, render_server
 from spec.config.server_line import BadServerLineError
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
+from spec.text import on_a_line
 
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 CLIENT_PORT = 2181

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from checker.printable import on_a_line
 from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_documents, read_raw
 from checker.rollout.inputs.folders import Folder, read_folder, read_mixed_folder
 from checker.rollout.inputs.generated import ServerText, state_of
@@ -22,6 +21,7 @@ from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import read_manifests
 from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
+from spec.text import on_a_line
 
 YAML = (".yaml", ".yml", ".json")
 YAML_LINE = re.compile(rb"---|%|[{\[\xef]|[ \t]*-[ \t]|[^=]*?:(?:\s|$)")

@@ -1,0 +1,55 @@
+"""Text of others, read with bounds and shown on one line.
+
+Rules of this module:
+
+- A number from a file, a packet, an option or an answer is read by `integer` or `decimal` and by nothing else:
+  `int` accepts `1_000`, blanks and the digits of other scripts, and raises an error for more than 4,300 digits.
+- A text from outside reaches a log or an error message through `excerpt`, and a report through `on_a_line`. Neither
+  result has control characters, and an excerpt has a bounded length.
+
+Source: `Integer.parseInt` and `Long.parseLong` of Java, which accept an optional sign and digits.
+"""
+
+import re
+
+LONGEST_EXCERPT = 200
+"""How many characters of a foreign text a log or an error message repeats by default."""
+
+UNREADABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+"""Control characters, invisible characters, those that turn the direction of a text, and unpaired surrogates."""
+
+_DIGITS = {10: re.compile("[+-]?[0-9]{1,1000}").fullmatch, 16: re.compile("[+-]?[0-9a-fA-F]{1,1000}").fullmatch}
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,300}(?:\.[0-9]{1,300})?").fullmatch
+
+
+def integer(text: str, low: int, high: int, base: int = 10) -> int | None:
+    """Read a whole number between two bounds, both included; None if the text is anything else.
+
+    As strict as Java: an optional sign and at most 1,000 ASCII digits. `base` is 10 or 16; there is no prefix.
+    """
+    if not _DIGITS[base](text):
+        return None
+    value = int(text, base)
+    return value if low <= value <= high else None
+
+
+def decimal(text: str, low: float, high: float) -> float | None:
+    """Read a number with an optional fraction between two bounds, both included; None if the text is anything else."""
+    if not _DECIMAL(text):
+        return None
+    value = float(text)
+    return value if low <= value <= high else None
+
+
+def on_a_line(text: str) -> str:
+    """Return a text on one line: a line break is a blank, a character that a reader cannot see appears as its code."""
+    return UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
+
+
+def excerpt(text: str, longest: int = LONGEST_EXCERPT) -> str:
+    """Return the beginning of a foreign text on one line, for a log or an error; three dots mean that it continues."""
+    # The cut comes first, so that a text of megabytes costs no more than a short one.
+    shown = on_a_line(text[: longest + 1])
+    return shown if len(shown) <= longest else shown[:longest] + "..."

@@ -1,0 +1,47 @@
+"""Numbers and lines of foreign text. Expected values: `Integer.parseInt` and `Long.parseLong` of Java."""
+
+import pytest
+
+from spec.text import LONGEST_EXCERPT, decimal, excerpt, integer, on_a_line
+
+LONG = 1 << 63
+
+
+@pytest.mark.parametrize("text", ["", "-", "1_000", " 1", "1 ", "1.0", "0x10", "\u0661", "\u00b2", "9" * 5000, "1\n"])
+def test_what_java_refuses_is_no_number(text: str) -> None:
+    assert integer(text, -LONG, LONG - 1) is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0), ("+7", 7), ("0" * 900 + "12", 12), (str(-LONG), -LONG)])
+def test_a_sign_and_leading_zeros_are_read(text: str, value: int) -> None:
+    assert integer(text, -LONG, LONG - 1) == value
+
+
+def test_both_bounds_are_included() -> None:
+    assert [integer(text, 1, 3) for text in "01234"] == [None, 1, 2, 3, None]
+
+
+def test_hexadecimal_digits_have_no_prefix() -> None:
+    assert [integer(text, 0, 255, 16) for text in ("fF", "0xff", "100")] == [255, None, None]
+
+
+@pytest.mark.parametrize("text", ["", ".", "1.", ".5", "nan", "inf", "1e3", "1_0.0", "\u0661.0", "9" * 400])
+def test_a_fraction_is_written_with_ascii_digits(text: str) -> None:
+    assert decimal(text, 0, 1e9) is None
+
+
+def test_a_fraction_has_both_bounds() -> None:
+    assert [decimal(text, 0.5, 2) for text in ("0.4", "0.5", "2", "2.1")] == [None, 0.5, 2, None]
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\x00", "\x7f", "\x9b", "\u202e", "\u200b", "\ufeff", "\ud800"])
+def test_a_character_that_nobody_sees_appears_as_its_code(character: str) -> None:
+    assert on_a_line(f"a{character}b") == f"a\\u{ord(character):04x}b"
+
+
+def test_a_line_break_is_a_blank() -> None:
+    assert on_a_line("a\nb\r\nc\u2028d") == "a b c d"
+
+
+def test_an_excerpt_of_megabytes_is_short() -> None:
+    assert len(excerpt("\x1b" * (2 << 20))) == LONGEST_EXCERPT + 3
