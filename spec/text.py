@@ -16,7 +16,7 @@ LONGEST_EXCERPT = 200
 """How many characters of a foreign text a log or an error message repeats by default."""
 
 UNREADABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )
 """Control characters, invisible characters, those that turn the direction of a text, and unpaired surrogates."""
 

@@ -10,7 +10,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
@@ -19,7 +18,7 @@ from checker.traces.itf import for_page, to_itf
 from checker.traces.markdown import SIGNS
 from checker.traces.summary import MEANING, NOT_SHOWN, REPLAY, about, claim, finding, messages_of, short_pieces, turns
 from checker.traces.svg.picture import picture
-from checker.traces.svg.shapes import written
+from checker.traces.svg.shapes import escaped
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
 
@@ -64,36 +63,32 @@ def to_html(trace: Trace) -> str:
     """The page, with a newline at the end."""
     return PAGE.format(
         policy=POLICY,
-        title=_safe(f"{trace.headline}: {trace.job}"),
+        title=escaped(f"{trace.headline}: {trace.job}"),
         style=(HERE / "page.css").read_text(encoding="utf-8"),
         heading="\n".join(_heading(trace)),
         picture=picture(trace, heading=False),
         steps=_steps(trace),
         messages=_messages(trace),
-        not_shown=_safe(NOT_SHOWN),
-        replay=_safe(REPLAY),
+        not_shown=escaped(NOT_SHOWN),
+        replay=escaped(REPLAY),
         itf=for_page(to_itf(trace)),
         script=(HERE / "page.js").read_text(encoding="utf-8"),
     )
 
 
-def _safe(text: str) -> str:
-    return html.escape(written(text))
-
-
 def _heading(trace: Trace) -> Iterator[str]:
     bad = ' class="bad"' if trace.verdict not in (None, Verdict.PASSED) else ""
-    yield f"<h1{bad}>{_safe(trace.headline)}</h1>"
+    yield f"<h1{bad}>{escaped(trace.headline)}</h1>"
     if finding(trace):
-        yield f'<p class="finding">{_safe(finding(trace))}</p>'
-    yield f'<p class="claim">{_safe(claim(trace))}</p>'
-    rows = "".join(f"<dt>{_safe(name)}</dt><dd>{_safe(words)}</dd>" for name, words in about(trace))
+        yield f'<p class="finding">{escaped(finding(trace))}</p>'
+    yield f'<p class="claim">{escaped(claim(trace))}</p>'
+    rows = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(words)}</dd>" for name, words in about(trace))
     yield f"<dl>{rows}</dl>"
 
 
 def _steps(trace: Trace) -> str:
     names = list(dict.fromkeys(name for step in trace.steps for name in step.truth))
-    head = "".join(f"<th>{_safe(each)}</th>" for each in ("step", "what happens", *trace.lanes, *names))
+    head = "".join(f"<th>{escaped(each)}</th>" for each in ("step", "what happens", *trace.lanes, *names))
     rows = "\n".join(_step(trace, step, names) for step in trace.steps)
     return f'<table class="steps">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
 
@@ -101,11 +96,11 @@ def _steps(trace: Trace) -> str:
 def _step(trace: Trace, step: TraceStep, names: Sequence[str]) -> str:
     number = step.number
     bad = " bad" if any(truth is Truth.FAILS for truth in step.truth.values()) else ""
-    remarks = "".join(f'<div class="told{bad}">{_safe(line)}</div>' for line in turns(trace, step))
+    remarks = "".join(f'<div class="told{bad}">{escaped(line)}</div>' for line in turns(trace, step))
     cells = [f'<td class="number"><a href="#step-{number}">{number}</a></td>']
-    cells.append(f"<td>{_safe(step.caption)}{remarks}{_whole(step)}</td>")
+    cells.append(f"<td>{escaped(step.caption)}{remarks}{_whole(step)}</td>")
     for lane in trace.lanes:
-        changed = "".join(f"<div>{_safe(piece)}</div>" for piece in short_pieces(trace, step, lane))
+        changed = "".join(f"<div>{escaped(piece)}</div>" for piece in short_pieces(trace, step, lane))
         cells.append(f'<td class="lane">{changed}</td>')
     cells += [_truth(step, name) for name in names]
     return f'<tr id="state-{number}" data-step="{number}">{"".join(cells)}</tr>'
@@ -113,11 +108,10 @@ def _step(trace: Trace, step: TraceStep, names: Sequence[str]) -> str:
 
 def _whole(step: TraceStep) -> str:
     """The state after a step, in a closed `details` element."""
-    rows = "".join(
-        f"<tr><th>{_safe(lane)}</th><td>{_safe(', '.join(f'{name} = {show(value)}' for name, value in fields.items()))}"
-        "</td></tr>"
-        for lane, fields in step.lanes.items()
-    )
+    values = {
+        lane: ", ".join(f"{name} = {show(value)}" for name, value in step.lanes[lane].items()) for lane in step.lanes
+    }
+    rows = "".join(f"<tr><th>{escaped(lane)}</th><td>{escaped(text)}</td></tr>" for lane, text in values.items())
     return f"<details><summary>whole state</summary><table>{rows}</table></details>" if rows else ""
 
 
@@ -125,12 +119,12 @@ def _truth(step: TraceStep, name: str) -> str:
     truth = step.truth.get(name)
     if truth is None:
         return '<td class="truth"></td>'
-    kind = truth.value.replace(" ", "-")
-    return f'<td class="truth {kind}" title="{_safe(f"{name}: {MEANING[truth]}")}">{SIGNS[truth]} {MEANING[truth]}</td>'
+    kind, title = truth.value.replace(" ", "-"), escaped(f"{name}: {MEANING[truth]}")
+    return f'<td class="truth {kind}" title="{title}">{SIGNS[truth]} {MEANING[truth]}</td>'
 
 
 def _messages(trace: Trace) -> str:
-    items = "".join(f"<li>{_safe(message.sentence)}</li>" for message in messages_of(trace))
+    items = "".join(f"<li>{escaped(message.sentence)}</li>" for message in messages_of(trace))
     if not items:
         return ""
     return f"<h2>Messages</h2>\n<details><summary>every message in full</summary><ul>{items}</ul></details>"

@@ -15,9 +15,11 @@ from checker.job import Json
 from checker.traces.itf import to_itf
 from checker.traces.summary import claim, finding
 from checker.traces.trace import Trace
+from spec.text import UNREADABLE
 
 WIDTH = 100
-UNREADABLE = re.compile("[^\n -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u1fff\u3040-\ud7ff]")
+NOT_PLAIN = re.compile(f"(?!\n)(?:[^ -~\u00a1-\u02ff\u0370-\u1fff\u3040-\ud7ff]|{UNREADABLE.pattern})")
+"""The characters that are not shown to a reader, and those that ruff finds ambiguous."""
 
 FILE = '''\
 """{summary}
@@ -87,7 +89,7 @@ def _literal(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return UNREADABLE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    return NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def _identifier(text: str) -> str:

@@ -34,7 +34,7 @@ from checker.job import DiagramEvent
 from checker.traces.summary import Fate, MessageLife, messages_of, short_pieces, turns
 from checker.traces.trace import Trace, TraceStep, Truth
 from checker.traces.values import show
-from spec.text import on_a_line
+from spec.text import UNREADABLE, on_a_line
 
 ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}
 
@@ -180,7 +180,7 @@ def _lost_in(message: MessageLife, step: TraceStep) -> bool:
 
 def _word(lane: str) -> str:
     """A lane as the name of a host: without blanks, and never empty."""
-    return re.sub(r"[\s{}\x00-\x1f\x7f-\x9f\ud800-\udfff]+", "_", lane) or "_"
+    return re.sub(rf"(?:[\s{{}}]|{UNREADABLE.pattern})+", "_", lane) or "_"
 
 
 def _free(name: str, taken: set[str]) -> str:

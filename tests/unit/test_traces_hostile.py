@@ -13,8 +13,7 @@ from checker.job import DiagramEvent
 from checker.traces import Trace, Truth, read_itf, to_itf
 from checker.traces.formats import FORMATS
 from checker.traces.itf import read_trace
-from checker.traces.svg.shapes import written
-from spec.text import UNREADABLE
+from spec.text import UNREADABLE, on_a_line
 from tests.support.trace_readers import Page, itf_validator, read_markdown, shiviz_events
 from tests.support.traces import made
 
@@ -74,19 +73,20 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
     ids = [each.get("id") for each in picture.iter() if each.get("id") is not None]
     assert len(ids) == len(set(ids))
     titles = [squeezed(each.text or "") for each in picture.iter("{http://www.w3.org/2000/svg}title")]
-    assert all(squeezed(written(lane)) in titles for lane in trace.lanes)
+    assert all(squeezed(on_a_line(lane)) in titles for lane in trace.lanes)
     assert {each.tag.split("}")[1] for each in picture.iter()} <= {
         "svg", "title", "style", "rect", "line", "polyline", "g", "text", "tspan", "path", "circle", "a",
     }  # fmt: skip
 
     page = Page(shown["html"])
     assert len(page.scripts) == 2
-    assert squeezed(written(trace.headline)) in [squeezed(each) for each in page.shown]
+    assert squeezed(on_a_line(trace.headline)) in [squeezed(each) for each in page.shown]
     assert not [has for _, has in page.elements for key in has if key.startswith("on")]
 
     (table,) = read_markdown(shown["markdown"]).tables
     assert len(table) == depth + 2 and all(len(row) == len(table[0]) for row in table)
-    assert [squeezed(name) for name in table[0][2 : 2 + len(trace.lanes)]] == [on_a_line(lane) for lane in trace.lanes]
+    columns = table[0][2 : 2 + len(trace.lanes)]
+    assert [squeezed(name) for name in columns] == [squeezed(on_a_line(lane)) for lane in trace.lanes]
 
     events = shiviz_events(shown["shiviz"])
     assert len({event.host for event in events}) == len(trace.lanes)
@@ -99,15 +99,10 @@ def test_hostile_words_are_shown_as_they_are_and_nothing_of_them_is_markup(trace
 
     assert all(f"m{d.message}" in shown["text"] for step in trace.steps for d in step.events if d.message)
     assert shown["mermaid"].startswith("sequenceDiagram\n")
-    for name in ("text", "markdown", "mermaid", "shiviz"):
-        assert not UNREADABLE.search(shown[name].replace("\n", "")), "a terminal would obey it"
+    for name, text in shown.items():
+        assert not UNREADABLE.search(text.replace("\n", "")), f"{name}: a terminal would obey it"
     steps = [line for line in shown["text"].splitlines() if re.match(r" *\d+( \||  )", line)]
     assert len(steps) >= depth + 1
-
-
-def on_a_line(text: str) -> str:
-    """Return a name as Markdown shows it: on one line, with the codes of invisible characters."""
-    return squeezed(UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines())))
 
 
 def test_equal_traces_are_equal_files() -> None:

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-- A picture is XML 1.0 for all words of a model: a character that XML cannot contain is written as its code.
+- A picture is XML 1.0 for all words of a model: `on_a_line` writes what XML cannot contain as its code.
 - No font is measured, because the fonts of a reader are unknown. Text is counted in columns: a wide East Asian
   character has two columns, and a column has the width of a rather wide font.
 - Numbers have one decimal at most, so that equal traces give equal pictures on every machine.
@@ -12,7 +12,6 @@ Rules of this module:
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Sequence
 from math import hypot
 
@@ -20,19 +19,14 @@ from rich.cells import cell_len
 
 from checker.traces.summary import MEANING
 from checker.traces.trace import Truth
+from spec.text import on_a_line
 
-UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MONO, SANS, BOLD = 0.61, 0.56, 0.65  # width of a column in ems
 
 
-def written(text: str) -> str:
-    """Text on one line, with characters that XML cannot hold as their code."""
-    return UNWRITABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", re.sub(r"[\t\n\r]", " ", text))
-
-
 def escaped(text: str) -> str:
-    """Text escaped for the content of an element or for an attribute in double quotes."""
-    return html.escape(written(text), quote=True)
+    """Text on one line, escaped for the content of an element or for an attribute in quotes."""
+    return html.escape(on_a_line(text))
 
 
 def columns_in(width: float, size: float, ratio: float) -> int:
@@ -42,7 +36,7 @@ def columns_in(width: float, size: float, ratio: float) -> int:
 
 def shortened(text: str, columns: int) -> str:
     """Text within a number of columns; a cut text ends in an ellipsis."""
-    text = " ".join(written(text).split())
+    text = " ".join(on_a_line(text).split())
     if cell_len(text) <= columns:
         return text
     start = text[: max(0, columns - 1)]
@@ -53,7 +47,7 @@ def shortened(text: str, columns: int) -> str:
 
 def wrapped(text: str, columns: int, lines: int) -> list[str]:
     """Text within a number of lines and columns; a longer text is cut as in `shortened`."""
-    words = [piece for word in written(text).split() for piece in _pieces(word, columns)]
+    words = [piece for word in on_a_line(text).split() for piece in _pieces(word, columns)]
     filled: list[str] = [""]
     for place, word in enumerate(words):
         longer = f"{filled[-1]} {word}".strip()
