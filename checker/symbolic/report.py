@@ -180,8 +180,8 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
         configs.append(config)
         # Without any quorum, every two quorums meet trivially, and that would not answer the question.
         if not config.view.contains_quorum(config.view.voters):
-            what = "no set of its servers is a quorum, so there is nothing to compare"
-            problems.append(Problem(str(path), 0, what, "name a zoo.cfg with server.N lines"))
+            what = "all its servers together are not a quorum, so there is nothing to compare"
+            problems.append(Problem(str(path), 0, what, "name a zoo.cfg with server.N lines, and weights above zero"))
     return configs, problems
 
 

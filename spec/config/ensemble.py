@@ -8,7 +8,8 @@ Rules:
 - A file that ZooKeeper refuses has an error. A probable mistake in a file that ZooKeeper accepts is a warning: a weight
   without effect, a negative weight, an observer with a weight in a group, several addresses of one server, one address
   of several servers.
-- Some mistakes end in an uncaught exception in ZooKeeper. They are errors here, too.
+- Some mistakes end in an uncaught exception in ZooKeeper. They are errors here, too. So are weights whose sum wraps
+  around in ZooKeeper, where a single server may then be a quorum.
 
 Sources: `QuorumPeerConfig.parseDynamicConfig`, `QuorumHierarchical.parse` and `computeGroupWeight`,
 `QuorumMaj.toString`, `QuorumHierarchical.toString`, `QuorumPeer.configFromString`. `parseDynamicConfig` does not
@@ -33,6 +34,7 @@ from spec.config.server_line import (
 )
 from spec.quorum import Hierarchical, Majority, QuorumSystem, Sid, View, hierarchical
 from spec.quorum.addresses import is_loopback
+from spec.quorum.systems import sums_fit
 
 _GROUP_FORM = "write group.N=1:2:3, the ids of its servers between colons"
 _WEIGHT_FORM = "write weight.N=W, the id of a server and a whole number"
@@ -240,6 +242,7 @@ class _HierarchyReader:
         self._groups: dict[int, list[Sid]] = {}
         self._grouped: dict[Sid, Property] = {}
         self._weights: dict[Sid, int] = {}
+        self._weight_lines: dict[Sid, Property] = {}
 
     def read(self) -> Hierarchical:
         for key, prop in self._properties.items():
@@ -248,6 +251,7 @@ class _HierarchyReader:
             elif key.startswith("weight"):
                 self._read_weight(prop)
         self._check_voters()
+        self._check_sums()
         silent = frozenset(sid for sid, prop in self._grouped.items() if self._is_silent(sid, prop))
         return hierarchical(self._groups, self._weights, silent)
 
@@ -299,6 +303,7 @@ class _HierarchyReader:
         if sid in self._weights:
             self._error(prop, f"a weight for server {sid} once more", "keep one line for each server")
         self._weights[sid] = weight
+        self._weight_lines[sid] = prop
         if weight < 0:
             what = "with a negative weight two quorums need not share a server"
             self._warn(prop, what, "write a weight of 0 or more")
@@ -310,6 +315,15 @@ class _HierarchyReader:
             if server.learner_type is LearnerType.PARTICIPANT and sid not in self._grouped:
                 right = f"add {sid} to a group.N line, or remove all groups and weights"
                 self._findings.error(self._file, self._lines[sid], f"server {sid} votes and is in no group", right)
+
+    def _check_sums(self) -> None:
+        for gid, servers in self._groups.items():
+            if not sums_fit(self._weights.get(sid, 1) for sid in servers):
+                heaviest = max(servers, key=lambda sid: abs(self._weights.get(sid, 1)))
+                what = f"the weights of group {gid} add up to more than 64 bits, and ZooKeeper's sum wraps around"
+                self._error(self._weight_lines[heaviest], what, "divide the weights by a common number")
+                # A quorum system without these weights stands for the invalid one, so that reading can go on.
+                self._weights = {sid: weight for sid, weight in self._weights.items() if sid not in servers}
 
     def _is_silent(self, sid: Sid, prop: Property) -> bool:
         """Return whether a server in a group never votes. ZooKeeper requires an explicit weight for such a server."""

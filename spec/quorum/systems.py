@@ -6,6 +6,8 @@ Rules of this module:
   restricted to the voters, so that no caller can forget to.
 - Comparisons are strict, and halves are rounded like Java's integer division: towards zero. For totals that are not
   negative, `w > W / 2` is then the same as `2 * w > W`.
+- No sum of weights leaves the 64 bits of Java's `long`. There ZooKeeper's sum wraps around, and a set with more servers
+  than a quorum need not be one. Such weights are refused (`sums_fit`).
 - The fields are canonical (sorted tuples, frozen sets), so equality and hashing mean "the same quorums".
 
 Sources: `QuorumMaj.containsQuorum`, `QuorumHierarchical.containsQuorum`, `QuorumHierarchical.computeGroupWeight`, and
@@ -53,8 +55,9 @@ class Hierarchical(msgspec.Struct, frozen=True, tag=True):
     - `silent`: servers that count in their group's total and never vote, since they are observers or have no `server.N`
       line. ZooKeeper accepts such a file, and the group is then harder to win.
 
-    Build one with `hierarchical()`, which sorts the fields. A value that is not canonical raises ValueError. Weights
-    are any integers: ZooKeeper accepts negative ones, although two quorums of one view need not intersect then.
+    Build one with `hierarchical()`, which sorts the fields. A value that is not canonical raises ValueError, and so do
+    weights whose sum exceeds 64 bits. ZooKeeper accepts negative weights, although two quorums of one view need not
+    intersect then.
     """
 
     groups: tuple[tuple[int, tuple[Sid, ...]], ...]
@@ -70,6 +73,9 @@ class Hierarchical(msgspec.Struct, frozen=True, tag=True):
             raise ValueError(f"groups and their servers must be in ascending order: {self.groups}")
         if [sid for sid, _ in self.weights] != sorted(grouped):
             raise ValueError(f"weights must name each grouped server once, in order: {self.weights}")
+        weights = dict(self.weights)
+        if any(not sums_fit(weights[sid] for sid in servers) for _, servers in self.groups):
+            raise ValueError(f"the weights of a group must add up to less than 2**63: {self.weights}")
         if not self.silent <= set(grouped):
             raise ValueError(f"silent servers in no group: {sorted(self.silent - set(grouped))}")
 
@@ -107,6 +113,11 @@ class Hierarchical(msgspec.Struct, frozen=True, tag=True):
 
 
 QuorumSystem: TypeAlias = Majority | Hierarchical
+
+
+def sums_fit(weights: Iterable[int]) -> bool:
+    """Whether every sum of some of these weights fits in Java's `long` (`QuorumHierarchical.computeGroupWeight`)."""
+    return sum(map(abs, weights)) < 1 << 63
 
 
 def java_half(total: int) -> int:

@@ -30,6 +30,22 @@ def test_the_text_is_written_as_it_was_read(text: str) -> None:
     assert render_ensemble(parse_ensemble(text)) == text
 
 
+@pytest.mark.parametrize("weights", [(1 << 62, 1 << 62, 1), (1, (1 << 63) - 2, 1), (1, -(1 << 63), 1)])
+def test_weights_whose_sum_wraps_in_java_are_refused_by_name(weights: tuple[int, int, int]) -> None:
+    """Of the first weights doubled, QuorumHierarchical of 3.9.5 calls {1} a quorum and {1, 2} none."""
+    servers = "\n".join(f"server.{sid}=h{sid}:1:2\nweight.{sid}={weight}" for sid, weight in enumerate(weights, 1))
+    heaviest = max((1, 2), key=lambda sid: abs(weights[sid - 1]))
+    with pytest.raises(ConfigError, match=f"weight.{heaviest}: the weights of group 5 add up to more than 64 bits"):
+        parse_ensemble(f"{servers}\ngroup.5=1:2:3")
+
+
+def test_weights_may_add_up_to_the_largest_number_of_java() -> None:
+    servers = "\n".join(f"server.{sid}=h{sid}:1:2\nweight.{sid}=4611686018427387903" for sid in (1, 2))
+    view = parse_ensemble(f"{servers}\nserver.3=h3:1:2\ngroup.1=1:2:3").view
+    assert view.contains_quorum({1, 3})
+    assert not view.contains_quorum({1})
+
+
 def test_nothing_else_may_stand_in_it() -> None:
     with pytest.raises(ConfigError, match="config:5: unrecognised parameter tickTime"):
         parse_ensemble(MAJORITY + "\ntickTime=2000")

@@ -146,5 +146,9 @@ class TestView:
         with pytest.raises(ValueError, match=r"order|no group"):
             Hierarchical(groups, weights, frozenset(silent))
 
+    def test_no_value_has_weights_whose_sum_java_cannot_hold(self) -> None:
+        with pytest.raises(ValueError, match="less than"):
+            hierarchical_view({1: (1, 2, 3)}, weights=dict.fromkeys((1, 2, 3), 1 << 62))
+
     def test_a_majority_says_how_many_it_takes(self) -> None:
         assert Majority(frozenset({1, 2, 3, 4})).quorum_size == 3

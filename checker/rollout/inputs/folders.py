@@ -269,11 +269,11 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
 
 
 def check_quorum(config: Config) -> None:
-    """Raises ConfigError if no servers of a configuration are a quorum, and it names some."""
+    """Raises ConfigError if the voters of a configuration are not a quorum, and it names some."""
     if not config.servers and not config.distributed:
         return  # its server runs standalone
     if not config.view.contains_quorum(config.view.voters):
-        what = "no set of its servers is a quorum"
+        what = "all its servers together are not a quorum"
         right = "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them"
         raise _error(Path(config.file), what, right)
 
