@@ -51,6 +51,9 @@ class ChannelOwner(Protocol):
     def linger(self, number: int) -> None:
         """Give the client of a finished connection time to close it."""
 
+    def release_after(self, seconds: float, channel: Channel) -> None:
+        """Release a channel after a time; it may have ended by then."""
+
 
 class Channel(asyncio.Protocol, ABC):
     """The transport half of a connection; its subclass `Connection` handles requests."""
@@ -65,7 +68,7 @@ class Channel(asyncio.Protocol, ABC):
         self._transport: StreamTransport | None = None
         self._out: list[bytes] = []
         self._unsent = 0
-        self._unwritable = self._paused = False
+        self._unwritable = self._paused = self._held = False
 
     # The requests, handled by the subclass.
 
@@ -134,14 +137,30 @@ class Channel(asyncio.Protocol, ABC):
             self.work()
 
     def full(self) -> bool:
-        """Whether further answers wait until the client reads."""
-        return self._unwritable or self._unsent > MAX_BATCH
+        """Whether further answers wait until the client reads, or until a hold ends."""
+        return self._unwritable or self._held or self._unsent > MAX_BATCH
+
+    def hold(self, seconds: float) -> None:
+        """Makes all further answers wait for a time."""
+        self._held = True
+        self._owner.release_after(seconds, self)
+
+    def release(self) -> None:
+        """Ends a hold."""
+        self._held = False
+        if self.phase is not Phase.ENDED:
+            self.work()
 
     def unread(self) -> int:
         """The number of bytes that the client has not read."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     # Flow control and closing.
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its answers wait for the end of a hold."""
+        return self._held
 
     @property
     def is_open(self) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 from refimpl.clients.acceptor import Acceptor
 from refimpl.clients.backend import Backend
-from refimpl.clients.channel import Phase, WriteQueue
+from refimpl.clients.channel import Channel, Phase, WriteQueue
 from refimpl.clients.connection import Connection, Reply
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.four_letter_words import FourLetterWords
@@ -191,9 +191,23 @@ class ClientPort:
         self.processor.forget(connection)
         if self._sessions.get(connection.session) is connection:
             del self._sessions[connection.session]
-        self._of_address[connection.address] -= 1
-        if not self._of_address[connection.address]:
-            del self._of_address[connection.address]
+        if not connection.is_held:
+            self._forget_address(connection.address)
+
+    def release_after(self, seconds: float, channel: Channel) -> None:
+        """Releases a connection after a time. One that ends earlier counts for its address until then."""
+        assert self._loop is not None
+        self._loop.call_later(seconds, self._release, channel)
+
+    def _release(self, channel: Channel) -> None:
+        channel.release()
+        if channel.number not in self._connections:
+            self._forget_address(channel.address)
+
+    def _forget_address(self, address: str) -> None:
+        self._of_address[address] -= 1
+        if not self._of_address[address]:
+            del self._of_address[address]
 
     def linger(self, number: int) -> None:
         """Gives the client of a finished connection time to close it."""

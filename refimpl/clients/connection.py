@@ -329,6 +329,9 @@ class Connection(Channel):
         if self.phase is Phase.ENDED:
             return
         code, reply = outcome if outcome is not None else self._owner.answer(self, pending)
+        if self._held:  # the answer itself is the first that waits
+            self._due.appendleft((pending, arrived, (code, reply)))
+            return
         after, route = ending(pending, code), pending.route
         if after is not Ending.DROPPED:
             zxid = self._owner.last_zxid if route in _LAST_ZXID else _OTHER_ZXIDS[route]

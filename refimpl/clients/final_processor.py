@@ -6,6 +6,9 @@ This server answers these requests from its own tree, without the ensemble. Rule
   clients that are allowed to receive it.
 - An answer is computed only when the turn of its request has come, so it shows the tree of that moment.
 - A watch belongs to a connection and ends with it.
+- A wrong password of SASL is answered after `WRONG_PASSWORD_DELAY`. A client that does not wait for the answer still
+  counts for its address meanwhile, so an address has at most `maxClientCnxns` guesses in that time. ZooKeeper answers
+  immediately.
 
 Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` (auth), `processSasl`;
 `NIOServerCnxn.process`.
@@ -52,6 +55,8 @@ from spec.tree.watches import Watches, watch_of
 
 logger = logging.getLogger("quorate.clients")
 
+WRONG_PASSWORD_DELAY = 1.0
+"""Seconds until the answer to a failed SASL authentication."""
 _FAILED: dict[Route, Code] = {
     Route.REFUSED: Code.UNIMPLEMENTED,
     Route.UNIMPLEMENTED: Code.UNIMPLEMENTED,
@@ -147,6 +152,7 @@ class FinalProcessor:
             return Code.OK, SaslReply(step.token)
         logger.warning("%s: not authenticated by SASL: %s", connection, step.reason)
         self._statistics.auth_failed += 1
+        connection.hold(WRONG_PASSWORD_DELAY)
         if "sasl" in self._auth.required:
             return Code.SESSION_CLOSED_REQUIRE_SASL_AUTH, SaslReply(None)
         return (Code.OK if self._auth.keeps_failed else Code.AUTH_FAILED), SaslReply(None)

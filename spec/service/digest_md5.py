@@ -6,10 +6,13 @@ Rules of this module:
 
 - The random nonce comes in as an argument, and the state of an exchange is a value.
 - A token that does not fit the state, or does not prove the password, fails the exchange, which cannot be continued.
+- The authorization id is the user whose password is proved, whatever id the client asks for (`authzid`). ZooKeeper
+  3.9.5 does so too for a name without a realm. For a name with `@` that no rule of Kerberos translates it authorizes
+  the id that was asked for, so such a user becomes `super` there.
 - There is no integrity or privacy layer: the quality of protection is `auth`, the only one that ZooKeeper uses.
 
 Source: RFC 2831 (sections 2.1.1, 2.1.2, 2.1.3); the provider of Java, as `SecurityUtils.createSaslServer` asks for it,
-recorded from ZooKeeper 3.9.5; `SaslServerCallbackHandler`.
+recorded from ZooKeeper 3.9.5; `SaslServerCallbackHandler.handleAuthorizeCallback`, `KerberosName.getShortName`.
 """
 
 import hashlib
@@ -56,7 +59,7 @@ Exchange: TypeAlias = Untried | Challenged | ExchangeOver
 class SaslStep(msgspec.Struct, frozen=True):
     """The effect of a token: the next state, and the token to send back; None if the authentication has failed.
 
-    `user` is the authorization id, once the client has proved it. `reason` says in words why a step failed, for a log.
+    `user` is the user whose password the client has proved. `reason` says in words why a step failed, for a log.
     """
 
     state: Exchange
@@ -131,7 +134,7 @@ def _judged(nonce: str, token: bytes, passwords: Mapping[str, str]) -> SaslStep:
     if not hmac.compare_digest(expected.encode(), directives["response"]):
         return _failed(f"the password of {user!r} is not proved")
     proof = f"rspauth={response_value(password, directives, '')}".encode()
-    return SaslStep(ExchangeOver(), proof, _authorized(user, directives))
+    return SaslStep(ExchangeOver(), proof, user)
 
 
 def _fault_of(directives: Mapping[str, bytes], nonce: str) -> str:
@@ -146,16 +149,6 @@ def _fault_of(directives: Mapping[str, bytes], nonce: str) -> str:
         if (given.lower() if name == "digest-uri" else given) != value.encode():
             return f"{name} is {given!r}, and {value!r} was expected"
     return ""
-
-
-def _authorized(user: str, directives: Mapping[str, bytes]) -> str:
-    """The authorization id. A name without a realm stands for itself, whatever the client asks for.
-
-    A name with a realm would be translated by rules of Kerberos; without them, the id that was asked for stands.
-
-    Source: `SaslServerCallbackHandler.handleAuthorizeCallback`, `KerberosName.getShortName`.
-    """
-    return directives.get("authzid", user.encode()).decode("utf-8", "replace") if "@" in user else user
 
 
 def _failed(reason: str) -> SaslStep:

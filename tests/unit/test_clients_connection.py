@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.clients import ClientPort, ClientSettings, client_port
+from refimpl.clients import ClientPort, ClientSettings, client_port, final_processor
 from refimpl.clients.auth.settings import AuthSettings
 from refimpl.clients.connection import Connection
 from refimpl.clients.final_processor import FinalProcessor
@@ -337,6 +337,29 @@ def test_sasl_without_users_is_answered_with_no_token_and_the_connection_goes_on
     client = Client(world)
     client.asks((1, Sasl(b"")), (-2, Ping()))
     assert client.taken() == [(1, 0), (-2, 0)]
+
+
+@pytest.mark.parametrize(
+    "limited", [{"auth": AuthSettings(passwords={"ann": "secret"}), "max_client_cnxns": 2}], indirect=True
+)
+@pytest.mark.parametrize("hangs_up", [False, True], ids=["and waits", "and hangs up"])
+def test_a_client_with_a_wrong_password_waits_or_keeps_its_place(
+    limited: World, hangs_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(final_processor, "WRONG_PASSWORD_DELAY", 0.05)
+    Client(limited, address="127.0.0.2")
+    client, other = Client(limited), Client(limited)
+    client.asks((1, Sasl(b"")), (2, Sasl(b"nonsense")), (3, Ping()))
+    other.asks((1, Ping()))
+    assert (client.taken(), other.taken()) == ([(1, 0)], [(1, 0)])
+    if hangs_up:
+        client.wire.close()
+    assert limited.clients.admit("127.0.0.1", 5000) is None
+    limited.loop.run_until_complete(asyncio.sleep(0.06))
+    assert client.taken() == ([] if hangs_up else [(2, Code.AUTH_FAILED)])
+    assert client.wire.over
+    client.wire.close()
+    assert limited.clients.admit("127.0.0.1", 5000) is not None
 
 
 def test_reconfig_is_disabled_by_the_leader_in_the_order_of_the_requests(world: World) -> None:

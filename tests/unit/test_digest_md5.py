@@ -53,5 +53,16 @@ def test_the_response_of_another_realm_is_refused() -> None:
     assert (step.state, step.token, step.user) == (ExchangeOver(), None, None)
 
 
+@pytest.mark.parametrize("user", ["ann", "ann@EXAMPLE.COM"])
+def test_a_user_is_authorized_as_itself_whatever_id_it_asks_for(user: str) -> None:
+    """RFC 2831 hashes the requested id, so the response proves the password although it names another user."""
+    given = {"username": user, "realm": "zk-sasl-md5", "nonce": NONCE, "cnonce": "c", "authzid": "super"} | {
+        "digest-uri": "zookeeper/zk-sasl-md5", "qop": "auth"
+    }  # fmt: skip
+    value = response_value("secret", {name: text.encode() for name, text in given.items()}, "AUTHENTICATE")
+    token = ",".join(f'{name}="{text}"' for name, text in (given | {"response": value}).items()).encode()
+    assert evaluate(Challenged(NONCE), token, "", {user: "secret", "super": "other"}).user == user
+
+
 def test_nothing_is_accepted_after_the_end_of_an_exchange() -> None:
     assert evaluate(ExchangeOver(), b"", NONCE, PASSWORDS).token is None
