@@ -7,7 +7,7 @@ Rules this module keeps:
   is logged and counted, and has no other effect. A tree from a fuzzy snapshot may differ until the log has passed its
   end, so differences are reported once a digest has agreed.
 - A leader prepares a request against the state after all of its proposals. The outcome of a proposal is computed once,
-  when it is prepared, and reused when it is committed.
+  when it is prepared, and reused when it is committed. So nothing can fail between a proposal and its commit.
 
 Source: `ZKDatabase`, `PrepRequestProcessor` (outstandingChanges, setTxnDigest), `FinalRequestProcessor`;
 `DataTree.compareDigest`, `reportDigestMismatch`.
@@ -55,13 +55,13 @@ class Replica:
         self.options, self._membership, self._digests = options, membership, digests
         self.digest_mismatches = 0
         self.digest_log: deque[tuple[int, int]] = deque(maxlen=_LOGGED_AT_MOST)
-        self._next: tuple[int, Change, TxnResult] | None = None
         self.replace(tree, zxid)
 
     def replace(self, tree: Tree, zxid: int) -> None:
         """Replaces the tree with one from the disk or from a leader's snapshot."""
         self.tree, self.zxid = tree, zxid
         self._digest: int = tree_digest(tree.znodes()) if self._digests else 0
+        self._digest_ahead: int = self._digest
         self._fuzzy = _FUZZY_AT_MOST
         self.write_configuration()
         self.forget_proposals()
@@ -86,28 +86,22 @@ class Replica:
         """The transaction for a client's request, prepared against all outstanding proposals; `now` in milliseconds."""
         return prepare(self._overlay, request, now, checked, self.options)
 
-    def digested(self, zxid: int, change: Change) -> Change:
-        """A prepared transaction with the digest of the tree after it, if it is proposed with this zxid.
+    def foreseen(self, zxid: int, change: Change) -> Change:
+        """A prepared transaction, with the digest of the tree after it; its outcome is kept for `proposed`.
 
-        The error of a refused request has none, as in ZooKeeper.
+        The error of a refused request has no digest, as in ZooKeeper.
         """
-        if not self._digests or type(change.record) is ErrorTxn:
-            return change
-        outcome = apply(self._overlay, zxid, change)
-        digest = changed(self._digest_ahead, self._overlay, outcome.operations)
-        change = with_fields(change, digest=TxnDigest(VERSION, digest))
-        self._next = zxid, change, outcome
+        outcome, digest = apply(self._overlay, zxid, change), self._digest_ahead
+        if self._digests and type(change.record) is not ErrorTxn:
+            digest = changed(digest, self._overlay, outcome.operations)
+            change = with_fields(change, digest=TxnDigest(VERSION, digest))
+        self._next = zxid, outcome, digest
         return change
 
-    def proposed(self, zxid: int, change: Change) -> None:
-        """Records the zxid of a prepared transaction, and its outcome."""
-        known, self._next = self._next, None
-        if known is not None and known[0] == zxid and known[1] is change and change.digest is not None:
-            outcome, self._digest_ahead = known[2], change.digest.tree
-        else:
-            outcome = apply(self._overlay, zxid, change)
-            if self._digests:
-                self._digest_ahead = changed(self._digest_ahead, self._overlay, outcome.operations)
+    def proposed(self, zxid: int) -> None:
+        """The transaction whose outcome was foreseen last is proposed, with the zxid that was expected."""
+        expected, outcome, self._digest_ahead = self._next
+        assert expected == zxid
         self._overlay.carry_out(zxid, outcome.operations)
         self._ahead[zxid] = outcome, self._digest_ahead
 
@@ -144,4 +138,4 @@ class Replica:
         self._ahead: dict[int, tuple[TxnResult, int]] = {}
         self._overlay = Overlay(self.tree)
         self._digest_ahead = self._digest
-        self._next = None
+        self._next = 0, TxnResult(), self._digest

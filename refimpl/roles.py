@@ -30,19 +30,20 @@ from refimpl.replica import Replica
 from refimpl.settings import Settings
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
-from refimpl.wire.txn import DIGEST, encode_txn
+from refimpl.wire.txn import TxnEncoder
 from spec.election.vote import is_observer
 from spec.quorum import Reconfiguration, Sid, change_of
 from spec.server import Event, Server
 from spec.service import reconfig_request
 from spec.service.expiry import AttendedTime
 from spec.service.sessions import Sessions
+from spec.text import place_of
 from spec.tree.apply import TxnResult
-from spec.tree.prepare import fitted, may_exceed_request
+from spec.tree.prepare import fitted
 from spec.tree.replies import Code
 from spec.tree.requests import CloseSession, DeleteContainer, Reconfig, Request, Sync
 from spec.tree.store import to_delete
-from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn
+from spec.tree.txns import Change, CloseSessionTxn, CreateSessionTxn, ErrorTxn, ReconfigTxn
 from spec.txn import counter_of, make_zxid
 from spec.zab import leader as spec_leader
 from spec.zab.events import ClientSync, ClientWrite, Receive, Tick
@@ -60,6 +61,10 @@ class Core(Protocol):
     @property
     def server(self) -> Server:
         """The state of the protocol."""
+
+    @property
+    def encoder(self) -> TxnEncoder:
+        """Encodes transactions, for their preparation, for the log and for learners."""
 
     def submit(self, work: Callable[[], object]) -> None:
         """Does this now, or after the work in progress."""
@@ -220,12 +225,12 @@ class LeaderRole(_Role):
 
     def requested(self, learner: Sid, request: Request) -> bool:
         """Proposes a request that a learner forwards; returns False while the protocol cannot accept it."""
-        value = self._prepared(request, learner)
+        value = self._prepared(request, learner, self._last_proposed() + 1)
         return self._proposed(value, Receive(learner, ForwardedRequest(value)))
 
     def refused(self, learner: Sid, session: int, cxid: int, code: Code) -> bool:
         """Handles an unreadable request from a learner: its client gets an error, in the order of its requests."""
-        change = Change(session, cxid, wall_ms(), ErrorTxn(code))
+        change = self._foreseen(self._last_proposed() + 1, Change(session, cxid, wall_ms(), ErrorTxn(code)))
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
     def _write_gathered(self) -> None:
@@ -240,51 +245,60 @@ class LeaderRole(_Role):
             if isinstance(request.record, Reconfig) or counter_of(last + 1) == 0:
                 self._run_writes(events)
                 events = []
-                value = self._prepared(request, owner)
+                value = self._prepared(request, owner, last + 1)
                 self._proposed(value, ClientWrite(value))
                 if self._ended:
                     return
                 last = self._last_proposed()
                 continue
             last += 1
-            change = self._change(request, owner, last)
-            self._note(last, change)
-            events.append(ClientWrite(change))
+            value = self._prepared(request, owner, last)
+            self._note(last, value)
+            events.append(ClientWrite(value))
         self._run_writes(events)
 
     def _run_writes(self, events: Sequence[ClientWrite]) -> None:
         if events and self._core.run_all(events) != len(events):
             raise AssertionError("a leader that serves refused a write, which is prepared already")
 
-    def _prepared(self, request: Request, owner: Sid) -> Change | Reconfiguration:
-        if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
-            return self._reconfiguration(request, owner)
-        return self._change(request, owner, self._last_proposed() + 1)
+    def _prepared(self, request: Request, owner: Sid, zxid: int) -> Change | Reconfiguration:
+        """The transaction of a request that is proposed next, with this zxid.
 
-    def _change(self, request: Request, owner: Sid, zxid: int) -> Change:
-        """The transaction of a request that is proposed next, with this zxid."""
-        change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
-        if may_exceed_request(change):
-            change = self._fitted(change)
-        return self._replica.digested(zxid, change)
+        It is applied to the tree ahead and encoded before it is proposed, since no server survives a proposal that
+        fails later. A request for which that fails is refused (`PrepRequestProcessor.pRequestHelper`).
+        """
+        try:
+            if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
+                return self._reconfiguration(request, owner, zxid)
+            change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
+            return self._foreseen(zxid, change)
+        except Exception as error:
+            what = type(request.record).__name__
+            logger.error("session 0x%x: its %s is refused: %s", request.session % 2**64, what, place_of(error))  # noqa: TRY400 - one line
+            refused = Change(request.session, request.cxid, wall_ms(), ErrorTxn(Code.MARSHALLING_ERROR))
+            return self._foreseen(zxid, refused)
 
-    def _fitted(self, change: Change) -> Change:
-        return fitted(change, len(encode_txn(0, change)) + DIGEST.size, largest_data(self._settings.jute_maxbuffer))
+    def _foreseen(self, zxid: int, change: Change) -> Change:
+        """A transaction whose outcome and bytes are known, and which every learner can read."""
+        foreseen = self._replica.foreseen(zxid, change)
+        size = len(self._core.encoder.encoded(zxid, foreseen))
+        fitting = fitted(foreseen, size, largest_data(self._settings.jute_maxbuffer))
+        return foreseen if fitting is foreseen else self._replica.foreseen(zxid, fitting)
 
-    def _reconfiguration(self, request: Request, owner: Sid) -> Change | Reconfiguration:
+    def _reconfiguration(self, request: Request, owner: Sid, zxid: int) -> Change | Reconfiguration:
         """A change of the members, prepared for the next zxid; a standalone server has none."""
         peer, zab, now = self._core.server.peer, self._core.server.zab, wall_ms()
         if not self._settings.distributed or not isinstance(zab, Leader):
-            return Change(request.session, request.cxid, now, ErrorTxn(Code.UNIMPLEMENTED))
+            refused = Change(request.session, request.cxid, now, ErrorTxn(Code.UNIMPLEMENTED))
+            return self._foreseen(zxid, refused)
         checked, options = self.sessions.check_request(request, owner), self._replica.options
         prepared = reconfig_request.prepare(peer, zab, self._replica.overlay, request, now, checked, options)
         if prepared.reason:
             logger.warning("a reconfiguration is refused: %s", prepared.reason)
-        if not isinstance(prepared.value, Reconfiguration):
-            return prepared.value
-        change: Change = prepared.value.change
-        kept = self._fitted(change)
-        return prepared.value if kept is change else kept
+        change = self._foreseen(zxid, change_of(prepared.value))
+        if isinstance(prepared.value, Reconfiguration) and isinstance(change.record, ReconfigTxn):
+            return replace(prepared.value, change=change)
+        return change
 
     def _proposed(self, value: Change | Reconfiguration, event: ClientWrite | Receive) -> bool:
         """Passes a transaction to the protocol; returns False if that is impossible now."""
@@ -298,12 +312,13 @@ class LeaderRole(_Role):
         last = self._last_proposed()
         if last <= before:
             return True  # a learner has sent its request too early, and is disconnected
-        self._note(last, change_of(value))
+        self._note(last, value)
         return True
 
-    def _note(self, zxid: int, change: Change) -> None:
+    def _note(self, zxid: int, value: Change | Reconfiguration) -> None:
         """Notes the zxid of a proposal: what is prepared later sees its effect."""
-        self._replica.proposed(zxid, change)
+        self._replica.proposed(zxid)
+        change: Change = change_of(value)
         if isinstance(change.record, CloseSessionTxn):
             self.sessions.close(change.session)
 

@@ -11,6 +11,7 @@ Source: `Integer.parseInt` and `Long.parseLong` of Java, which accept an optiona
 """
 
 import re
+from pathlib import PurePath
 
 LONGEST_EXCERPT = 200
 """How many characters of a foreign text a log or an error message repeats by default."""
@@ -19,6 +20,9 @@ UNREADABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )
 """Control characters, invisible characters, those that turn the direction of a text, and unpaired surrogates."""
+
+INT, LONG = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
+"""The bounds of Java's `int` and `long`."""
 
 _DIGITS = {10: re.compile("[+-]?[0-9]{1,1000}").fullmatch, 16: re.compile("[+-]?[0-9a-fA-F]{1,1000}").fullmatch}
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,300}(?:\.[0-9]{1,300})?").fullmatch
@@ -53,3 +57,12 @@ def excerpt(text: str, longest: int = LONGEST_EXCERPT) -> str:
     # The cut comes first, so that a text of megabytes costs no more than a short one.
     shown = on_a_line(text[: longest + 1])
     return shown if len(shown) <= longest else shown[:longest] + "..."
+
+
+def place_of(error: Exception) -> str:
+    """Return an unexpected exception and its place in the program on one line, for a log: no trace, no long text."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {PurePath(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{place}: {excerpt(str(error))}"

@@ -29,6 +29,7 @@ from refimpl.wire.client import encode_event
 from refimpl.wire.packet import MAX_AUTHINFO
 from spec.service.connection import PendingRequest, Route
 from spec.service.digest_md5 import evaluate
+from spec.text import place_of
 from spec.tree.acl import authenticate, permits, sasl_identities
 from spec.tree.apply import Event
 from spec.tree.checks import RefusedError
@@ -89,7 +90,20 @@ class FinalProcessor:
         }
 
     def answer(self, connection: Connection, pending: PendingRequest, tree: Tree | None) -> Reply:
-        """The answer to a request that does not write, when its turn has come; no tree if the server does not serve."""
+        """The answer to a request that does not write, when its turn has come; no tree if the server does not serve.
+
+        A request whose answer fails is refused, and the server goes on (`FinalRequestProcessor.processRequest`).
+        """
+        try:
+            return self._answer(connection, pending, tree)
+        except RefusedError as refused:
+            logger.warning("%s: %s is refused: %s", connection, type(pending.record).__name__, refused.reason)
+            return refused.code, None
+        except Exception as error:
+            logger.error("%s: its %s is refused: %s", connection, type(pending.record).__name__, place_of(error))  # noqa: TRY400 - one line
+            return Code.MARSHALLING_ERROR, None
+
+    def _answer(self, connection: Connection, pending: PendingRequest, tree: Tree | None) -> Reply:
         record = pending.record
         if record is None or pending.route in _FAILED:
             return _FAILED[pending.route], None
@@ -98,11 +112,7 @@ class FinalProcessor:
             return special(connection, record, tree)
         if tree is None:
             return Code.CONNECTION_LOSS, None
-        try:
-            code, reply = read(tree, record, connection.session, pending.auth, self._options)
-        except RefusedError as refused:
-            logger.warning("%s: %s is refused: %s", connection, type(record).__name__, refused.reason)
-            return refused.code, None
+        code, reply = read(tree, record, connection.session, pending.auth, self._options)
         if type(record) in _MAY_WATCH and record.watch:  # type: ignore[attr-defined]
             kind = watch_of(record, code)
             if kind is not None:

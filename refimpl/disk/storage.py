@@ -34,6 +34,7 @@ from refimpl.system import system
 from refimpl.tree import Tree
 from refimpl.wire.txn import TxnEncoder, txn_of
 from spec.durable import Durable
+from spec.quorum import change_of
 from spec.tree.txns import Change
 from spec.txn import Txn
 
@@ -117,7 +118,7 @@ class Storage:
 
     def append(self, txn: Txn) -> None:
         """Queues a transaction for the log."""
-        payload = self.encoder.taken(txn)
+        payload = self.encoder.taken(txn.zxid, change_of(txn.value))
         size, (_, smallest, largest) = len(payload), self.record_sizes
         if not smallest <= size <= largest:
             smallest, largest = size if smallest < 0 else min(size, smallest), max(size, largest)

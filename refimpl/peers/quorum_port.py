@@ -22,7 +22,7 @@ from refimpl.wire import quorum as wire
 from spec.config import ServerLine
 from spec.config.dynamic_files import versioned_text
 from spec.effects import Message
-from spec.quorum import Sid
+from spec.quorum import Sid, change_of
 from spec.zab import packets as zab
 from spec.zab.state import Leader, Learner
 
@@ -95,7 +95,8 @@ class QuorumSockets:
         if not isinstance(packet, zab.Proposal):
             return wire.encode_packet(self._wrapped(packet) if isinstance(packet, _WRAPPED) else packet)
         if packet is not self._sent[0]:  # it goes to several learners
-            self._sent = packet, wire.encode_proposal(packet.txn.zxid, self._core.encoder.encoded(packet.txn))
+            zxid, change = packet.txn.zxid, change_of(packet.txn.value)
+            self._sent = packet, wire.encode_proposal(zxid, self._core.encoder.encoded(zxid, change))
         return self._sent[1]
 
     def revalidate(self, session: int, timeout: int) -> None:

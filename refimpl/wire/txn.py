@@ -19,7 +19,7 @@ import struct
 from refimpl.jute import JuteError, decode, encode
 from spec.config import ConfigError
 from spec.config.dynamic_files import view_in
-from spec.quorum import Reconfiguration, change_of
+from spec.quorum import Reconfiguration
 from spec.tree.data import Record
 from spec.tree.txns import (
     TXN_TYPE_OF,
@@ -54,7 +54,7 @@ def encode_txn(zxid: int, change: Change) -> bytes:
 
 
 class TxnEncoder:
-    """Encodes transactions, each of them once: for the log, and for every learner.
+    """Encodes transactions, each of them once: for its preparation, for the log, and for every learner.
 
     A transaction is kept from its first use to its place in the log (`taken`), at most `KEPT` bytes of them.
     """
@@ -62,29 +62,27 @@ class TxnEncoder:
     KEPT = 16 << 20
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Txn, bytes]] = {}
+        self._known: dict[int, tuple[Change, bytes]] = {}
         self._bytes = 0
 
-    def encoded(self, txn: Txn) -> bytes:
+    def encoded(self, zxid: int, change: Change) -> bytes:
         """The bytes of a transaction, which are kept. Raises JuteError."""
-        known = self._known.get(txn.zxid)
-        if known is not None and known[0] is txn:
-            return known[1]
-        payload = encode_txn(txn.zxid, change_of(txn.value))
+        payload = self.taken(zxid, change)
         if self._bytes > self.KEPT:
             self._known.clear()
             self._bytes = 0
-        self._known[txn.zxid] = txn, payload
+        self._known[zxid] = change, payload
         self._bytes += len(payload)
         return payload
 
-    def taken(self, txn: Txn) -> bytes:
+    def taken(self, zxid: int, change: Change) -> bytes:
         """The bytes of a transaction, which are kept no longer. Raises JuteError."""
-        known = self._known.pop(txn.zxid, None)
-        if known is None:
-            return encode_txn(txn.zxid, change_of(txn.value))
-        self._bytes -= len(known[1])
-        return known[1] if known[0] is txn else encode_txn(txn.zxid, change_of(txn.value))
+        known = self._known.pop(zxid, None)
+        if known is not None:
+            self._bytes -= len(known[1])
+            if known[0] is change:
+                return known[1]
+        return encode_txn(zxid, change)
 
 
 def decode_txn(data: bytes) -> tuple[int, Change]:

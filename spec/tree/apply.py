@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 
 from spec.tree.accounting import quota
+from spec.tree.checks import after
 from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
 from spec.tree.paths import below, parent_of
@@ -121,7 +122,7 @@ def _new(
     parent = view.node(above)
     if parent is None:
         return _NO_NODE
-    cversion = txn.parent_cversion if txn.parent_cversion != -1 else parent.cversion + 1
+    cversion = txn.parent_cversion if txn.parent_cversion != -1 else after(parent.cversion)
     # A snapshot that contains later transactions has a higher cversion, and the pzxid that goes with it.
     counted = Put(above, _with_children(parent, cversion, zxid)) if cversion > parent.cversion else None
     if view.node(path) is not None:

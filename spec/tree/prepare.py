@@ -100,26 +100,18 @@ def prepare(view: Store, request: Request, now: int, checked: Code = Code.OK, op
     return Change(request.session, request.cxid, now, txn)
 
 
-def may_exceed_request(change: Change) -> bool:
-    """Whether a transaction may be much larger than its request, so that its size must be checked (`fitted`).
-
-    The ephemerals of a session, the transactions of a multi, and several ACL entries are not in the request, or are
-    shorter there.
-    """
-    return isinstance(change.record, CloseSessionTxn | MultiTxn) or len(getattr(change.record, "acl", ())) >= 2
-
-
 def fitted(change: Change, size: int, limit: int) -> Change:
     """The transaction itself, or one in its place if its `size` in bytes exceeds the `limit` of a learner's packets.
 
-    No learner could read it, and all of them would leave. The request is refused with MarshallingError; a closeSession
-    is replaced by one without paths, since applying it deletes all ephemerals of the session, listed or not. ZooKeeper
-    has no such check: its learners end at `BinaryInputArchive.checkLength`.
+    No learner could read it, and all of them would leave: the ephemerals of a session, the transactions of a multi, and
+    several ACL entries are not in the request, or are shorter there. The request is refused with MarshallingError; a
+    closeSession is replaced by one without paths, since applying it deletes all ephemerals of the session, listed or
+    not. ZooKeeper has no such check: its learners end at `BinaryInputArchive.checkLength`.
     """
     if size <= limit:
         return change
     closes = isinstance(change.record, CloseSessionTxn)
-    return replace(change, record=CloseSessionTxn(()) if closes else ErrorTxn(Code.MARSHALLING_ERROR))
+    return replace(change, record=CloseSessionTxn(()) if closes else ErrorTxn(Code.MARSHALLING_ERROR), digest=None)
 
 
 def _one(view: Store, record: Record, asker: Asker) -> Record:

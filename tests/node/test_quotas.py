@@ -9,6 +9,7 @@ from harness import Ensemble
 from harness.commands import OPEN
 from harness.session import Answer, Session
 from tests.node.conftest import NEWEST
+from tests.node.patience import LONG_LIMITS
 
 CREATE, DELETE, GET_DATA, SET_DATA, MULTI, CREATE2, CLOSE = 1, 2, 4, 5, 14, 15, -11
 QUOTA = "/zookeeper/quota"
@@ -147,6 +148,24 @@ def run(name: str, ensemble: Ensemble) -> list[object]:
 def test_quotas_are_counted_and_enforced_as_by_the_real_server(name: str, both: tuple[Ensemble, Ensemble]) -> None:
     real, node = (run(name, ensemble) for ensemble in both)
     assert node == real
+
+
+def test_a_use_that_no_integer_holds_ends_no_server(launch: Callable[..., Ensemble]) -> None:
+    """The text has more digits than `int` reads. It is written by one client and found by another one."""
+    ensemble = launch(["node"] * 3, tick_time=250, extra=LONG_LIMITS | {"enforceQuota": "true"})
+    client = Session(10_000)
+    client.connect(ensemble.client_port(ensemble.leader()))
+    create(client, "/app")
+    set_quota(client, "/app", b"count=9,bytes=9")
+    for name in (STATS, LIMITS):
+        assert client.ask(SET_DATA, f"{QUOTA}/app/{name}", b"count=" + b"9" * 5000, -1).err == 0
+        assert create(client, f"/app/{name}") == 0
+    client.drop()
+    other = Session(10_000)
+    other.connect(ensemble.client_port(next(sid for sid in ensemble.sids if sid != ensemble.leader())))
+    assert create(other, "/app/other") == 0
+    other.drop()
+    assert ensemble.running == ensemble.sids
 
 
 @pytest.mark.slow

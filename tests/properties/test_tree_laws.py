@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from refimpl.tree import Tree
+from spec.tree.accounting.digest import changed
+from spec.tree.accounting.quota import QUOTA
 from spec.tree.acl import digest_of
 from spec.tree.apply import EventType, TxnResult, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Kind, Record, Znode, kind_of, stat_of
@@ -38,7 +41,23 @@ from spec.tree.requests import (
     SetData,
 )
 from spec.tree.store import FIRST_ZNODES, FrozenStore, OpenSession, Put, Store
-from spec.tree.txns import Change, CloseSessionTxn, DeleteTxn
+from spec.tree.txns import (
+    Change,
+    CheckVersionTxn,
+    CloseSessionTxn,
+    Create2Txn,
+    CreateContainerTxn,
+    CreateSessionTxn,
+    CreateTtlTxn,
+    CreateTxn,
+    DeleteContainerTxn,
+    DeleteTxn,
+    ErrorTxn,
+    MultiTxn,
+    ReconfigTxn,
+    SetAclTxn,
+    SetDataTxn,
+)
 
 SESSIONS = (1, 2, 3)
 AUTH = {session: (Id("digest", digest_of(f"user{session}:p")),) for session in SESSIONS}
@@ -69,6 +88,38 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(SetAcl, paths, acls, versions),
     st.builds(DeleteContainer, paths),
     st.sampled_from([CreateSession(4000), CloseSession()]),
+)
+HIGHEST_INT, HIGHEST_LONG = 2**31 - 1, 2**63 - 1
+ints = st.sampled_from([-1, 0, 1, HIGHEST_INT, -HIGHEST_INT - 1])
+longs = st.sampled_from([-1, 0, 1, HIGHEST_LONG, -HIGHEST_LONG - 1])
+quota_paths = [f"{QUOTA}{path}/zookeeper_{name}" for path in ("", "/a") for name in ("limits", "stats")]
+any_paths = st.one_of(
+    paths, st.sampled_from(["/", "", "a", "//", QUOTA, QUOTA + "/a", *quota_paths]), st.text(max_size=3)
+)
+any_data = st.one_of(
+    st.none(), st.binary(max_size=3), st.sampled_from([b"count=" + b"9" * 5000, b"count=%d" % HIGHEST_LONG, b"=;,=1"])
+)
+any_acls = st.lists(st.builds(Acl, ints, st.builds(Id, st.text(max_size=2), st.text(max_size=2))), max_size=2).map(
+    tuple
+)
+plain_txns = st.one_of(
+    st.builds(CreateTxn, any_paths, any_data, any_acls, st.booleans(), ints),
+    st.builds(Create2Txn, any_paths, any_data, any_acls, st.booleans(), ints),
+    st.builds(CreateContainerTxn, any_paths, any_data, any_acls, ints),
+    st.builds(CreateTtlTxn, any_paths, any_data, any_acls, ints, longs),
+    st.builds(DeleteTxn, any_paths),
+    st.builds(SetDataTxn, any_paths, any_data, ints),
+    st.builds(CheckVersionTxn, any_paths, ints),
+    st.builds(ErrorTxn, ints),
+)
+any_txns = st.one_of(
+    plain_txns,
+    st.lists(plain_txns, max_size=4).map(lambda parts: MultiTxn(tuple(parts))),
+    st.builds(DeleteContainerTxn, any_paths),
+    st.builds(ReconfigTxn, any_paths, any_data, ints),
+    st.builds(SetAclTxn, any_paths, any_acls, ints),
+    st.builds(CreateSessionTxn, ints),
+    st.lists(any_paths, max_size=3).map(lambda listed: CloseSessionTxn(tuple(listed))),
 )
 requests = st.lists(st.tuples(st.sampled_from(SESSIONS), records), min_size=15, max_size=40).map(
     lambda asked: [Request(session, 1, record, AUTH[session]) for session, record in asked]
@@ -280,3 +331,28 @@ def test_the_end_of_a_session_is_the_deletion_of_each_of_its_znodes(asked: list[
         assert [len(together.children(path)) for path in everywhere] == [
             len(one_by_one.children(path)) for path in everywhere
         ]
+
+
+def quota_of_a(numbers: int) -> Tree:
+    """A tree with a quota of `/a`, whose first znodes have these counters."""
+    tree = Tree()
+    for path in ("/a", f"{QUOTA}/a", *quota_paths):
+        tree.carry_out(
+            apply(tree, 1, Change(1, 1, 1, CreateTxn(path, b"count=1", OPEN_ACL_UNSAFE, False, -1))).operations
+        )
+    root = tree.node("/a")
+    assert root is not None
+    tree.carry_out((Put("/a", replace(root, cversion=numbers, version=numbers)),))
+    return tree
+
+
+@given(ints, st.lists(st.tuples(longs, any_txns), min_size=3, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_each_transaction_of_a_file_or_a_leader_has_an_outcome(numbers: int, found: list[tuple[int, Record]]) -> None:
+    """None raises an exception, since each server applies it, and none makes a znode that has no digest."""
+    tree = quota_of_a(numbers)
+    for zxid, (session, txn) in enumerate(found, 2):
+        applied = apply(tree, zxid, Change(session, 1, 1000, txn))
+        assert isinstance(applied.code, Code)
+        changed(0, tree, applied.operations)
+        tree.carry_out(applied.operations)

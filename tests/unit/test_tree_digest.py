@@ -50,8 +50,8 @@ def led(count: int) -> list[Change]:
     leader, found = replica(), []
     for zxid in range(1, count + 1):
         request = Request(1, zxid, Create(f"/{zxid}", b"x", OPEN_ACL_UNSAFE, 0))
-        found.append(leader.digested(zxid, leader.prepare(request, 1000, Code.OK)))
-        leader.proposed(zxid, found[-1])
+        found.append(leader.foreseen(zxid, leader.prepare(request, 1000, Code.OK)))
+        leader.proposed(zxid)
     return found
 
 
@@ -87,5 +87,5 @@ def test_a_new_leader_continues_from_the_tree_that_it_has_applied_as_a_follower(
     for zxid, change in enumerate(led(2), 1):
         second.apply(zxid, change)
     request = Request(1, 3, Create("/3", b"x", OPEN_ACL_UNSAFE, 0))
-    prepared = second.digested(3, second.prepare(request, 1000, Code.OK))
+    prepared = second.foreseen(3, second.prepare(request, 1000, Code.OK))
     assert prepared.digest == led(3)[2].digest

@@ -12,7 +12,7 @@ from spec.tree.acl import digest_of
 from spec.tree.apply import TxnResult, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Acl, Id, Record, Stat, stat_of
 from spec.tree.options import Options
-from spec.tree.prepare import fitted, may_exceed_request, prepare
+from spec.tree.prepare import fitted, prepare
 from spec.tree.replies import Code, Create2Reply, ErrorReply, MultiReply, PathReply, StatReply
 from spec.tree.requests import (
     Check,
@@ -31,7 +31,17 @@ from spec.tree.requests import (
     SetData,
 )
 from spec.tree.store import FIRST_ZNODES, configured
-from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, DeleteTxn, ErrorTxn, MultiTxn, SetAclTxn, SetDataTxn
+from spec.tree.txns import (
+    Change,
+    CloseSessionTxn,
+    CreateTxn,
+    DeleteTxn,
+    ErrorTxn,
+    MultiTxn,
+    SetAclTxn,
+    SetDataTxn,
+    TxnDigest,
+)
 
 OPEN = OPEN_ACL_UNSAFE
 BOB = Id("digest", digest_of("bob:p"))
@@ -396,11 +406,5 @@ def test_a_transaction_within_the_limit_of_a_packet_stays() -> None:
     ],
 )
 def test_a_transaction_that_no_learner_could_read_is_replaced(record: Record, expected: Record) -> None:
-    change = Change(1, 7, 1000, record)
-    assert may_exceed_request(change)
+    change = Change(1, 7, 1000, record, TxnDigest(2, 5))
     assert fitted(change, 101, 100) == Change(1, 7, 1000, expected)
-
-
-@pytest.mark.parametrize("record", [DeleteTxn("/a"), SetAclTxn("/a", OPEN_ACL_UNSAFE, 1), ErrorTxn(Code.NO_NODE)])
-def test_most_transactions_are_no_larger_than_their_requests(record: Record) -> None:
-    assert not may_exceed_request(Change(1, 7, 1000, record))

@@ -28,7 +28,6 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
-from spec.txn import Txn
 
 LOG = [
     bytes.fromhex(line)
@@ -159,26 +158,26 @@ class TestOneEncoding:
     """A leader sends a transaction to every learner and logs it: the same bytes, encoded once."""
 
     def test_the_log_gets_the_bytes_that_the_learners_got(self) -> None:
-        encoder, txn = TxnEncoder(), Txn(7, Change(1, 2, 3, DeleteTxn("/a")))
-        sent = encoder.encoded(txn)
+        encoder, change = TxnEncoder(), Change(1, 2, 3, DeleteTxn("/a"))
+        sent = encoder.encoded(7, change)
 
-        assert sent == encode_txn(7, txn.value)
-        assert encoder.encoded(txn) is sent
-        assert encoder.taken(txn) is sent
+        assert sent == encode_txn(7, change)
+        assert encoder.encoded(7, change) is sent
+        assert encoder.taken(7, change) is sent
 
     def test_another_transaction_with_this_zxid_is_encoded_anew(self) -> None:
         """After a new leader, a zxid may belong to another transaction."""
         encoder = TxnEncoder()
-        encoder.encoded(Txn(7, Change(1, 2, 3, DeleteTxn("/a"))))
-        other = Txn(7, Change(1, 2, 3, DeleteTxn("/b")))
+        encoder.encoded(7, Change(1, 2, 3, DeleteTxn("/a")))
+        other = Change(1, 2, 3, DeleteTxn("/b"))
 
-        assert encoder.taken(other) == encode_txn(7, other.value)
+        assert encoder.taken(7, other) == encode_txn(7, other)
 
     def test_the_bytes_that_are_kept_are_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(TxnEncoder, "KEPT", 1000)
         encoder = TxnEncoder()
-        first = Txn(1, Change(1, 2, 3, SetDataTxn("/a", b"x" * 2000, 1)))
-        sent = encoder.encoded(first)
-        encoder.encoded(Txn(2, Change(1, 2, 3, DeleteTxn("/a"))))
+        first = Change(1, 2, 3, SetDataTxn("/a", b"x" * 2000, 1))
+        sent = encoder.encoded(1, first)
+        encoder.encoded(2, Change(1, 2, 3, DeleteTxn("/a")))
 
-        assert encoder.taken(first) is not sent
+        assert encoder.taken(1, first) is not sent

@@ -10,7 +10,7 @@ Rules of this module:
 - A soft limit (`count`, `bytes`) refuses nothing. A hard one does, where the operator enforces quotas.
 
 Where ZooKeeper differs: text that does not parse stops its server, and so does a quota of the root (seen on
-3.9.5); here both have no effect. A leader
+3.9.5); here both have no effect, as has text of more than 1,000 bytes, which every change below would read. A leader
 there compares with the committed use, here with that after the outstanding transactions. Within a multi both compare
 with the use before the multi.
 
@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from spec.text import LONG, integer
 from spec.tree.data import Znode
 from spec.tree.overlay import Overlay
 from spec.tree.paths import ROOT, below, name_of, parent_of
@@ -35,8 +36,7 @@ QUOTA = "/zookeeper/quota"
 LIMITS = "zookeeper_limits"
 STATS = "zookeeper_stats"
 _SEPARATORS = re.compile("[,;]+")
-_NUMBER = re.compile("[+-]?[0-9]+").fullmatch
-_LARGEST = (1 << 63) - 1
+_LONGEST = 1000
 _UNSET = -1
 
 
@@ -113,14 +113,16 @@ def exceeds(view: Store, path: str, count: int, size: int) -> bool:
 
 def parse_use(data: bytes | None) -> dict[str, int] | None:
     """The figures in the data of one of the two znodes, None if it is not such text (`StatsTrack`)."""
+    if data is not None and len(data) > _LONGEST:
+        return None
     found: dict[str, int] = {}
     text = (data or b"").decode("utf-8", "replace")
     for pair in filter(None, _SEPARATORS.split(text)):
         key, mark, value = pair.partition("=")
-        value = value.partition("=")[0]  # "bytes=5=" has a further one, for readers of 3.4
-        if not mark or not _NUMBER(value) or not -_LARGEST <= int(value) <= _LARGEST:
+        figure = integer(value.partition("=")[0], *LONG)  # "bytes=5=" has a further mark, for readers of 3.4
+        if not mark or figure is None:
             return None
-        found[key] = int(value)
+        found[key] = figure
     return found
 
 
