@@ -15,8 +15,10 @@ from typing import Any
 
 from refimpl import demo
 from refimpl.disk.files import DataError
+from refimpl.log_lines import LONGEST_LINE, log_to
 from refimpl.process import FailedError, StartError, read_settings, serve
 from spec.config import ConfigError
+from spec.text import excerpt
 
 logger = logging.getLogger("quorate.server")
 
@@ -47,20 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return command.main(words[1:])
     options = arguments(words)
-    logging.basicConfig(
-        level=logging.DEBUG if options.verbose else logging.INFO,
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    log_to(sys.stderr, logging.DEBUG if options.verbose else logging.INFO)
     try:
         settings = read_settings(options.config)
         run_loop(_run(settings, options.journal))
     except ConfigError as error:
         for problem in error.problems:
-            sys.stderr.write(f"error: {problem}\n")
+            sys.stderr.write(f"error: {excerpt(str(problem), LONGEST_LINE)}\n")
         return EXIT_BAD_CONFIG
     except (StartError, FailedError, DataError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {excerpt(str(error), LONGEST_LINE)}\n")
         return EXIT_FAILED
     return EXIT_STOPPED
 

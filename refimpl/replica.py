@@ -19,8 +19,8 @@ from collections import deque
 from msgspec.structs import replace as with_fields
 
 from refimpl.clock import wall_ms
+from refimpl.log_lines import RateLimit
 from refimpl.membership import Membership
-from refimpl.rate_limit import RateLimit
 from refimpl.tree import Tree
 from spec.tree.accounting.digest import VERSION, changed, tree_digest
 from spec.tree.apply import TxnResult, apply

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from refimpl.clients.backend import Frontend, ServerStatus
 from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.disk.storage import Storage
-from refimpl.rate_limit import RateLimit
+from refimpl.log_lines import RateLimit
 from refimpl.replica import Replica
 from refimpl.settings import Settings
 from refimpl.tree import Tree

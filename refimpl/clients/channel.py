@@ -22,7 +22,7 @@ from typing import Protocol
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ConnectionStatistics, ServerStatistics
 from refimpl.listening import StreamTransport, stream_of
-from refimpl.rate_limit import RateLimit
+from refimpl.log_lines import RateLimit
 from spec.tree.requests import SessionId
 
 logger = logging.getLogger("quorate.clients")

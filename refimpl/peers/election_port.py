@@ -24,9 +24,9 @@ from collections.abc import Callable
 
 from refimpl.jute import JuteError
 from refimpl.listening import MAX_STRANGERS, Listener, StreamTransport, bind, stream_of
+from refimpl.log_lines import RateLimit
 from refimpl.membership import Membership
 from refimpl.peers import graceful_close
-from refimpl.rate_limit import RateLimit
 from refimpl.tls.peers import PeerStreams
 from refimpl.wire.election import (
     Opening,

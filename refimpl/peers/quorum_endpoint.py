@@ -16,9 +16,9 @@ import logging
 from abc import ABC, abstractmethod
 
 from refimpl.jute import JuteError
+from refimpl.log_lines import RateLimit
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_socket import QuorumSocket
-from refimpl.rate_limit import RateLimit
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError

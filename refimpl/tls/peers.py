@@ -31,7 +31,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from refimpl.listening import MAX_STRANGERS, Listener, serve
-from refimpl.rate_limit import RateLimit
+from refimpl.log_lines import RateLimit
 from refimpl.tls.settings import SERVERS, TlsError, TlsSettings
 from spec.config.problems import is_true
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
 
 from harness import Ensemble
-from refimpl.rate_limit import LINES, PERIOD
+from refimpl.log_lines import LINES, PERIOD
 from refimpl.wire.packet import PacketType
 from tests.node.hostile import (
     check_unharmed,
