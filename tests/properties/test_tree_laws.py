@@ -333,24 +333,24 @@ def test_the_end_of_a_session_is_the_deletion_of_each_of_its_znodes(asked: list[
         ]
 
 
-def quota_of_a(numbers: int) -> Tree:
-    """A tree with a quota of `/a`, whose first znodes have these counters."""
+def quota_of_a(numbers: int, use: bytes | None) -> Tree:
+    """A tree with `/a` and a quota of it: the counters of the one, and the data of the other."""
     tree = Tree()
     for path in ("/a", f"{QUOTA}/a", *quota_paths):
-        tree.carry_out(
-            apply(tree, 1, Change(1, 1, 1, CreateTxn(path, b"count=1", OPEN_ACL_UNSAFE, False, -1))).operations
-        )
-    root = tree.node("/a")
-    assert root is not None
-    tree.carry_out((Put("/a", replace(root, cversion=numbers, version=numbers)),))
+        created = CreateTxn(path, b"", OPEN_ACL_UNSAFE, False, -1)
+        tree.carry_out(apply(tree, 1, Change(1, 1, 1, created)).operations)
+    found = {path: tree.node(path) for path in ("/a", *quota_paths)}
+    tree.carry_out([Put(path, replace(znode, data=use, cversion=numbers)) for path, znode in found.items() if znode])
     return tree
 
 
-@given(ints, st.lists(st.tuples(longs, any_txns), min_size=3, max_size=8))
-@settings(max_examples=40, deadline=None)
-def test_each_transaction_of_a_file_or_a_leader_has_an_outcome(numbers: int, found: list[tuple[int, Record]]) -> None:
+@given(ints, any_data, st.lists(st.tuples(longs, any_txns), min_size=3, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_each_transaction_of_a_file_or_a_leader_has_an_outcome(
+    numbers: int, use: bytes | None, found: list[tuple[int, Record]]
+) -> None:
     """None raises an exception, since each server applies it, and none makes a znode that has no digest."""
-    tree = quota_of_a(numbers)
+    tree = quota_of_a(numbers, use)
     for zxid, (session, txn) in enumerate(found, 2):
         applied = apply(tree, zxid, Change(session, 1, 1000, txn))
         assert isinstance(applied.code, Code)
