@@ -119,6 +119,8 @@ class LeaderLink(QuorumEndpoint):
 
     # Messages.
 
+    decode = staticmethod(wire.decode_packet)
+
     def take(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle a message of the leader."""
         role, leader = self._core.role, socket.peer

@@ -114,6 +114,8 @@ class Learners(QuorumEndpoint):
 
     # Messages.
 
+    decode = staticmethod(wire.decode_of_learner)
+
     def take(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle a message of a learner, or the first one of a connection."""
         if socket.peer is None:
@@ -153,8 +155,7 @@ class Learners(QuorumEndpoint):
 
     def _introduced(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
         """Handle the first packet of a learner."""
-        if not isinstance(message, wire.Registration):
-            return self.drop(socket, "its first packet is neither FOLLOWERINFO nor OBSERVERINFO")
+        assert isinstance(message, wire.Registration)  # `PacketDecoder` accepts no other first packet
         if why := self._refusal(message):
             return self.drop(socket, why)
         older = self._learners.get(message.sid)

@@ -31,6 +31,8 @@ logger.addFilter(RateLimit())
 
 TOGETHER = frozenset({PacketType.PROPOSAL, PacketType.ACK, PacketType.COMMIT, PacketType.INFORM})
 """The packets that are only an event of the server, so that many of them are handled in one step."""
+AT_ONCE = 100
+"""Packets of a connection, or groups of `TOGETHER`, that are handled in one turn of the event loop."""
 READ_FIRST = 0.01
 """Seconds between the end of half a tick and the check for silent peers."""
 
@@ -71,6 +73,10 @@ class QuorumEndpoint(ABC):
     def event_of(self, socket: QuorumSocket, packet: Packet) -> Receive | None:
         """Return the event of a packet of `TOGETHER`; None if it is more than an event here. Raises JuteError."""
 
+    @abstractmethod
+    def decode(self, packet: Packet) -> wire.QuorumMessage:
+        """Convert a packet of the other end. Raises what `wire.decode_packet` raises."""
+
     # Reading.
 
     def socket(self, peer: int | None) -> QuorumSocket:
@@ -84,7 +90,9 @@ class QuorumEndpoint(ABC):
     def read(self, socket: QuorumSocket) -> None:
         """Handle the packets that have arrived, as far as possible now."""
         self.waiting.pop(socket, None)
-        while socket.inbox:
+        for _ in range(AT_ONCE):
+            if not socket.inbox:
+                break
             events = self._gathered(socket)
             if events:
                 taken = self._core.run_all(events)
@@ -98,6 +106,8 @@ class QuorumEndpoint(ABC):
                 break
             elif socket.inbox:  # otherwise the connection was dropped, with its inbox
                 socket.inbox.popleft()
+        else:
+            self.loop.call_soon(self.arrived, socket)
         socket.drained()
 
     def _gathered(self, socket: QuorumSocket) -> list[Receive]:
@@ -120,12 +130,10 @@ class QuorumEndpoint(ABC):
 
     def _take(self, socket: QuorumSocket, packet: Packet) -> bool:
         try:
-            message = wire.decode_packet(packet)
+            message = self.decode(packet)
         except BadRequestError as error:
             return self.refuse(socket, error)
         except wire.UnknownPacketError as error:
-            if socket.peer is None:
-                return self.drop(socket, str(error))
             logger.warning("quorum port: %s", error)
             return True
         except JuteError as error:

@@ -63,7 +63,7 @@ class QuorumSocket(asyncio.Protocol):
         self.inbox: deque[Packet] = deque()
         self.snapshot: Tree | None = None
         self.began = self.last_heard = asyncio.get_running_loop().time()
-        self._decoder = PacketDecoder(max_buffer)
+        self._decoder = PacketDecoder(max_buffer, of_stranger=peer is None)
         self._leads = peer is not None
         self._snap: Packet | None = None
         self._reader: BodyReader | None = None

@@ -6,6 +6,7 @@ Rules this module keeps:
 
 - A packet has no length field; it is complete when its last identity is. The lengths of the data and of the identities
   are checked as soon as they have arrived.
+- The type of a first packet is checked before its content arrives: only an introduction is one, and a short one.
 - A snapshot follows SNAP as a raw stream, and only its reader can find its end. The decoder stops there, hands over the
   bytes that it holds, and resumes with the bytes that the reader leaves.
 - An empty list of identities is written as null, as ZooKeeper's servers do.
@@ -26,6 +27,9 @@ MAX_BUFFER = 0xFFFFF
 """The default of `jute.maxbuffer`."""
 MAX_AUTHINFO = 0x10000
 """The maximum number of bytes for the identities of one request; ZooKeeper does not limit their sum."""
+
+MAX_INTRODUCTION = 1024
+"""The maximum size of the data of a first packet; a LearnerInfo has 20 bytes."""
 
 HEAD = struct.Struct(">iqi")
 """Type, zxid, and the length of the data."""
@@ -56,6 +60,10 @@ class PacketType(enum.IntEnum):
     INFORMANDACTIVATE = 19
 
 
+INTRODUCTIONS = frozenset({PacketType.FOLLOWERINFO, PacketType.OBSERVERINFO})
+"""The types of which the first packet of a learner has one."""
+
+
 class Packet(msgspec.Struct, frozen=True):
     """A QuorumPacket as encoded on the wire."""
 
@@ -72,6 +80,9 @@ class _Authinfo(Record, frozen=True, gc=False):
 NO_AUTHINFO = COUNT.pack(-1)
 SHORT = struct.Struct(">iqii")
 """A whole packet without data and identities, as ACK and COMMIT are: type, zxid, and two lengths of -1."""
+
+
+_FIRST = " or ".join(f"{kind.name} ({kind})" for kind in sorted(INTRODUCTIONS))
 
 
 def encode_raw(packet: Packet) -> bytes:
@@ -96,10 +107,12 @@ class PacketDecoder:
 
     Holds at most one incomplete packet, bounded by `largest_data(max_buffer)` and MAX_AUTHINFO. `streaming` is true
     from a SNAP to the end of its snapshot; the bytes that arrive are then available from `take`, until `resume`.
+    `of_stranger`: the peer has yet to introduce itself, by its first packet.
     """
 
-    def __init__(self, max_buffer: int = MAX_BUFFER) -> None:
+    def __init__(self, max_buffer: int = MAX_BUFFER, *, of_stranger: bool = False) -> None:
         self.streaming = False
+        self._of_stranger = of_stranger
         self._limit = largest_data(max_buffer)
         self._waiting = bytearray()
         self._needed = HEAD.size
@@ -141,7 +154,7 @@ class PacketDecoder:
     def _packet(self, held: bytes, at: int) -> tuple[Packet, int] | None:
         """Decode the packet at `at`; return it and its end. If it is incomplete, set `_needed` and return None."""
         left = len(held) - at
-        if left >= SHORT.size:
+        if left >= SHORT.size and not self._of_stranger:
             kind, zxid, length, count = SHORT.unpack_from(held, at)
             if length == count == -1:
                 self._needed = HEAD.size
@@ -150,8 +163,11 @@ class PacketDecoder:
         if left < self._needed:
             return None
         kind, zxid, length = HEAD.unpack_from(held, at)
-        if not -1 <= length <= self._limit:
-            right = f"-1 to {self._limit} would be right"
+        if self._of_stranger and kind not in INTRODUCTIONS:
+            raise JuteError("QuorumPacket", "type", at, f"{kind} in its first packet, where {_FIRST} would be right")
+        limit = MAX_INTRODUCTION if self._of_stranger else self._limit
+        if not -1 <= length <= limit:
+            right = f"-1 to {limit} would be right"
             raise JuteError("QuorumPacket", "data", HEAD.size - 4, f"length {length} (type {kind}), where {right}")
         start = at + HEAD.size
         end = start + max(length, 0)
@@ -162,6 +178,7 @@ class PacketDecoder:
         if behind > len(held):
             self._needed = behind - at
             return None
+        self._of_stranger = False
         return Packet(kind, zxid, None if length < 0 else held[start:end], authinfo), behind
 
     def _authinfo(self, held: bytes, at: int) -> tuple[tuple[Id, ...], int]:

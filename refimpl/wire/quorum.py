@@ -10,6 +10,7 @@ Rules this module keeps:
 - SNAP carries only its zxid; the tree follows as a raw stream (see `refimpl.wire.packet`).
 - NEWLEADER always has a configuration as text, and a `NewLeader` has its view only if the version is above 0.
 - Learners older than 3.4 are refused with an error.
+- The content of a packet that only a leader sends is never read by a leader (`decode_of_learner`).
 
 Source: `Leader`, `LearnerHandler.run`, `Learner.registerWithLeader`, `request`, `validateSession`, `ping`,
 `revalidate`; `LearnerMaster.revalidateSession`; `LearnerInfo`.
@@ -22,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 
 from refimpl.jute import JuteError, encode
-from refimpl.wire.packet import HEAD, NO_AUTHINFO, SHORT, Packet, PacketType, encode_raw
+from refimpl.wire.packet import HEAD, INTRODUCTIONS, NO_AUTHINFO, SHORT, Packet, PacketType, encode_raw
 from refimpl.wire.request import decode_body
 from refimpl.wire.txn import decode_txn, encode_txn, txn_of
 from spec.config import ConfigError
@@ -95,6 +96,13 @@ Wrapped: TypeAlias = Registration | LeaderConfig | PingPacket | RevalidateReques
 QuorumMessage: TypeAlias = zab.QuorumPacket | Wrapped
 
 
+FROM_LEADERS = frozenset(PacketType) - {
+    *INTRODUCTIONS,
+    *(PacketType.ACKEPOCH, PacketType.ACK, PacketType.REQUEST, PacketType.PING, PacketType.REVALIDATE),
+}
+"""The types that only a leader sends."""
+
+
 class UnknownPacketError(JuteError):
     """A packet of an unknown type; ZooKeeper logs it and continues."""
 
@@ -136,6 +144,14 @@ def decode_packet(packet: Packet) -> QuorumMessage:
         what = f"{names.get(packet.type, packet.type)} is not supported"
         raise UnknownPacketError("QuorumPacket", "type", 0, what)
     return decoder(packet)
+
+
+def decode_of_learner(packet: Packet) -> QuorumMessage:
+    """Convert a QuorumPacket of a learner to a message, as `decode_packet` does.
+
+    All packets that only a leader sends mean the same to a leader. UPTODATE, which has no content, stands for each.
+    """
+    return zab.UpToDate() if packet.type in FROM_LEADERS else decode_packet(packet)
 
 
 def _to_raw(message: QuorumMessage) -> Packet:

@@ -7,6 +7,8 @@
 Rules of this module:
 
 - Text in, text out. A node reads and writes the files.
+- A configuration has at most `LONGEST_CONFIGURATION` bytes, whether it is read or made: it arrives from strangers, and
+  reading it takes time. The lines of 255 servers are a third of that.
 - A static file keeps its lines and their order. Only the lines that the dynamic file replaces are left out; ZooKeeper
   also drops the comments, and writes the keys in another order.
 
@@ -22,12 +24,12 @@ from spec.config.ensemble import Ensemble, is_ensemble_key, parse_ensemble, rend
 from spec.config.problems import WHITE, ConfigError, Findings, Problem, java_integer
 from spec.config.properties import is_continued, natural_lines, read_properties
 from spec.config.server_line import Address
-from spec.config.zoo_cfg import LONGEST
 from spec.quorum import View
 
 _CLIENT = ("clientPort", "clientPortAddress")
 _ROLE, _VERSION = "peerType", "version"
 DYNAMIC = "dynamicConfigFile"
+LONGEST_CONFIGURATION = 64 * 1024
 
 
 def active_file(zoo_cfg: str, version: int) -> str:
@@ -47,8 +49,7 @@ def view_with_text(ensemble: Ensemble) -> View:
     text: one with a line break would add a line.
     """
     text = render_servers(ensemble)
-    if (size := len(text.encode())) > LONGEST:
-        raise _problem(f"the lines of the servers have {size:,} bytes", f"the limit is {LONGEST:,}")
+    _check_length(text)
     right = "write hosts without blanks, backslashes, brackets and line breaks"
     try:
         again = parse_ensemble(text, "configuration", standalone_enabled=False)
@@ -64,7 +65,13 @@ def view_in(text: str, file: str) -> View:
 
     Only a server itself decides whether it may run standalone, so one voter with observers is no mistake here.
     """
+    _check_length(text)
     return view_with_text(parse_ensemble(text, file, standalone_enabled=False))
+
+
+def _check_length(text: str) -> None:
+    if (size := len(text.encode("utf-8", "replace"))) > LONGEST_CONFIGURATION:
+        raise _problem(f"the lines of the servers have {size:,} bytes", f"the limit is {LONGEST_CONFIGURATION:,}")
 
 
 def _problem(what: str, right: str) -> ConfigError:

@@ -16,7 +16,7 @@ Source: `PrepRequestProcessor.pRequest2Txn` (case reconfig), `QuorumServer.check
 
 from msgspec.structs import replace
 
-from spec.config.dynamic_files import view_with_text
+from spec.config.dynamic_files import LONGEST_CONFIGURATION, view_with_text
 from spec.config.ensemble import Ensemble, parse_ensemble
 from spec.config.problems import WHITE, ConfigError, java_integer
 from spec.config.server_line import (
@@ -27,7 +27,6 @@ from spec.config.server_line import (
     ServerLine,
     parse_server,
 )
-from spec.config.zoo_cfg import LONGEST
 from spec.quorum import Majority, Sid, View
 from spec.quorum.addresses import is_loopback
 
@@ -45,8 +44,8 @@ def requested_view(present: Ensemble, joining: str, leaving: str, members: str, 
 
     Lists are separated by commas. Raises BadMembersError and UnreadableMembersError.
     """
-    if (size := len(joining) + len(leaving) + len(members)) > LONGEST:
-        raise BadMembersError(f"the lists have {size:,} characters; the limit is {LONGEST:,}")
+    if (size := len(joining) + len(leaving) + len(members)) > LONGEST_CONFIGURATION:
+        raise BadMembersError(f"the lists have {size:,} characters; the limit is {LONGEST_CONFIGURATION:,}")
     ensemble = _replaced(members) if members else _changed(present, joining, leaving)
     _check_addresses_are_kept(present, ensemble)
     try:

@@ -14,10 +14,10 @@ from spec.config.dynamic_files import (
     refers_to_dynamic_file,
     static_text,
     versioned_text,
+    view_in,
     view_with_text,
 )
 from spec.config.server_line import Address, ServerAddress, ServerLine
-from spec.config.zoo_cfg import LONGEST
 from spec.quorum import majority_view
 
 LINES = "server.1=one:2888:3888:participant;2181\nserver.2=two:2888:3888:participant;2181"
@@ -68,10 +68,12 @@ def test_an_ipv6_literal_and_several_addresses_are_expressed() -> None:
     assert ensemble_in(view_with_text(ensemble)) == ensemble
 
 
-def test_a_configuration_that_is_longer_than_a_file_may_be_is_an_error() -> None:
-    server = ServerLine(1, (ServerAddress("h" * LONGEST, 2888, 3888),))
-    with pytest.raises(ConfigError, match=f"the limit is {LONGEST:,}"):
+def test_a_configuration_of_more_than_64_kib_is_neither_made_nor_read() -> None:
+    server = ServerLine(1, (ServerAddress("h" * 65_536, 2888, 3888),))
+    with pytest.raises(ConfigError, match="the limit is 65,536"):
         view_with_text(Ensemble((server,), majority_view((1,), version=7)))
+    with pytest.raises(ConfigError, match="65,537 bytes; the limit is 65,536"):
+        view_in("#" * 65_537, "a packet")
 
 
 def test_the_static_file_refers_to_the_dynamic_one_and_keeps_the_rest() -> None:

@@ -7,8 +7,8 @@ Expected values are from ZooKeeper 3.9.5, `PrepRequestProcessor.pRequest2Txn` (c
 import pytest
 
 from spec.config import parse_ensemble
+from spec.config.dynamic_files import LONGEST_CONFIGURATION
 from spec.config.membership import BadMembersError, UnreadableMembersError, requested_view
-from spec.config.zoo_cfg import LONGEST
 from spec.quorum import View
 
 LINES = {
@@ -99,10 +99,10 @@ def test_a_host_that_a_line_cannot_express_is_refused(line: str) -> None:
 
 def test_a_configuration_that_is_longer_than_a_file_may_be_is_refused() -> None:
     line = "server.4={}:2888:3888;2181"
-    with pytest.raises(BadMembersError, match=f"the limit is {LONGEST:,}"):
-        asked(joining=line.format("h" * LONGEST))
-    with pytest.raises(BadMembersError, match=f"the limit is {LONGEST:,}"):
-        asked(joining=line.format("h" * (LONGEST - len(line))))
+    with pytest.raises(BadMembersError, match=f"the limit is {LONGEST_CONFIGURATION:,}"):
+        asked(joining=line.format("h" * LONGEST_CONFIGURATION))
+    with pytest.raises(BadMembersError, match=f"the limit is {LONGEST_CONFIGURATION:,}"):
+        asked(joining=line.format("h" * (LONGEST_CONFIGURATION - len(line))))
 
 
 def test_an_address_is_free_again_once_its_server_has_another_line() -> None:

@@ -21,6 +21,7 @@ from refimpl.wire.quorum import (
     RevalidateReply,
     RevalidateRequest,
     UnknownPacketError,
+    decode_of_learner,
     decode_packet,
     encode_packet,
     to_raw,
@@ -214,6 +215,33 @@ def test_data_may_have_the_size_that_a_request_may_have_and_its_header() -> None
 def test_a_length_out_of_bounds_is_refused_before_it_arrives(head: str, said: str) -> None:
     with pytest.raises(JuteError, match=said):
         PacketDecoder(1024).feed(bytes.fromhex(head))
+
+
+@pytest.mark.parametrize(
+    ("head", "fault"),
+    [
+        (struct.pack(">iqi", PacketType.NEWLEADER, 0, 2_000_000), "type at byte 0: 10 in its first packet"),
+        (struct.pack(">iqii", PacketType.COMMIT, 0, -1, -1), "type at byte 0: 4 in its first packet"),
+        (struct.pack(">iqi", PacketType.OBSERVERINFO, 0, 1025), "length 1025 (type 16), where -1 to 1024 would be"),
+    ],
+)
+def test_a_stranger_is_refused_by_the_head_of_its_first_packet(head: bytes, fault: str) -> None:
+    """`LearnerHandler.run` refuses another type too, but only after it has read the packet."""
+    with pytest.raises(JuteError) as raised:
+        PacketDecoder(of_stranger=True).feed(head)
+    assert fault in str(raised.value)
+
+
+def test_a_learner_may_send_any_packet_once_it_has_introduced_itself() -> None:
+    decoder = PacketDecoder(of_stranger=True)
+    packets = [Packet(PacketType.FOLLOWERINFO, 0, bytes(20)), Packet(PacketType.REQUEST, 0, bytes(4096))]
+    assert decoder.feed(b"".join(map(encode_raw, packets))) == packets
+
+
+@pytest.mark.parametrize("kind", sorted(set(PacketType) - {1, 3, 5, 6, 11, 16, 18}))
+def test_a_leader_does_not_read_what_only_a_leader_sends(kind: PacketType) -> None:
+    """The content is invalid, so reading it would be an error; `LearnerHandler.run` passes over such a packet."""
+    assert decode_of_learner(Packet(kind, 0, b"\xff")) == zab.UpToDate()
 
 
 def test_identities_may_not_take_more_than_their_share() -> None:
