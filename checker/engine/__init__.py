@@ -12,7 +12,6 @@ from checker.engine.model import (
     TRIVIAL,
     Actor,
     Column,
-    Fairness,
     Finding,
     Kind,
     Model,
@@ -26,7 +25,6 @@ from checker.engine.model import (
     Rule,
     Send,
     Symmetry,
-    each_action,
 )
 from checker.engine.result import Discovery, Exploration, Limits, Liveness, Step, Stop
 from checker.engine.steps import StepProperty
@@ -37,7 +35,6 @@ __all__ = [
     "Column",
     "Discovery",
     "Exploration",
-    "Fairness",
     "Finding",
     "Kind",
     "Limits",
@@ -56,5 +53,4 @@ __all__ = [
     "StepProperty",
     "Stop",
     "Symmetry",
-    "each_action",
 ]

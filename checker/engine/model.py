@@ -32,7 +32,7 @@ A model of a counter that must stay below 3:
 Rules that every model keeps, and that the engines rely on:
 
 - values and operations are hashable and immutable, and equal values have the same meaning;
-- `step`, `moves`, `check`, projections and fairness are functions: equal arguments give equal results.
+- `step`, `moves`, `check` and projections are functions: equal arguments give equal results.
 
 The table engine caches each result by the arguments of the call, so the cost of a function depends on the values that
 it reads. A rule over five whole servers is evaluated once for each combination of their states; a rule over a
@@ -47,6 +47,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 Row = tuple[Any, ...]
+Unit = tuple[str, str]
+"""A unit of fairness: the name of a rule, and an action. A rule usually belongs to one process or one channel."""
 Projection = Callable[[Any], Hashable]
 
 
@@ -165,12 +167,30 @@ class Rule:
 
     `actions` declares the actions that its moves may have, so that coverage can name an action that never fires. A rule
     without a declaration may list any action.
+
+    `fair` declares the actions that happen at last if they stay possible: True for all, or their names. It is weak
+    fairness as in TLA+. Other moves need never happen, such as faults, the loss of a message, or a choice of a user.
     """
 
     name: str
     reads: tuple[Read, ...]
     moves: Callable[..., Iterable[Move] | None]
     actions: tuple[str, ...] = ()
+    fair: bool | tuple[str, ...] = False
+
+    def is_fair(self, action: str) -> bool:
+        """Whether a move with this action happens at last if it stays possible."""
+        return self.fair if isinstance(self.fair, bool) else action in self.fair
+
+    def check_declarations(self) -> None:
+        """Raises ModelError for a declaration of another form, or of a fair action that the rule does not declare."""
+        for name, names in (("actions", self.actions), ("fair", () if isinstance(self.fair, bool) else self.fair)):
+            if isinstance(names, str):
+                raise ModelError(f"the rule {self.name!r} declares {name}={names!r}; write a tuple, as in ({names!r},)")
+        unknown = [] if isinstance(self.fair, bool) or not self.actions else sorted({*self.fair} - {*self.actions})
+        if unknown:
+            why = f"the rule {self.name!r} declares that {unknown[0]!r} is fair"
+            raise ModelError(f"{why}, and its actions are only {', '.join(self.actions)}")
 
     def check(self, move: Move) -> None:
         """Raises ModelError for a move whose action the rule does not declare."""
@@ -178,15 +198,6 @@ class Rule:
             raise ModelError(
                 f"the rule {self.name!r} lists {move.action!r}, and declares only {', '.join(self.actions)}"
             )
-
-
-Fairness = Callable[[str, Move], Hashable]
-"""A function from a rule's name and a move to the unit of fairness; None: the move need never happen. See `Kind`."""
-
-
-def each_action(rule: str, move: Move) -> Hashable:
-    """The default unit of fairness: a rule and an action. A rule usually belongs to one process or one channel."""
-    return rule, move.action
 
 
 class Kind(Enum):
@@ -206,9 +217,9 @@ class Kind(Enum):
     means "again and again", and a check that is TRIVIAL where its trigger does not hold means "whenever this happens,
     that follows".
 
-    A run is *fair* if each unit of fairness (`Property.fair`) again and again either cannot happen or does happen. In a
-    state where no unit can happen, a run may stay forever: either no move is possible, or only moves that need not
-    happen.
+    A *unit of fairness* is a rule with one of its fair actions (`Rule.fair`). A run is *fair* if each unit again and
+    again either cannot happen or does happen. In a state where no unit can happen, a run may stay forever: either no
+    move is possible, or only moves that need not happen.
     """
 
     ALWAYS = "always"  # in every state; a finding is a violation
@@ -244,7 +255,8 @@ TRIVIAL = Trivial.TRIVIAL
 class Property:
     """A property of states: `check` gets the values of `reads` and returns a Finding, None (nothing found) or TRIVIAL.
 
-    `meaning` is a sentence for reports. `fair` is used only by EVENTUALLY.
+    `meaning` is a sentence for reports. `unfair` are actions that need not happen for this property, although their
+    rules declare them fair; it is used only by EVENTUALLY.
 
         def check(leaders):
             if not leaders:
@@ -259,7 +271,7 @@ class Property:
     check: Callable[..., Finding | Trivial | None]
     kind: Kind = Kind.ALWAYS
     meaning: str = ""
-    fair: Fairness = each_action
+    unfair: frozenset[str] = frozenset()
 
     def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
         """The columns and actors of a model with this property; a property of steps changes them (`steps`)."""
@@ -279,6 +291,7 @@ class Model:
     symmetry: Symmetry | None = None
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    rule_index: dict[str, int] = field(init=False, repr=False, compare=False)
     _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -289,8 +302,9 @@ class Model:
             object.__setattr__(self, "actors", actors)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
-        _numbered("rule", [rule.name for rule in self.rules])
         _numbered("property", [prop.name for prop in self.properties])
+        for rule in self.rules:
+            rule.check_declarations()
         for actor in self.actors:
             self._known(f"actor {actor.name!r}", actor.columns)
         readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)
@@ -306,6 +320,7 @@ class Model:
         # rules.
         order = sorted(self.rules, key=lambda r: self.index[r.reads[0].column] if len(r.reads) == 1 else 1 << 30)
         object.__setattr__(self, "rules", tuple(order))
+        object.__setattr__(self, "rule_index", _numbered("rule", [rule.name for rule in order]))
 
     def _known(self, who: str, names: Sequence[str]) -> None:
         if not names:
@@ -327,6 +342,13 @@ class Model:
     def liveness(self) -> tuple[Property, ...]:
         """The properties of liveness, which need the whole graph of states."""
         return tuple(prop for prop in self.properties if prop.kind.is_liveness)
+
+    def unit(self, prop: Property, rule: str, action: str) -> Unit | None:
+        """The unit of fairness of a move for a property, by the name of its rule and its action; None: it need never
+        happen.
+        """
+        is_fair = action not in prop.unfair and self.rules[self.rule_index[rule]].is_fair(action)
+        return (rule, action) if is_fair else None
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""

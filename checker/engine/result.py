@@ -132,7 +132,8 @@ class Liveness:
     `goals` and `open` count all states with that answer of the property. `states` counts the examined states, reachable
     from an open one without passing a goal, and `edges` their outgoing moves. `components` are strongly connected. A
     *trap* is a component in which a run may stay forever: no move leaves it (RECOVERABLE), or a run inside it is fair
-    (EVENTUALLY). `size` is the memory for the graph in bytes; 0 if unknown.
+    (EVENTUALLY). `forced` are actions that need never happen, by which alone a violated property would hold: it holds
+    if they are fair, and without one of them it does not. `size` is the memory for the graph in bytes; 0 if unknown.
     """
 
     goals: int
@@ -141,6 +142,7 @@ class Liveness:
     edges: int
     components: int
     traps: int
+    forced: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
     size: int = field(default=0, compare=False)
 

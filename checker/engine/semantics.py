@@ -7,10 +7,10 @@ rebuilt here, which checks the tables at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 
-from checker.engine.contract import call, step, unhashable
+from checker.engine.contract import call, step
 from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Rule, Send, Trivial
 from checker.engine.result import Step
 
@@ -82,16 +82,6 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
         if not _carry_out(model, row, outcome.sends):
             return False
     return True
-
-
-def unit_of(prop: Property, rule: str, move: Move) -> Hashable:
-    """The unit of fairness that a property gives to a rule's move. Raises ModelError for one that cannot be hashed."""
-    unit: Hashable = call(f"the fairness of the rule {rule!r}", prop.fair, rule, move)
-    try:
-        hash(unit)
-    except TypeError:
-        raise unhashable(f"the fairness of the rule {rule!r} gives", unit) from None
-    return unit
 
 
 def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[int]:

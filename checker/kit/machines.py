@@ -89,7 +89,8 @@ class Machine:
     message: a timer, a decision, a request of its user. `on_choice(state, choice)` returns the reaction, or None if the
     choice is impossible. The action of a choice is the choice itself if it is a string, its first item if that is a
     string in a tuple, and otherwise the name of its type. `actions` declares the actions, so that the report can name
-    an action that never fires.
+    an action that never fires. `fair` declares those that happen at last if they stay possible, such as a timeout: True
+    for all, or their names. Any other choice need never be made, such as a crash or a request; deliveries are fair.
 
     States, messages and choices are hashable and immutable: strings, numbers, tuples, frozensets, enumerations, frozen
     dataclasses and structs.
@@ -101,6 +102,7 @@ class Machine:
     choices: Callable[[Any], Iterable[Any]] = no_choices
     on_choice: Callable[[Any, Any], Reaction | None] | None = None
     actions: tuple[str, ...] = ()
+    fair: bool | tuple[str, ...] = False
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,7 @@ def _choice_rule(machine: Machine) -> Rule:
             for choice in machine.choices(state)
         ]
 
-    return Rule(f"choices of {machine.name}", (Read(machine.name),), moves, machine.actions)
+    return Rule(f"choices of {machine.name}", (Read(machine.name),), moves, machine.actions, machine.fair)
 
 
 def _action(choice: Any) -> str:

@@ -194,7 +194,7 @@ def declared_channels(network: Network, links: Iterable[tuple[str, str]]) -> tup
 def channel_rule(network: Network, source: str, target: str) -> Rule:
     """The rule that lists what may happen to the messages of a channel.
 
-    Its moves have the arguments (sender, receiver, message).
+    Its moves have the arguments (sender, receiver, message). A delivery is fair, unlike a loss and a repetition.
     """
     name = name_of(source, target)
     keeps = network.duplicating and not network.ordered
@@ -209,4 +209,4 @@ def channel_rule(network: Network, source: str, target: str) -> Rule:
             if network.lossy:
                 yield Move(LOSE, arguments, (take,))
 
-    return Rule(f"network {name}", (Read(name),), moves, network.actions)
+    return Rule(f"network {name}", (Read(name),), moves, network.actions, fair=(DELIVER,))

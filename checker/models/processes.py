@@ -41,6 +41,7 @@ class Process:
     initial: Any
     step: Callable[[Any, Any], Stepped | None]
     spontaneous: Callable[[Any], Iterable[Any]] = lambda _: ()
+    fair: bool | tuple[str, ...] = False
 
 
 def model_of(name: str, processes: Sequence[Process], properties: Iterable[Property] = ()) -> Model:
@@ -93,7 +94,7 @@ def _own_events(process: Process) -> Rule:
             Move(_action(event), (process.name,), (Send(process.name, event),)) for event in process.spontaneous(state)
         ]
 
-    return Rule(f"events of {process.name}", (Read(process.name),), moves)
+    return Rule(f"events of {process.name}", (Read(process.name),), moves, fair=process.fair)
 
 
 def _action(event: Any) -> str:
@@ -113,4 +114,4 @@ def _delivery(source: str, destination: str) -> Rule:
         event = Deliver(source, waiting[0])
         return [Move("deliver", (source, destination, waiting[0]), (Send(name, POP), Send(destination, event)))]
 
-    return Rule(f"delivery {name}", (Read(name),), moves)
+    return Rule(f"delivery {name}", (Read(name),), moves, fair=True)

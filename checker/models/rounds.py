@@ -44,7 +44,10 @@ def election(servers: int) -> Model:
     first = Local(NOT_STARTED, 0, 0, (0,) * servers)
     return model_of(
         f"election of {servers}",
-        [Process(str(sid), first, _Server(sid, servers).step, _spontaneous) for sid in range(1, servers + 1)],
+        [
+            Process(str(sid), first, _Server(sid, servers).step, _spontaneous, fair=True)
+            for sid in range(1, servers + 1)
+        ],
         [Property("OneLeader", tuple(Read(r.column, _leads) for r in locals_), _one_leader)],
     )
 

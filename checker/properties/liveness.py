@@ -15,25 +15,16 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations, permutations
 
-from checker.engine import Finding, Kind, Move
-from checker.models.ensemble.actions import is_fair
+from checker.engine import Finding, Kind
 from checker.models.ensemble.setup import Link, Setup
 from checker.models.ensemble.status import ElectionStatus
 from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, serving, statuses_and_links_of
 from checker.properties.registry import Condition
 from checker.properties.role_patterns import witnesses
 from spec.quorum import Port, Sid, opens, reaches
-
-
-def fair(rule: str, move: Move) -> Hashable:
-    """The unit of fairness of a move in an ensemble: the moves of one rule under one name.
-
-    None for a move that need not happen. See `checker.models.ensemble.actions.Traits`.
-    """
-    return (rule, move.action) if is_fair(move) else None
 
 
 @ENSEMBLE_PROPERTIES.declare(
@@ -92,7 +83,7 @@ def _settles(setup: Setup) -> Condition:
                 return Finding("everybody within reach of a leader is with it", (("leader", leader),))
         return None
 
-    return Condition(statuses_and_links_of(setup), check, fair)
+    return Condition(statuses_and_links_of(setup), check)
 
 
 @ENSEMBLE_PROPERTIES.declare(
@@ -115,7 +106,7 @@ def _elects(setup: Setup) -> Condition:
             return Finding("a leader is established", (("leaders", leaders),))
         return None if has_quorum(statuses, cut) else Finding("no quorum is within reach of itself")
 
-    return Condition(statuses_and_links_of(setup), check, fair)
+    return Condition(statuses_and_links_of(setup), check)
 
 
 def has_quorum(statuses: Statuses, cut: frozenset[Link]) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from checker.engine import Finding, Kind, Property, Read
-from checker.engine.model import Fairness, Trivial, each_action
+from checker.engine.model import Trivial
 from checker.engine.steps import Judge, StepProperty
 from checker.printable import nearest
 
@@ -54,11 +54,11 @@ class ParameterError(Exception):
 
 @dataclass(frozen=True)
 class Condition:
-    """The part of a property that depends on the setup: its reads, its check, and its fairness."""
+    """The part of a property that depends on the setup: its reads, its check, and what need not happen for it."""
 
     reads: tuple[Read, ...]
     check: Callable[..., Answer]
-    fair: Fairness = each_action
+    unfair: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Declaration(Generic[Setup, Fact]):
             return StepProperty.over(
                 name, condition.actors, condition.judge, meaning=self.meaning, demands=condition.demands
             )
-        return Property(name, condition.reads, condition.check, self.kind, self.meaning, condition.fair)
+        return Property(name, condition.reads, condition.check, self.kind, self.meaning, condition.unfair)
 
 
 class Registry(Mapping[str, Declaration[Setup, Fact]]):

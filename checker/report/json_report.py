@@ -18,7 +18,10 @@ number, but a new meaning of a field does. The object of a run:
     properties    list of: name, kind (always | sometimes | final | recoverable | eventually), meaning, outcome (text),
                   examined, premise (numbers of states), allowed_silent, found (null, or depth, clause, values as a
                   list of [name, value], since and loop: steps of a run that never reaches a goal, else null), liveness
-                  (null, or goals, open, states, edges, components, traps, seconds, size (bytes): the examined graph)
+                  (null, or goals, open, states, edges, components, traps, forced (actions that need never happen, by
+                  which alone it would hold), seconds, size (bytes): the examined graph), fairness (null, or for an
+                  `eventually` lists of actions: happens, what was assumed to happen if it stays possible, and
+                  need_not_happen)
     actions       list of: name, fired, new_states, allowed_silent
     search        engine, stop, exhausted, states, transitions, depth, levels (states at each depth), ends
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
@@ -56,12 +59,12 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from checker.engine.model import Property
+from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration
 from checker.job import Job
 from checker.report.outcome import RunOutcome, gravest, location_of
 from checker.report.text import outcome
-from checker.report.verdict import Judgement, may_be_idle
+from checker.report.verdict import Judgement, fairness, may_be_idle
 from checker.traces.itf import to_itf
 from checker.traces.trace import values_of
 
@@ -126,6 +129,9 @@ def _property(job: Job | None, exploration: Exploration, prop: Property) -> dict
             "loop": found.loop,
         },
         "liveness": None if examined is None else asdict(examined),
+        "fairness": dict(zip(("happens", "need_not_happen"), fairness(exploration, prop), strict=True))
+        if prop.kind is Kind.EVENTUALLY
+        else None,
     }
 
 

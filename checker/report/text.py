@@ -21,7 +21,7 @@ from rich.text import Text
 from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration, Limits, Liveness, Stop
 from checker.job import Job, Verdict
-from checker.report.verdict import Judgement, is_idle, may_be_idle, memory
+from checker.report.verdict import Judgement, fairness, is_idle, may_be_idle, memory
 from spec.text import on_a_line
 
 NEGLIGIBLE = 1e-6  # a probability of a collision for which the report offers no second search
@@ -72,6 +72,7 @@ def _lines(job: Job, exploration: Exploration, judgement: Judgement, *, levels: 
         [Line(judgement_line(judgement)), *_further(judgement)],
         _what(job, exploration),
         _properties(job, exploration),
+        _fairness(exploration),
         _actions(job, exploration, judgement),
         _search(exploration),
         _levels(exploration) if levels else [],
@@ -173,6 +174,20 @@ def _properties(job: Job, exploration: Exploration) -> list[Line]:
     if not rows:
         return [Line("properties: none", Importance.HEADING)]
     return section("properties", rows, [_is_warning(exploration, prop) for prop in properties])
+
+
+def _fairness(exploration: Exploration) -> list[Line]:
+    """What was assumed of the properties that every fair run must satisfy, once for those with the same assumption."""
+    assumed: dict[tuple[str, str], list[str]] = {}
+    for prop in exploration.model.liveness:
+        if prop.kind is Kind.EVENTUALLY:
+            fair, free = (", ".join(names) or "nothing" for names in fairness(exploration, prop))
+            assumed.setdefault((fair, free), []).append(prop.name)
+    rows = []
+    for (fair, free), names in assumed.items():
+        whose = "" if len(assumed) == 1 else f"for {', '.join(names)}: "
+        rows += [("happens if it stays possible", whose + fair), ("need never happen", whose + free)]
+    return section("fairness", rows) if rows else []
 
 
 def _is_warning(exploration: Exploration, prop: Property) -> bool:

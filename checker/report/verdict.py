@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from checker.engine.model import Kind, Property
-from checker.engine.result import Discovery, Exploration, Stop
+from checker.engine.result import Discovery, Exploration, Liveness, Stop
 from checker.job import Job, Verdict
 
 
@@ -187,12 +187,12 @@ def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple
     """The first verdict of the lattice that applies, its own exit code, and the reasons."""
     safety = [found for found in exploration.violations if found.prop.kind is Kind.ALWAYS]
     if safety:
-        return Verdict.VIOLATED, ExitCode.SAFETY, _by_depth(safety)
+        return Verdict.VIOLATED, ExitCode.SAFETY, _by_depth(exploration, safety)
     deadlocks = [found for found in exploration.violations if found.prop.kind is Kind.FINAL]
     if deadlocks:
-        return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(deadlocks)
+        return Verdict.DEADLOCK, ExitCode.DEADLOCK, _by_depth(exploration, deadlocks)
     if exploration.violations:
-        return Verdict.VIOLATED, ExitCode.LIVENESS, _by_depth(exploration.violations)
+        return Verdict.VIOLATED, ExitCode.LIVENESS, _by_depth(exploration, exploration.violations)
     if exploration.stop is Stop.MEMORY:
         return Verdict.INCOMPLETE, ExitCode.TOO_LARGE, (_limit(exploration),)
     if exploration.stop not in (Stop.EXHAUSTED, Stop.DEPTH, Stop.WITNESSED):
@@ -205,8 +205,31 @@ def _verdict(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple
     return Verdict.PASSED, ExitCode.PASSED, ()
 
 
-def _by_depth(found: list[Discovery]) -> tuple[str, ...]:
-    return tuple(finding_text(one) for one in sorted(found, key=lambda one: one.depth))
+def _by_depth(exploration: Exploration, found: list[Discovery]) -> tuple[str, ...]:
+    ordered = sorted(found, key=lambda discovery: discovery.depth)
+    return tuple(finding_text(each) + _forced(exploration.liveness.get(each.prop.name)) for each in ordered)
+
+
+def _forced(examined: Liveness | None) -> str:
+    """The actions by which alone a violated property would hold."""
+    forced = () if examined is None else examined.forced
+    return f"; it holds only if these actions must happen: {', '.join(forced)}" if forced else ""
+
+
+def fairness(exploration: Exploration, prop: Property) -> tuple[list[str], list[str]]:
+    """The actions that were assumed to happen if they stay possible, and those that need never happen.
+
+    An action that is fair in some rules only has the names of these rules behind it.
+    """
+    fair: dict[str, list[str]] = {}
+    free: dict[str, list[str]] = {}
+    for rule in exploration.model.rules:
+        declared = rule.fair if isinstance(rule.fair, tuple) else ()
+        for action in rule.actions or declared or (f"every action of {rule.name!r}",):
+            is_fair = rule.is_fair(action) and action not in prop.unfair
+            (fair if is_fair else free).setdefault(action, []).append(rule.name)
+    parts = [f"{name} ({', '.join(fair[name])})" if name in free else name for name in sorted(fair)]
+    return parts, sorted(free)
 
 
 def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:

@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from checker.engine import Actor, Column, Fairness, Model, Move, Outcome, Read, Row, Rule, Send
+from checker.engine import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
 from checker.engine.semantics import successors
 from checker.models.ensemble import Setup
 from checker.models.ensemble.actions import ARRIVALS, SETTLING, Action, urgency
@@ -133,15 +132,10 @@ def _force(model: Model, moves: tuple[Move, ...]) -> Model:
         model.name,
         (*model.columns, Column(OPENING, 0)),
         (*model.actors, actor),
-        (*waiting, Rule(OPENING, (Read(OPENING),), lambda taken: _next_of(moves, taken))),
-        tuple(replace(each, fair=_fair_opening(each.fair)) for each in model.properties),
+        # Its steps do happen, whichever they are.
+        (*waiting, Rule(OPENING, (Read(OPENING),), lambda taken: _next_of(moves, taken), fair=True)),
+        model.properties,
     )
-
-
-@cache
-def _fair_opening(fair: Fairness) -> Fairness:
-    """The same fairness, with the steps of the opening as moves that do happen, whichever they are."""
-    return lambda rule, move: (rule, move.action) if rule == OPENING else fair(rule, move)
 
 
 def _without_last(moves: Callable[..., Iterable[Move] | None]) -> Callable[..., Iterable[Move] | None]:

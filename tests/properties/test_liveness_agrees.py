@@ -1,6 +1,7 @@
 """Random graphs: both engines judge liveness by its definitions, and the runs of their findings are correct."""
 
 import zlib
+from dataclasses import replace
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -45,7 +46,7 @@ def random_model(seed: int, units: int, moves: int) -> Model:
                 for n in range(chance(seed, me, at) % (moves + 1))
             ]
 
-        return Rule(f"wander {me}", (Read(me),), list_moves)
+        return Rule(f"wander {me}", (Read(me),), list_moves, fair=fair_of(me))
 
     def meet(one, other):
         if chance(seed, one, other, "meet") % 3:
@@ -61,11 +62,13 @@ def random_model(seed: int, units: int, moves: int) -> Model:
 
         return check
 
-    def fair_of(number):
-        def fair(rule, move):
-            return None if chance(seed, number, rule, move.action, "fair") % 3 == 0 else (rule, move.action)
+    actions = [*(f"go {unit}" for unit in range(units)), "meet"]
 
-        return fair
+    def fair_of(rule):
+        return tuple(action for action in actions if chance(seed, rule, action, "fair") % 3)
+
+    def unfair_of(number):
+        return frozenset(action for action in actions if chance(seed, number, action, "unfair") % 3 == 0)
 
     kinds = [Kind.RECOVERABLE, Kind.EVENTUALLY, Kind.EVENTUALLY, Kind.RECOVERABLE, Kind.EVENTUALLY]
     reads = (Read("a"), Read("b"))
@@ -73,12 +76,17 @@ def random_model(seed: int, units: int, moves: int) -> Model:
         f"random {seed}",
         (Column("a", 0), Column("b", 0)),
         tuple(Actor(name, (name,), lambda values, to: Outcome((to,))) for name in "ab"),
-        (wander("a"), wander("b"), Rule("meet", reads, meet)),
-        tuple(Property(f"p{n}", reads, check_of(n), kind, "", fair_of(n % 3)) for n, kind in enumerate(kinds)),
+        (wander("a"), wander("b"), Rule("meet", reads, meet, fair=fair_of("meet"))),
+        tuple(Property(f"p{n}", reads, check_of(n), kind, "", unfair_of(n % 3)) for n, kind in enumerate(kinds)),
     )
 
 
 shapes = st.tuples(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3))
+
+
+def unit_of(prop, rule, move):
+    """The definition of a unit of fairness: a fair action of a rule, unless the property excepts it."""
+    return (rule.name, move.action) if move.action in rule.fair and move.action not in prop.unfair else None
 
 
 class Plainly:
@@ -91,7 +99,7 @@ class Plainly:
             row = todo.pop()
             if row not in self.edges:
                 self.edges[row] = [
-                    (prop.fair(rule.name, move), tuple(self.after(row, move)))
+                    (unit_of(prop, rule, move), tuple(self.after(row, move)))
                     for rule in model.rules
                     for move in rule.moves(*(row["ab".index(read.column)] for read in rule.reads)) or ()
                 ]
@@ -153,7 +161,7 @@ def never_comes_to_its_goal(model: Model, found: Discovery) -> None:
     assert found.depth == found.loop
     assert rows[found.loop] == rows[-1]
     taken = {
-        found.prop.fair(rule.name, move)
+        unit_of(found.prop, rule, move)
         for before, after, move in moves[found.loop :]
         for rule in model.rules
         for listed in rule.moves(*(before["ab".index(read.column)] for read in rule.reads)) or ()
@@ -162,6 +170,21 @@ def never_comes_to_its_goal(model: Model, found: Discovery) -> None:
     }
     always = set.intersection(*({unit for unit, _ in graph.edges[row]} for row in rows[found.loop :])) - {None}
     assert always <= taken
+
+
+def forced_actions_are_the_fewest(model, prop, forced):
+    """With them the property holds, and without any of them it does not; none are named if all do not suffice."""
+
+    def holds(actions):
+        rules = [replace(rule, fair=(*rule.fair, *actions)) for rule in model.rules]
+        fairer = replace(prop, unfair=prop.unfair - set(actions))
+        return Plainly(model.with_rules(rules), fairer).eventually()
+
+    if forced:
+        assert holds(forced)
+        assert not any(holds([other for other in forced if other != action]) for action in forced)
+    else:
+        assert not holds([f"go {unit}" for unit in range(3)] + ["meet"])
 
 
 @settings(max_examples=150, deadline=None)
@@ -175,6 +198,8 @@ def test_both_engines_judge_as_the_definitions_do_and_show_runs_that_are_what_th
         holds = graph.recoverable() if prop.kind is Kind.RECOVERABLE else graph.eventually()
         assert (prop.name not in by_plain.found) is holds
         assert by_plain.liveness[prop.name].goals == len(graph.goals)
+        if prop.kind is Kind.EVENTUALLY and not holds:
+            forced_actions_are_the_fewest(model, prop, by_plain.liveness[prop.name].forced)
     for exploration in (by_plain, by_tables):
         for found in exploration.found.values():
             never_comes_to_its_goal(model, found)

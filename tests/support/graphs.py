@@ -18,25 +18,23 @@ from checker.engine import (
     Read,
     Rule,
     Send,
-    each_action,
     plain,
     search,
 )
-from checker.engine.model import Fairness
 from checker.engine.result import disagreements
 
 Edge = tuple[Hashable, str, Hashable]
 
 
-def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0) -> Model:
-    """Return a model whose token starts at `start`. Edges are (from, action, to); each action is a rule."""
+def graph(edges: Iterable[Edge], *properties: Property, start: Hashable = 0, fair: bool = True) -> Model:
+    """Return a model whose token starts at `start`. Edges are (from, action, to); each action is a rule, and `fair`."""
     edges = list(edges)
 
     def rule(action: str) -> Rule:
         def moves(at: Hashable) -> list[Move]:
             return [Move(action, (to,), (Send("at", to),)) for one, name, to in edges if (one, name) == (at, action)]
 
-        return Rule(action, (Read("at"),), moves)
+        return Rule(action, (Read("at"),), moves, fair=fair)
 
     token = Actor("at", ("at",), lambda _, to: Outcome((to,)))
     rules = tuple(rule(action) for action in dict.fromkeys(name for _, name, _ in edges))
@@ -49,7 +47,7 @@ def recoverable(*goals: Hashable, name: str = "Back") -> Property:
 
 
 def eventually(
-    *goals: Hashable, after: tuple[Hashable, ...] | None = None, fair: Fairness = each_action, name: str = "There"
+    *goals: Hashable, after: tuple[Hashable, ...] | None = None, unfair: Iterable[str] = (), name: str = "There"
 ) -> Property:
     """Return the property that the token reaches one of `goals`; with `after`, once it was at a place in `after`."""
 
@@ -58,7 +56,7 @@ def eventually(
             return Finding("there")
         return None if after is None or at in after else TRIVIAL
 
-    return Property(name, (Read("at"),), check, Kind.EVENTUALLY, fair=fair)  # type: ignore[arg-type]
+    return Property(name, (Read("at"),), check, Kind.EVENTUALLY, unfair=frozenset(unfair))  # type: ignore[arg-type]
 
 
 def both(model: Model, **options: object) -> Exploration:

@@ -15,7 +15,6 @@ from checker.engine import (
     Column,
     Exploration,
     Finding,
-    Kind,
     Limits,
     Model,
     ModelError,
@@ -121,18 +120,6 @@ def test_an_exception_in_a_generator_is_one_of_the_rule(engine: ModuleType) -> N
 
     error = error_of(engine, counter(moves=moves))
     assert str(error).startswith("the rule 'the clerk' raises BrokenError (line ")
-
-
-@ENGINES
-def test_an_exception_in_a_fairness_names_the_rule(engine: ModuleType) -> None:
-    """The unit of fairness is another function of the author."""
-
-    def fair(rule: str, move: Move) -> str:
-        raise BrokenError(rule)
-
-    prop = Property("Ends", (Read("money"),), lambda value: None, Kind.EVENTUALLY, fair=fair)
-    error = error_of(engine, counter().with_properties([prop]))
-    assert str(error).startswith("the fairness of the rule 'the clerk' raises BrokenError: the clerk (line ")
 
 
 @ENGINES

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from checker.engine import Exploration, Move, plain
+from checker.engine import Exploration, Rule, plain
 from checker.engine.search import explore
 from checker.job import Job, Verdict
 from checker.models.ensemble.actions import FAULT_ACTIONS, Action
 from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, ElectionStatus
-from checker.properties.liveness import fair, has_quorum
+from checker.properties.liveness import has_quorum
 from checker.report import judge
 from checker.scenario import ScenarioError, bundled, from_text, load
 from spec.quorum import majority_view
@@ -37,22 +38,34 @@ def ran(text: str) -> tuple[Job, Exploration]:
 NEED_NOT_HAPPEN = FAULT_ACTIONS | {Action.RESTART, Action.START, Action.HEAL, Action.CLIENT_WRITE, Action.CLIENT_SYNC}
 
 
-@pytest.mark.parametrize("action", [*sorted(NEED_NOT_HAPPEN), "plan 1: stop 2"])
-def test_faults_operators_and_clients_need_never_act(action):
-    assert fair("a rule", Move(action, (), ())) is None
+def fair_actions(rules: Iterable[Rule]) -> set[str]:
+    return {action for rule in rules for action in rule.actions if rule.is_fair(action)}
 
 
-@pytest.mark.parametrize("action", sorted(set(Action) - NEED_NOT_HAPPEN))
-def test_steps_of_servers_and_the_network_are_fair_by_rule(action):
-    assert fair("a rule", Move(action, (), ())) == ("a rule", action)
+def test_faults_operators_and_clients_need_never_act():
+    text = THREE + "faults: {crashes: 1, restarts: 1, cuts: 1, partitions: 1, heals: 1, notification_timeouts: 1}\n"
+    model = from_text(text + "plan: [{restart: 1}]\n", ZOO.get).model
+    assert fair_actions(model.rules) == (model.actions & set(Action)) - NEED_NOT_HAPPEN
+    assert "crash" in model.actions - fair_actions(model.rules)
+
+
+def test_steps_of_servers_and_the_network_are_fair():
+    assert {action for action in Action if not action.traits.fair} == NEED_NOT_HAPPEN
 
 
 def test_the_steps_of_an_opening_are_fair_because_they_are_in_the_past():
     job = from_text(THREE + "faults: {crashes: 1}\nopening: [{crash: 3}]\n" + LIVE, ZOO.get)
     elects = next(each for each in job.model.properties if each.name == "Elects")
-    crash = Move(Action.CRASH, (3,), ())
-    assert elects.fair("opening", crash) == ("opening", Action.CRASH)
-    assert elects.fair("crash 3", crash) is None
+    assert job.model.unit(elects, "opening", Action.CRASH) == ("opening", Action.CRASH)
+    assert job.model.unit(elects, "crash 3", Action.CRASH) is None
+
+
+def test_what_applications_and_operators_of_recipes_do_need_not_happen_but_a_release():
+    """The expiry of a session, a crash and a lost connection are faults; a client that holds releases at last."""
+    path = next(path for name, path in SHIPPED.items() if name.startswith("r20"))
+    model = load(path).model
+    assert fair_actions(model.rules) & {"disconnect", "expire", "crash", "remove", "want", "write", "give up"} == set()
+    assert fair_actions(model.rules) >= {"release", "deliver", "arrive", "lapse"}
 
 
 def test_every_rule_of_an_ensemble_declares_its_actions():

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from checker.engine import (
     TRIVIAL,
+    Actor,
+    Column,
     Finding,
     Kind,
     Liveness,
+    Model,
     Move,
+    Outcome,
     Property,
     Read,
+    Rule,
+    Send,
 )
 from tests.support.graphs import both, eventually, graph, places, recoverable
-
-NEVER = lambda _rule, _move: None  # noqa: E731 (a fairness that demands nothing)
 
 # -- recoverable ---------------------------------------------------------------------------------------------
 
@@ -73,7 +79,7 @@ def test_what_can_happen_only_now_and_then_need_not():
 
 
 def test_where_only_unfair_moves_are_left_a_run_may_stay():
-    must_go_on = eventually(2, fair=lambda rule, _: rule if rule == "on" else None)
+    must_go_on = eventually(2, unfair=["out"])
     found = both(graph([(0, "on", 1), (1, "out", 2)], must_go_on))
     assert places(found, "There") == ([0, 1], 1, 0)
     assert found.found["There"].finding.values == (("this run ends", "where nothing more need happen"),)
@@ -90,18 +96,43 @@ def test_a_loop_takes_every_unit_that_can_always_happen_in_it():
     assert taken == {"a", "b"}
 
 
-def test_units_are_what_fairness_says_they_are():
-    """Both moves belong to one unit: taking either is fair. As two units the way out cannot be missed."""
-    edges = [(0, "left", 1), (0, "right", 2), (1, "home", 0), (1, "right", 2)]
-    assert "There" in both(graph(edges, eventually(2, fair=lambda _rule, _move: "some move"))).found
-    apart = [(0, "left", 0), (0, "right", 2)]
-    assert "There" not in both(graph(apart, eventually(2))).found
-    assert "There" in both(graph(apart, eventually(2, fair=lambda _rule, _move: "some move"))).found
+def test_a_move_that_nothing_declares_fair_need_never_happen():
+    """As in TLA+, where a specification without WF or SF allows a run to stay for ever."""
+    assert places(both(graph([(0, "on", 1)], eventually(1), fair=False)), "There") == ([0], 0, 0)
+
+
+def test_a_rule_may_declare_some_of_its_actions():
+    """Weak fairness of `out` alone; `crash` of the same rule need not happen."""
+    moves = {0: [("crash", 1), ("out", 2)], 1: [("crash", 1)]}
+
+    def listed(at: int) -> list[Move]:
+        return [Move(name, (), (Send("at", to),)) for name, to in moves.get(at, ())]
+
+    rule = Rule("both", (Read("at"),), listed, fair=("out",))
+    token = Actor("at", ("at",), lambda _, to: Outcome((to,)))
+    model = Model("token", (Column("at", 0),), (token,), (rule,), (eventually(2),))
+    assert places(both(model), "There")[0][:2] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("edges", "forced"),
+    [
+        ([(0, "crash", 1)], ("crash",)),
+        ([(0, "crash", 2), (2, "wish", 3), (3, "on", 1), (2, "other", 2)], ("crash", "wish")),
+        ([(0, "crash", 0)], ()),
+    ],
+    ids=["one", "two of three", "none suffices"],
+)
+def test_actions_by_which_alone_a_property_would_hold_are_named(edges, forced):
+    found = both(graph(edges, eventually(1, unfair=["crash", "wish", "other"])))
+    assert found.liveness["There"].forced == forced
+    assert "There" in found.found
 
 
 def test_properties_of_one_model_may_differ_in_what_is_fair():
     edges = [(0, "round", 0), (0, "out", 1)]
-    found = both(graph(edges, eventually(1, name="Fair"), eventually(1, fair=NEVER, name="Unfair"), recoverable(1)))
+    unfair = eventually(1, unfair=["round", "out"], name="Unfair")
+    found = both(graph(edges, eventually(1, name="Fair"), unfair, recoverable(1)))
     assert set(found.found) == {"Unfair"}
     assert list(found.liveness) == ["Fair", "Unfair", "Back"]
 
@@ -167,27 +198,26 @@ def mutual_exclusion(peterson: bool) -> list[tuple[tuple, str, tuple]]:
     return edges
 
 
-def may_rest(rule: str, move: Move) -> object:
-    """A process may stay out for ever; once it wants to enter, it proceeds."""
-    return None if move.action.startswith("try") else rule
+MAY_REST = frozenset({"try 0", "try 1"})
+"""A process may stay out for ever; once it wants to enter, it proceeds."""
 
 
 START = (("out", "out"), (False, False), 0)
 
 
 def test_petersons_algorithm_lets_in_whoever_wants():
-    properties = [critical(process, fair=may_rest) for process in (0, 1)]
+    properties = [critical(process, unfair=MAY_REST) for process in (0, 1)]
     found = both(graph(mutual_exclusion(True), *properties, start=START))
     assert found.found == {}
     assert all(examined.open > 0 for examined in found.liveness.values())
 
 
 def test_without_fairness_it_lets_nobody_in_who_is_never_scheduled():
-    assert "Enters 0" in both(graph(mutual_exclusion(True), critical(0, fair=NEVER), start=START)).found
+    assert "Enters 0" in both(graph(mutual_exclusion(True), critical(0), start=START, fair=False)).found
 
 
 def test_a_plain_lock_starves_who_finds_it_taken_whenever_he_looks():
-    found = both(graph(mutual_exclusion(False), critical(0, fair=may_rest), start=START)).found["Enters 0"]
+    found = both(graph(mutual_exclusion(False), critical(0, unfair=MAY_REST), start=START)).found["Enters 0"]
     around = {step.move.action for step in found.path[found.loop + 1 :]}
     assert {"enter 1", "leave 1"} <= around
     assert "enter 0" not in around

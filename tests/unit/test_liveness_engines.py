@@ -122,18 +122,6 @@ def test_numbers_stay_with_their_fingerprints_when_the_set_grows():
 # -- models that break the rules -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", [plain, search])
-def test_a_unit_of_fairness_must_be_hashable(engine):
-    with pytest.raises(ModelError, match="the fairness of the rule 'on'"):
-        engine.explore(graph([(0, "on", 1)], eventually(2, fair=lambda _rule, _move: [])))
-
-
-def test_fairness_must_be_a_function():
-    calls = iter(range(1000))
-    with pytest.raises(ModelError, match="the fairness of the rule 'on' is not deterministic"):
-        search.explore(graph([(0, "on", 1)], eventually(1, fair=lambda _rule, _move: next(calls))))
-
-
 @pytest.mark.parametrize(
     ("stem", "loop", "since", "wrong"),
     [

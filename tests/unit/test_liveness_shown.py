@@ -61,7 +61,7 @@ def trace_in(job: Job) -> Trace:
 
 
 LOOPS, TRAPPED, ENDS = job_of(LOOP, eventually(3)), job_of(TRAP, recoverable(0)), job_of(END, recoverable(0))
-STAYS = job_of(LOOP, eventually(3, fair=lambda _rule, _move: None))
+STAYS = job_of(LOOP, eventually(3, unfair=["on", "round", "out"]))
 
 
 def lines_of(job: Job, **limits: int) -> list[str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from checker.engine.arrays import ReservedArray
 from checker.engine.kernels import graph_kernels
-from checker.engine.model import Kind, ModelError
+from checker.engine.model import ModelError
 from checker.engine.states.frontier import records_of
 from checker.engine.tables import Tables
 
@@ -91,7 +91,7 @@ class Graph:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.marks = Marks()
-        self.has_labels = any(prop.kind is Kind.EVENTUALLY for prop in tables.model.properties)
+        self.has_labels = tables.has_rules_in_labels
         self._targets, self._labels, self._degrees = (NumberFile(kind) for kind in (np.uint32, np.uint16, np.uint32))
 
     @property
@@ -106,7 +106,7 @@ class Graph:
         labels = np.empty(len(targets) if self.has_labels else 0, np.uint16)
         sources, tables = np.empty(len(targets), np.uint16), self.tables
         if len(tables.labels) > MOST_LABELS:
-            raise ModelError(f"the moves of this model have more than {MOST_LABELS:,} actions and units of fairness")
+            raise ModelError(f"the moves of this model have more than {MOST_LABELS:,} units of fairness")
         graph_kernels.describe(origins, len(targets), tables.entries.view, first, sources, labels)
         self._degrees.append(np.bincount(sources, minlength=rows))
         self._targets.append(targets)

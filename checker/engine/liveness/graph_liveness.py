@@ -16,7 +16,7 @@ import numpy as np
 
 from checker.engine.kernels import graph_kernels as kernels
 from checker.engine.liveness.graph import Graph, Moves
-from checker.engine.liveness.lasso import lasso
+from checker.engine.liveness.lasso import forcing, lasso
 from checker.engine.model import Kind, Property
 from checker.engine.result import Discovery, Exploration, Liveness
 from checker.engine.states.frontier import OriginLog
@@ -41,6 +41,7 @@ def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, histo
         edges=int(np.diff(moves.offsets)[part.examined].sum()),
         components=len(part.traps),
         traps=int(np.count_nonzero(part.traps)),
+        forced=part.forced(),
         seconds=time.monotonic() - began,
         size=graph.bytes,
     )
@@ -51,7 +52,8 @@ class _ExaminedGraph:
 
     def __init__(self, prop: Property, graph: Graph, moves: Moves) -> None:
         self.prop = prop
-        self.offsets, self.targets, self.labels = offsets, targets, labels = moves
+        self.offsets, self.targets, self.labels = moves
+        offsets, targets, _ = moves
         states = len(offsets) - 1
         self.part = _answers_of(graph, prop, states)
         self.place = np.where(self.part == kernels.GOAL, kernels.OUTSIDE, np.uint32(0))
@@ -61,6 +63,7 @@ class _ExaminedGraph:
         del calls
         self.examined = self.order[: self._starts[count]]
         self.traps, self.first_lost = np.zeros(count, np.uint8), NONE
+        self._tables = graph.tables
         self.unit_of = _units(graph.tables, prop)
         if prop.kind is Kind.RECOVERABLE:
             lost = np.zeros(count, np.uint8)
@@ -70,10 +73,24 @@ class _ExaminedGraph:
                 )
             )
         else:
-            rooms = [np.zeros(int(self.unit_of.max(initial=0)) + 1, np.uint32) for _ in range(4)]
-            kernels.find_fair(
-                offsets, targets, labels, self.unit_of, self.place, self.order, self._starts, count, *rooms, self.traps
-            )
+            self.traps = self._fair_components(self.unit_of)
+
+    def _fair_components(self, unit_of: Array) -> Array:
+        """For each component whether a run in it is fair, with these units."""
+        fair = np.zeros_like(self.traps)
+        rooms = [np.zeros(int(unit_of.max(initial=0)) + 1, np.uint32) for _ in range(4)]
+        kernels.find_fair(
+            self.offsets, self.targets, self.labels, unit_of, self.place, self.order, self._starts, len(fair),
+            *rooms, fair,
+        )  # fmt: skip
+        return fair
+
+    def forced(self) -> tuple[str, ...]:
+        """The actions that need never happen, by which alone the violated property would hold."""
+        if self.prop.kind is not Kind.EVENTUALLY or not self.traps.any():
+            return ()
+        free = {label.action for label, unit in zip(self._tables.labels, self.unit_of, strict=True) if not unit} - {""}
+        return forcing(free, lambda too: not self._fair_components(_units(self._tables, self.prop, too)).any())
 
     @property
     def violated(self) -> bool:
@@ -110,15 +127,15 @@ def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
     return answers
 
 
-def _units(tables: Tables, prop: Property) -> Array:
-    """For each label the number of its unit of fairness, 0 for none."""
-    if prop.kind is not Kind.EVENTUALLY:
-        return np.zeros(len(tables.labels), np.uint32)
-    place = tables.fairness.index(prop.fair)
-    numbers: dict[Any, int] = {None: 0}
-    # The first label does not belong to a move, and has no units.
-    units = [0, *(numbers.setdefault(label.units[place], len(numbers)) for label in tables.labels[1:])]
-    return np.array(units, np.uint32)
+def _units(tables: Tables, prop: Property, fair_too: frozenset[str] = frozenset()) -> Array:
+    """For each label the number of its unit of fairness, 0 for none; these actions are fair as well."""
+    units = np.zeros(len(tables.labels), np.uint32)
+    if prop.kind is Kind.EVENTUALLY:
+        # The first label does not belong to a move.
+        for number, label in enumerate(tables.labels[1:], 1):
+            if label.action in fair_too or tables.model.unit(prop, label.rule, label.action) is not None:
+                units[number] = number
+    return units
 
 
 class _LassoSearch:

@@ -11,12 +11,12 @@ before it is reported. The replay of a saved run makes the same check. Rules:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row
+from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row, Unit
 from checker.engine.result import Discovery, Step
-from checker.engine.semantics import answer, by_rule, rebuild, successors, unit_of
+from checker.engine.semantics import answer, by_rule, rebuild, successors
 
 REMAINS = 10_000  # states of the remaining space that are counted, one by one
 
@@ -92,17 +92,35 @@ def flaw(model: Model, prop: Property, path: Path, loop: int | None, since: int)
     return None if starved is None else f"its loop is not fair: {starved} can always happen and never does"
 
 
-def unfair(model: Model, prop: Property, loop: Path) -> Hashable:
+def unfair(model: Model, prop: Property, loop: Path) -> Unit | None:
     """A unit of fairness that can happen in every state of a loop, but does not happen in it; None if the loop is fair.
 
     The move of the first step of `loop` is not part of the loop, which begins after it.
     """
-    units = [[(unit_of(prop, rule, move), move, after) for rule, move, after in by_rule(model, s.row)] for s in loop]
+    units = [
+        [(model.unit(prop, rule, move.action), move, after) for rule, move, after in by_rule(model, step.row)]
+        for step in loop
+    ]
     always = {unit for unit, _, _ in units[0]}.intersection(*({unit for unit, _, _ in some} for some in units)) - {None}
     for some, step in zip(units, loop[1:], strict=False):
         # Two rules may list moves with the same name and result; a run does not show which one it takes.
         always -= {unit for unit, move, after in some if _shown(move, after) == _shown(step.move, step.row)}
-    return min(always, key=repr, default=None)
+    return min((unit for unit in always if unit is not None), default=None)
+
+
+def forcing(actions: Iterable[str], holds: Callable[[frozenset[str]], bool]) -> tuple[str, ...]:
+    """Of the actions that need never happen, a smallest set by which a violated property holds if they are fair.
+
+    It is empty if there is none. `holds` judges the property with these actions fair as well; with more of them fair
+    there are fewer runs, so that each action is tried once.
+    """
+    forced = frozenset(actions)
+    if not forced or not holds(forced):
+        return ()
+    for action in sorted(forced):
+        if holds(forced - {action}):
+            forced -= {action}
+    return tuple(sorted(forced))
 
 
 def _shown(move: Move | None, after: Row) -> tuple[object, ...]:

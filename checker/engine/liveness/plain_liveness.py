@@ -10,13 +10,13 @@ unit of fairness that can happen in every state is the unit of a move inside.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from checker.engine.liveness.lasso import lasso
-from checker.engine.model import Finding, Kind, Model, Move, Property, Row
+from checker.engine.liveness.lasso import forcing, lasso
+from checker.engine.model import Finding, Kind, Model, Move, Property, Row, Unit
 from checker.engine.result import Discovery, Exploration, Liveness
-from checker.engine.semantics import answer, unit_of
+from checker.engine.semantics import answer
 
 Graph = dict[Row, list[tuple[str, Move, Row]]]
 Region = frozenset[Row]
@@ -37,6 +37,7 @@ def judge(result: Exploration, graph: Graph) -> None:
             edges=sum(len(graph[row]) for row in part.examined),
             components=part.components,
             traps=len(part.traps),
+            forced=part.forced,
             seconds=time.monotonic() - began,
         )
 
@@ -52,8 +53,10 @@ class _ExaminedRows:
         regions = list(components(self.open, self._inside))
         self.examined = [row for region in regions for row in region]
         self.components = len(regions)
+        self._fair_too = frozenset[str]()
         stays = self._is_closed if prop.kind is Kind.RECOVERABLE else self._is_fair
         self.traps = [region for region in regions if stays(region)]
+        self.forced = self._forced() if self.traps and prop.kind is Kind.EVENTUALLY else ()
 
     @property
     def violated(self) -> bool:
@@ -69,11 +72,27 @@ class _ExaminedRows:
     def _is_fair(self, region: Region) -> bool:
         always = set.intersection(*(self._enabled(row) for row in region))
         return always <= {
-            unit_of(self.prop, rule, move) for row in region for rule, move, after in self.graph[row] if after in region
+            self._unit(rule, move) for row in region for rule, move, after in self.graph[row] if after in region
         }
 
-    def _enabled(self, row: Row) -> set[Hashable]:
-        return {unit_of(self.prop, rule, move) for rule, move, _ in self.graph[row]} - {None}
+    def _forced(self) -> tuple[str, ...]:
+        def holds(actions: frozenset[str]) -> bool:
+            self._fair_too = actions
+            return not any(map(self._is_fair, self.traps))
+
+        free = {
+            move.action for edges in self.graph.values() for rule, move, _ in edges if self._unit(rule, move) is None
+        }
+        forced = forcing(free, holds)
+        self._fair_too = frozenset()
+        return forced
+
+    def _unit(self, rule: str, move: Move) -> Unit | None:
+        own = self.model.unit(self.prop, rule, move.action)
+        return (rule, move.action) if move.action in self._fair_too else own
+
+    def _enabled(self, row: Row) -> set[Unit]:
+        return {unit for rule, move, _ in self.graph[row] if (unit := self._unit(rule, move)) is not None}
 
     # -- the run of a finding -------------------------------------------------------------------------------
 
@@ -142,18 +161,18 @@ class _ExaminedRows:
         inside = {row: [(n, after) for n, after in self._edges(row) if after in region] for row in region}
         return walk + shortest([at], inside.__getitem__, lambda row: row == entry)[0]
 
-    def _next_owed(self, region: Region, at: Row, owed: set[Hashable]) -> tuple[list[int], list[tuple[Row, Hashable]]]:
+    def _next_owed(self, region: Region, at: Row, owed: set[Unit]) -> tuple[list[int], list[tuple[Row, Unit | None]]]:
         """The shortest path inside the region that settles a unit: to a row where it cannot happen, or by one of its
         moves.
         """
 
-        def edges(node: tuple[Row, Hashable]) -> Iterator[tuple[int, tuple[Row, Hashable]]]:
+        def edges(node: tuple[Row, Unit | None]) -> Iterator[tuple[int, tuple[Row, Unit | None]]]:
             for ordinal, (rule, move, after) in enumerate(self.graph[node[0]]):
                 if after in region:
-                    unit = unit_of(self.prop, rule, move)
+                    unit = self._unit(rule, move)
                     yield ordinal, (after, unit if unit in owed else None)
 
-        def pays(node: tuple[Row, Hashable]) -> bool:
+        def pays(node: tuple[Row, Unit | None]) -> bool:
             return node[1] is not None or not owed <= self._enabled(node[0])
 
         return shortest([(at, None)], edges, pays)

@@ -43,10 +43,10 @@ class CellValue(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The action of a move, and its unit for each fairness of the model."""
+    """The action of a move, and the name of its rule if fairness matters."""
 
     action: str
-    units: tuple[Hashable, ...] = ()
+    rule: str = ""
 
 
 class Interner:
@@ -61,7 +61,7 @@ class Interner:
         self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
         self.contents = Vector(np.uint32)  # the numbers of local states and of contents, for stubborn sets
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
-        self.fairness = tuple(dict.fromkeys(p.fair for p in model.properties if p.kind is Kind.EVENTUALLY))
+        self.has_rules_in_labels = any(prop.kind is Kind.EVENTUALLY for prop in model.properties)
         self._layout = layout = ModelLayout(model)
         self.masks = Vector(np.uint64, layout.words)
         self.joint, self.masked = layout.joint, layout.masked
@@ -238,13 +238,8 @@ class Interner:
         return place
 
     def _label(self, rule: str, move: Move) -> int:
-        source = f"the fairness of the rule {rule!r}"
-        units = tuple(self.functions.call(source, fair, rule, move) for fair in self.fairness)
-        label = Label(move.action, units)
-        try:
-            number = self._labelled.setdefault(label, len(self.labels))
-        except TypeError as error:
-            raise unhashable(f"{source} gives", units) from error
+        label = Label(move.action, rule if self.has_rules_in_labels else "")
+        number = self._labelled.setdefault(label, len(self.labels))
         if number == len(self.labels):
             self.labels.append(label)
         return number

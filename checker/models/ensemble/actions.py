@@ -9,7 +9,7 @@ anything from the spelling of an action or of a rule.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from types import MappingProxyType
@@ -270,9 +270,9 @@ def losses(budgets: Budgets, action: Action) -> tuple[Action, ...]:
     return (action, Action.GIVE_UP) if budgets.early_timeouts else (action,)
 
 
-def is_fair(move: Move) -> bool:
-    """Whether a move that stays possible happens at last. The actions of an operator's plan need never happen."""
-    return isinstance(move.action, Action) and move.action.traits.fair
+def fair_among(actions: Iterable[str]) -> tuple[str, ...]:
+    """The actions that happen at last if they stay possible. Those of an operator's plan need never happen."""
+    return tuple(action for action in actions if isinstance(action, Action) and action.traits.fair)
 
 
 # The column that counts the budgets.

@@ -16,11 +16,12 @@ Sources: `QuorumPeer.run`, `Follower.followLeader`, `Leader.lead`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
 from checker.models.ensemble import environment, zab
-from checker.models.ensemble.actions import FAULTS, Action, Need, Spend, has_left, losses, may_give_up
+from checker.models.ensemble.actions import FAULTS, Action, Need, Spend, fair_among, has_left, losses, may_give_up
 from checker.models.ensemble.columns import ConnectionsMade, Pop
 from checker.models.ensemble.connection import Pass
 from checker.models.ensemble.setup import (
@@ -58,7 +59,7 @@ def rules(setup: Setup, groups: Groups = ()) -> tuple[Rule, ...]:
         made += [_lose_quorum(setup, sid) for sid in setup.sids]
     else:
         made += zab.rules(setup)
-    return (*made, *environment.rules(setup))
+    return tuple(replace(rule, fair=fair_among(rule.actions)) for rule in (*made, *environment.rules(setup)))
 
 
 def may_be_silent(setup: Setup) -> frozenset[Action]:

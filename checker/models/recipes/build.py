@@ -88,7 +88,9 @@ def _wishes(client: int, setup: RecipeSetup) -> Rule:
         for wish in may:
             yield Move(wish.value, (client,), (Send(name, wish),))
 
-    return Rule(f"wishes of {name}", (Read(name, may),), moves)
+    actions = tuple(wish.value for wish in ApplicationAction)
+    fair = tuple(wish.value for wish in ApplicationAction if wish.is_fair)
+    return Rule(f"wishes of {name}", (Read(name, may),), moves, actions, fair)
 
 
 def _reach(client: int) -> Rule:
@@ -98,7 +100,7 @@ def _reach(client: int) -> Rule:
         if on_its_way:
             yield Move("reach", (client, on_its_way[0].token), (Send(name, WriteArrives()),))
 
-    return Rule(f"writes of {client}", (Read(name),), moves)
+    return Rule(f"writes of {client}", (Read(name),), moves, ("reach",), fair=True)
 
 
 def operator_actor() -> Actor:
@@ -127,4 +129,5 @@ def removals(setup: RecipeSetup) -> Rule:
             asked = Propose(owner, Delete(path, -1))
             yield Move("remove", (path,), (Send(OPERATOR, None), Send(LEADER, asked)))
 
-    return Rule("the operator deletes", (Read(LEADER, there), Read(OPERATOR, lambda left: left > 0 or None)), moves)
+    reads = (Read(LEADER, there), Read(OPERATOR, lambda left: left > 0 or None))
+    return Rule("the operator deletes", reads, moves, ("remove",))

@@ -48,6 +48,11 @@ class ApplicationAction(enum.Enum):
     RETURN = "return"
     WRITE = "write"
 
+    @property
+    def is_fair(self) -> bool:
+        """Whether it happens at last if it stays possible: a client that holds does not keep it for ever."""
+        return self in (ApplicationAction.RELEASE, ApplicationAction.RETURN)
+
 
 class Client(msgspec.Struct, frozen=True):
     """A client. `rounds`, `again`, `quits` and `writes` are its remaining budgets.

@@ -124,7 +124,9 @@ def _arrive(client: int, setup: ServiceSetup) -> Rule:
         if link.stray and (early or link.state is not ConnectionState.UP):
             yield Move(ServiceAction.ARRIVE_LATE, (client, link.stray[0]), (Send(name, DeliverLateRequest()),))
 
-    return Rule(f"requests of {name}", (Read(name),), moves)
+    return Rule(
+        f"requests of {name}", (Read(name),), moves, (ServiceAction.ARRIVE, ServiceAction.ARRIVE_LATE), fair=True
+    )
 
 
 def _deliver(client: int, setup: ServiceSetup) -> Rule:
@@ -143,7 +145,7 @@ def _deliver(client: int, setup: ServiceSetup) -> Rule:
                     (Send(name, DeliverMessage(answer)),),
                 )
 
-    return Rule(f"messages of {name}", (Read(name),), moves)
+    return Rule(f"messages of {name}", (Read(name),), moves, (ServiceAction.DELIVER,), fair=True)
 
 
 def _apply(server: int) -> Rule:
@@ -155,7 +157,7 @@ def _apply(server: int) -> Rule:
     def moves(first: object) -> tuple[Move, ...]:
         return (Move(ServiceAction.APPLY, (server, first), (Send(name, ApplyNext()),)),)
 
-    return Rule(f"{name} applies", (Read(name, oldest),), moves)
+    return Rule(f"{name} applies", (Read(name, oldest),), moves, (ServiceAction.APPLY,), fair=True)
 
 
 def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
@@ -179,12 +181,13 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
 
     rule = f"{name} reconnects to {server}"
     if not setup.lag:
-        reads: tuple[Read, ...] = (Read(name, session), Read(LEADER, both))
-        return Rule(rule, reads, lambda session, leader: moves(session, *leader))
+        with_leader = (Read(name, session), Read(LEADER, both))
+        return Rule(
+            rule, with_leader, lambda session, leader: moves(session, *leader), (ServiceAction.RECONNECT,), fair=True
+        )
     at_server = Read(server_name(server), lambda replica: replica.zxid)
-    return Rule(
-        rule, (Read(name, session), Read(LEADER, open_sessions), at_server, Read(library_name(client), seen)), moves
-    )
+    reads = (Read(name, session), Read(LEADER, open_sessions), at_server, Read(library_name(client), seen))
+    return Rule(rule, reads, moves, (ServiceAction.RECONNECT,), fair=True)
 
 
 def _open(client: int, setup: ServiceSetup) -> Rule:
@@ -195,7 +198,7 @@ def _open(client: int, setup: ServiceSetup) -> Rule:
             for server in setup.server_ids:
                 yield Move(ServiceAction.OPEN, (client, server), (Send(name, RequestSession(server)),))
 
-    return Rule(f"{name} opens a session", (Read(name),), moves)
+    return Rule(f"{name} opens a session", (Read(name),), moves, (ServiceAction.OPEN,), fair=True)
 
 
 def _end(client: int, session: SessionId) -> tuple[Send, ...]:
@@ -213,7 +216,8 @@ def _lapse(client: int) -> Rule:
         if session in sessions:
             yield Move(ServiceAction.LAPSE, (client,), _end(client, session))
 
-    return Rule(f"the session of {name} lapses", (Read(name, session), Read(LEADER, open_sessions)), moves)
+    reads = (Read(name, session), Read(LEADER, open_sessions))
+    return Rule(f"the session of {name} lapses", reads, moves, (ServiceAction.LAPSE,), fair=True)
 
 
 def _expire(client: int, setup: ServiceSetup) -> Rule:
@@ -228,7 +232,7 @@ def _expire(client: int, setup: ServiceSetup) -> Rule:
             yield Move(ServiceAction.EXPIRE, (client,), (spend_fault("expiries"), *_end(client, session)))
 
     reads = (Read(name, session), Read(LEADER, open_sessions), has_left("expiries"))
-    return Rule(f"the session of {name} expires", reads, moves)
+    return Rule(f"the session of {name} expires", reads, moves, (ServiceAction.EXPIRE,))
 
 
 def _disconnect(client: int, setup: ServiceSetup) -> Rule:
@@ -249,7 +253,7 @@ def _disconnect(client: int, setup: ServiceSetup) -> Rule:
             ),
         )
 
-    return Rule(f"{name} is lost", (Read(name, connected), has_left("disconnects")), moves)
+    return Rule(f"{name} is lost", (Read(name, connected), has_left("disconnects")), moves, (ServiceAction.DISCONNECT,))
 
 
 def _crash(client: int) -> Rule:
@@ -261,7 +265,7 @@ def _crash(client: int) -> Rule:
     def moves(_lives: bool, _left: bool) -> tuple[Move, ...]:
         return (Move(ServiceAction.CRASH, (client,), (spend_fault("crashes"), Send(name, EndProcess()))),)
 
-    return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves)
+    return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves, (ServiceAction.CRASH,))
 
 
 def faults_actor() -> Actor:

@@ -2,7 +2,7 @@
 
 - `safety`: mutual exclusion, the writes that the guarded resource accepts, and the clients that an event notifies
 - `liveness`: no client waits forever, no znode is left, and no client is mistaken forever
-- `projections`: the registry, what properties read of each client, and the fairness of steps
+- `projections`: the registry, and what properties read of each client
 
 The order of the imports is the order of listings and of defaults.
 """

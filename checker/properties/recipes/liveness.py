@@ -1,7 +1,7 @@
 """The final states and the goals of recipes: no client waits forever, no znode is left, a mistaken client learns it.
 
 Rules of this module: a condition on states without a next step is a property of final states; a condition that must
-become true is a liveness property, with the fairness of `checker.properties.recipes.projections`.
+become true is a liveness property, with the fairness that the rules of the model declare.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from checker.engine import TRIVIAL, Finding, Kind, Move, Read
+from checker.engine import TRIVIAL, Finding, Kind, Read
 from checker.models.recipes import ROOT, Client, RecipeSetup
 from checker.models.recipes.client import ApplicationAction
 from checker.models.service import FAULTS_LEFT, LEADER, Leader
@@ -17,7 +17,6 @@ from checker.properties.recipes.projections import (
     EXCLUSIVE,
     RECIPE_PROPERTIES,
     clients,
-    fair,
     first_token,
     those,
     tokens_of_holders,
@@ -92,7 +91,7 @@ def _somebody_holds(setup: RecipeSetup) -> Condition:
             return Finding("a client holds")
         return None if "waits" in seen else Finding("nobody waits")
 
-    return Condition(clients(setup, see), check, fair)
+    return Condition(clients(setup, see), check)
 
 
 @RECIPE_PROPERTIES.declare(
@@ -106,7 +105,7 @@ def _every_waiter_is_served(setup: RecipeSetup) -> Condition:
     def check(*waits: bool) -> Answer:
         return None if any(waits) else Finding("nobody waits")
 
-    return Condition(waiters(setup), check, fair)
+    return Condition(waiters(setup), check)
 
 
 @RECIPE_PROPERTIES.declare(
@@ -123,11 +122,8 @@ def _the_holder_learns(setup: RecipeSetup) -> Condition:
         wrong = any(token not in (False, present) for token in tokens)
         return None if wrong else Finding("nobody believes that it holds what it does not")
 
-    def by_itself(rule: str, move: Move) -> Hashable:
-        return None if move.action in {action.value for action in ApplicationAction} else fair(rule, move)
-
     reads = (first_token(setup), *tokens_of_holders(setup))
-    return Condition(reads, check, by_itself)
+    return Condition(reads, check, frozenset(action.value for action in ApplicationAction))
 
 
 @RECIPE_PROPERTIES.declare(
@@ -140,7 +136,7 @@ def _recovers(setup: RecipeSetup) -> Condition:
     def check(*waits: bool) -> Answer:
         return None if any(waits) else Finding("nobody waits")
 
-    return Condition(waiters(setup), check, fair)
+    return Condition(waiters(setup), check)
 
 
 @RECIPE_PROPERTIES.declare(
@@ -156,4 +152,4 @@ def _recovers_by_expiry(setup: RecipeSetup) -> Condition:
         return None if may_expire else TRIVIAL
 
     left = Read(FAULTS_LEFT, lambda left: left.expiries > 0)
-    return Condition((left, *waiters(setup)), check, fair)
+    return Condition((left, *waiters(setup)), check)

@@ -1,20 +1,15 @@
-"""The registry of the properties of recipes, what they read of each client, and the fairness of steps.
+"""The registry of the properties of recipes, and what they read of each client.
 
-Rules of this module:
-
-- A client that has crashed is False, for every projection.
-- The steps of servers, networks and client libraries are fair, and so is a release by a client that holds. Faults, and
-  other actions of an application or an operator, need never happen.
+Rule of this module: a client that has crashed is False, for every projection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from checker.engine import Move, Read
+from checker.engine import Read
 from checker.models.recipes import Client, Facts, RecipeSetup, first_of
-from checker.models.recipes.client import ApplicationAction
-from checker.models.service import FAULTS, LEADER, Leader, client_name
+from checker.models.service import LEADER, Leader, client_name
 from checker.properties.registry import Registry, Scope
 from spec.recipes.recipes import ExclusiveRecipe
 
@@ -36,15 +31,6 @@ ANNOUNCED: Scope[RecipeSetup] = Scope(
     "speaks of leaders that announce themselves",
     "write recipe: fair-election",
 )
-
-UNFORCED = frozenset({ApplicationAction.WANT, ApplicationAction.AGAIN, ApplicationAction.QUIT, ApplicationAction.WRITE})
-NEED_NOT = FAULTS | {"remove"} | {wish.value for wish in UNFORCED}
-"""The actions that need never happen."""
-
-
-def fair(rule: str, move: Move) -> Hashable:
-    """The unit of fairness of a move: the moves of one rule under one name; None for a move that need not happen."""
-    return None if move.action in NEED_NOT else (rule, move.action)
 
 
 def clients(setup: RecipeSetup, see: Callable[[Client], Hashable]) -> tuple[Read, ...]:
