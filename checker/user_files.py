@@ -59,6 +59,8 @@ CONFIGURATION = 256 * 1024
 """The limit for a zoo.cfg or a dynamic file, in bytes, as `spec.config.zoo_cfg.LONGEST`."""
 HISTORY = 256 * 1024 * 1024
 """The limit for one file of a recorded history, in bytes."""
+EDN_HISTORY = 16 * 1024 * 1024
+"""The limit for a history in EDN, in bytes; it is held in memory as a tree."""
 JOURNAL = 1024 * 1024 * 1024
 """The limit for the journal of a server, in bytes; it is read as a stream."""
 LINE = 64 * 1024 * 1024

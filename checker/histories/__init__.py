@@ -5,20 +5,23 @@
 Rules this module keeps:
 
 - Every check runs, even after a violation in another one. Each check reports its first violation.
-- A history does not pass if a search gave up, or if it holds nothing to judge.
+- A history does not pass if a search gave up, or if it holds nothing to judge. Nor does it pass with a reply that has
+  no zxid: the order of this reply was not judged, and the report names the first one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from checker.histories import linearizable
+from checker.histories.jepsen import load_registers
 from checker.histories.linearizable import BOUND, NoAnswer
 from checker.histories.reads import StaleRead, check_sessions, check_synced_reads
 from checker.histories.record import (
+    TELLING,
     Bound,
     ClientHistory,
     ClientHistoryError,
@@ -32,6 +35,7 @@ from checker.histories.record import (
     load,
     save,
 )
+from checker.histories.sequential import CasRegister, SequentialSpecification, Znode
 from checker.histories.writes import Writes, check_replicas, check_zxids
 from checker.job import Verdict
 from checker.report.verdict import ExitCode
@@ -69,16 +73,18 @@ class Findings(msgspec.Struct, frozen=True):
     synced: int
     sessions: int
     replicas: int
+    unmarked: tuple[Operation, ...] = ()
+    """The operations whose place among the transactions is not known, and so was not judged."""
 
     @property
     def vacuous(self) -> bool:
-        """Whether there was nothing to judge: no operation has an answer, and no two replicas can be compared."""
-        return not self.violations and not self.answered and self.replicas < 2
+        """Whether something was not judged: a reply has no zxid, or there is neither a reply nor a pair of replicas."""
+        return not self.violations and bool(self.unmarked or (not self.answered and self.replicas < 2))
 
     @property
     def passed(self) -> bool:
         """Whether there was something to judge, every check was completed, and no check failed."""
-        return not self.violations and not self.undecided and not self.vacuous
+        return self.verdict is Verdict.PASSED
 
     @property
     def verdict(self) -> Verdict:
@@ -98,6 +104,9 @@ class Findings(msgspec.Struct, frozen=True):
         excused = [f"{len(self.stale)} stale synced reads in windows of deposed leaders, the longest {longest:.3f} s"]
         gave_up = [f"undecided: {key}: the search for an order was given up" for key in self.undecided]
         lines = [f"{self.verdict.value}: {counted}", *(excused if self.stale else []), *map(str, self.stale)]
+        if self.unmarked:
+            what = f"not judged: the order of {len(self.unmarked)} operations whose replies have no zxid, such as"
+            gave_up.append(f"{what} {self.unmarked[0]}")
         return "\n".join([*lines, *gave_up, *map(str, self.violations)])
 
 
@@ -106,21 +115,15 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
     writes = Writes(history)
     synced = check_synced_reads(history)
     excused = {id(stale.read) for stale in synced.stale}
-    violations: list[Violation | None] = []
-    undecided: list[str] = []
-    for key, operations in history.by_key.items():
-        found = linearizable.check([op for op in operations if _ordered(op, excused)], bound)
-        if isinstance(found, NoAnswer):
-            undecided.append(key)
-        elif found is not None:
-            violations.append(found)
-            break
+    judged = {key: [op for op in each if _ordered(op, excused)] for key, each in history.by_key.items()}
+    violation, undecided = _linearizable(judged, bound)
+    violations = [violation]
     violations += [check_zxids(history, writes), check_sessions(history, writes), synced.violation]
     violations.append(check_replicas(history, writes))
     return Findings(
         violations=tuple(violation for violation in violations if violation is not None),
         stale=synced.stale,
-        undecided=tuple(undecided),
+        undecided=undecided,
         operations=len(history.operations),
         answered=sum(op.outcome != "unknown" for op in history.operations),
         acknowledged=sum(op.acknowledged for op in history.operations),
@@ -128,7 +131,46 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
         synced=sum(op.kind == "sync+get" and op.outcome != "unknown" for op in history.operations),
         sessions=len({op.session for op in history.operations}),
         replicas=len(history.replicas),
+        unmarked=tuple(op for op in history.operations if _tells(op) and not op.marked),
     )
+
+
+def check_registers(registers: Mapping[str, Sequence[Operation]], processes: int, bound: int = BOUND) -> Findings:
+    """Judge the histories of registers, by key."""
+    violation, undecided = _linearizable(registers, bound, CasRegister("nil"))
+    operations = [operation for each in registers.values() for operation in each]
+    answered = [op for op in operations if op.outcome == "ok"]
+    return Findings(
+        violations=() if violation is None else (violation,),
+        stale=(),
+        undecided=undecided,
+        operations=len(operations),
+        answered=len(answered),
+        acknowledged=sum(op.is_write for op in answered),
+        unknown=len(operations) - len(answered),
+        synced=sum(not op.is_write for op in answered),
+        sessions=processes,
+        replicas=0,
+    )
+
+
+def _linearizable(
+    by_key: Mapping[str, Sequence[Operation]], bound: int, object_: SequentialSpecification = Znode()
+) -> tuple[Violation | None, tuple[str, ...]]:
+    """The first violation, and the keys whose search gave up before it."""
+    undecided: list[str] = []
+    for key, operations in by_key.items():
+        found = linearizable.check(operations, bound, object_)
+        if isinstance(found, NoAnswer):
+            undecided.append(key)
+        elif found is not None:
+            return found, tuple(undecided)
+    return None, tuple(undecided)
+
+
+def _tells(operation: Operation) -> bool:
+    """Whether the reply depends on the state of the znode."""
+    return operation.outcome == "ok" or (operation.outcome == "failed" and operation.error in TELLING)
 
 
 def _ordered(operation: Operation, excused: set[int]) -> bool:
@@ -153,7 +195,12 @@ class HistoryReport(msgspec.Struct, frozen=True):
 
 
 def report_of(files: Sequence[Path]) -> HistoryReport:
-    """Judge one history; several files are parts of one history. Raises ClientHistoryError."""
-    findings = check(load(*files))
+    """Judge one history; several files are parts of one, and `.edn` is one of Jepsen. Raises ClientHistoryError."""
+    if any(file.suffix == ".edn" for file in files):
+        if len(files) > 1:
+            raise ClientHistoryError(f"{', '.join(map(str, files))}: a history in EDN is one file; name it alone")
+        findings = check_registers(*load_registers(files[0]))
+    else:
+        findings = check(load(*files))
     plain = msgspec.to_builtins(findings) | {"passed": findings.passed, "verdict": findings.verdict.value}
     return HistoryReport(str(findings), plain, EXIT_CODES[findings.verdict])

@@ -32,7 +32,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from checker.histories.record import Operation, Violation
+from checker.histories.record import Operation, RegisterOperation, Violation
 from checker.histories.sequential import Register, SequentialSpecification, Znode
 
 CLAUSE = "writes and synced reads are linearizable"
@@ -92,6 +92,7 @@ class _OrderSearch:
         self.known = [operation for operation in by_invocation if operation.outcome != "unknown"]
         self.unknown = [op for op in by_invocation if op.outcome == "unknown" and op.is_write]
         seen = {op.value for op in self.known if not op.is_write}
+        seen |= {op.expected for op in by_invocation if isinstance(op, RegisterOperation)}
         self.unknown = [op if op.value in seen else _unread(op) for op in self.unknown]
 
     def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
@@ -112,7 +113,8 @@ class _OrderSearch:
         for index, operation in enumerate(self.unknown):
             if operation.invoked > earliest:
                 break
-            alike = operation.kind, operation.value, operation.condition
+            expected = operation.expected if isinstance(operation, RegisterOperation) else operation.condition
+            alike = operation.kind, operation.value, expected
             if not placed >> index & 1 and alike not in kinds:
                 kinds.add(alike)
                 chosen.append(index)
@@ -199,16 +201,18 @@ def search(
     return Linearization(tuple(placed)) if path else longest
 
 
-def check(operations: Sequence[Operation], bound: int = BOUND) -> Violation | NoAnswer | None:
-    """Find the first operation on a znode that no order explains, if there is one."""
-    found = search(operations, bound)
+def check(
+    operations: Sequence[Operation], bound: int = BOUND, object_: SequentialSpecification = Znode()
+) -> Violation | NoAnswer | None:
+    """Find the first operation on an object that no order explains, if there is one."""
+    found = search(operations, bound, object_)
     if not isinstance(found, NoOrder):
         return found if isinstance(found, NoAnswer) else None
     ends = sorted(operation.end for operation in operations if operation.outcome != "unknown")
     low, high = 0, len(ends) - 1  # ends[high] is known to have no order
     while low < high:
         middle = (low + high) // 2
-        shorter = search(until(operations, ends[middle]), bound)
+        shorter = search(until(operations, ends[middle]), bound, object_)
         if isinstance(shorter, NoOrder):
             high, found = middle, shorter
         else:
@@ -249,6 +253,8 @@ def _observes(operation: Operation) -> bool:
     return operation.outcome == "failed" or not operation.is_write
 
 
-def _shown(state: Register) -> str:
-    """A state as text."""
+def _shown(state: Register | str) -> str:
+    """The state of a znode or a register as text."""
+    if isinstance(state, str):
+        return state
     return "no znode" if state is None else f"{state[0]!r} at version {state[1]}"

@@ -11,6 +11,7 @@ Rules of this module:
 
 - The zxids of the replies of one session never go back, on whichever servers the session was. Replies arrive in the
   order of the requests, so the order of completion is the order of the session.
+- A reply without a zxid has no place among the transactions: only its value is checked.
 - A read returns a value that was written. The value is not that of a refused write, nor of a write that was invoked
   after the read ended. Its mzxid and version are those of the write, and the same for every reader.
 - A read at zxid z returns the state at z: no known write of the znode lies after its mzxid and up to z. Together with
@@ -44,9 +45,9 @@ MOMENT = "a read tells the state at its zxid"
 
 def check_sessions(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first reply, by completion, whose zxid goes back; if none does, the first read that breaks a clause."""
-    answered = [operation for operation in history.operations if operation.outcome != "unknown" and operation.zxid > 0]
+    answered = [operation for operation in history.operations if operation.outcome != "unknown"]
     answered.sort(key=lambda operation: operation.end)
-    return _forward(answered) or _reads(answered, writes)
+    return _forward(op for op in answered if op.zxid) or _reads(answered, writes)
 
 
 def _forward(answered: Iterable[Operation]) -> Violation | None:
@@ -64,14 +65,12 @@ def _forward(answered: Iterable[Operation]) -> Violation | None:
 def _reads(answered: Iterable[Operation], writes: Writes) -> Violation | None:
     own: dict[tuple[int, str], Operation] = {}
     for operation in answered:
-        if operation.acknowledged:
+        if operation.acknowledged and operation.txn:
             own[operation.session, operation.key] = operation
         elif not operation.is_write:
-            violation = (
-                _own_writes(operation, own.get((operation.session, operation.key)), writes)
-                or _value(operation, writes)
-                or _moment(operation, writes)
-            )
+            mine = own.get((operation.session, operation.key)) if operation.marked else None
+            violation = _own_writes(operation, mine, writes) or _value(operation, writes)
+            violation = violation or (_moment(operation, writes) if operation.marked else None)
             if violation is not None:
                 return violation
     return None
@@ -97,6 +96,8 @@ def _value(read: Operation, writes: Writes) -> Violation | None:
         return Violation(VALUES, f"the write of {read.value!r} was refused", (write, read))
     if write.invoked > read.end:
         return Violation(VALUES, f"{read.value!r} was read before its write was invoked", (write, read))
+    if not read.has_stat:
+        return None
     known = writes.at(read.key, read.mzxid)
     if known is None or known.operation is not write or known.version != read.version:
         others = () if known is None else (known.operation, known.witness)

@@ -8,7 +8,8 @@ Rules:
 
 - All times are seconds of one monotonic clock. An operation that completed before the invocation of another precedes
   it, and there is no other order.
-- A value is written at most once, so a value that is read identifies its write. Other histories are refused.
+- A value is written at most once, so a value that is read identifies its write. Other histories are refused. (Those
+  of Jepsen's registers, whose values repeat, are read by `checker.histories.jepsen`.)
 - An outcome is `unknown` unless an answer arrived. An unknown write may take effect at any time after its invocation,
   or never.
 - Reading a file returns every entry, or raises an error with the number of the invalid line.
@@ -30,6 +31,8 @@ Kind: TypeAlias = Literal["create", "set", "delete", "get", "sync+get"]
 Outcome: TypeAlias = Literal["ok", "failed", "unknown"]
 
 WRITES: frozenset[Kind] = frozenset({"create", "set", "delete"})
+TELLING = ("NoNode", "NodeExists", "BadVersion")
+"""The errors that depend on the state of the znode."""
 ANY_VERSION = -1
 EPOCH_BITS = 32
 """The number of bits of the counter in a zxid; the epoch is above them."""
@@ -79,6 +82,16 @@ class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry",
         return self.zxid if self.kind == "delete" else self.mzxid
 
     @property
+    def has_stat(self) -> bool:
+        """Whether the reply had a Stat: without one, the zxid and the version are not known."""
+        return self.mzxid > 0
+
+    @property
+    def marked(self) -> bool:
+        """Whether the reply tells its place among all transactions, by the zxid of its header and that of its Stat."""
+        return self.zxid > 0 and (self.has_stat or self.outcome == "failed" or self.kind == "delete")
+
+    @property
     def end(self) -> float:
         """The time of completion; infinity if no answer arrived."""
         return float("inf") if self.completed is None else self.completed
@@ -100,6 +113,22 @@ class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry",
             return f"ok at zxid {self.zxid:#x}"
         read = "ok" if self.is_write else repr(self.value)
         return f"{read}, version {self.version}, mzxid {self.mzxid:#x}, at zxid {self.zxid:#x}"
+
+
+class RegisterOperation(Operation, frozen=True):
+    """An operation on a register without versions; the times are places in the history.
+
+    `expected` is the old value of a compare-and-set, None for a read or a write. Values are in EDN.
+    """
+
+    expected: str | None = None
+
+    def __str__(self) -> str:
+        asked = "read" if not self.is_write else f"write {self.value}"
+        asked = asked if self.expected is None else f"cas {self.expected} {self.value}"
+        answer = "no answer" if self.outcome == "unknown" else "ok" if self.is_write else self.value
+        span = f"{self.invoked:.0f}, {'-' if self.completed is None else f'{self.completed:.0f}'}"
+        return f"process {self.client}: {asked} -> {answer} [entries {span}]"
 
 
 class Pause(msgspec.Struct, frozen=True, tag="pause", tag_field="entry"):
@@ -178,6 +207,10 @@ def _refuse_ambiguity(history: ClientHistory, name: str) -> None:
             if (operation.key, operation.value) in written:
                 raise ClientHistoryError(f"{name}: {operation}: this value was written before; write every value once")
             written.add((operation.key, operation.value))
+    for replica in history.replicas:
+        for path, leaf in replica.znodes.items():
+            if not leaf.stat.keys() >= {"mzxid", "version"}:
+                raise ClientHistoryError(f"{name}: {path} on server {replica.server}: its Stat needs mzxid and version")
 
 
 _ENCODER = msgspec.json.Encoder()

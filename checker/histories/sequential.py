@@ -1,8 +1,8 @@
 """Sequential specifications: what an operation does to an object, and the replies that it may give there.
 
 A history is linearizable with respect to a sequential specification. `Znode` is that of one znode of ZooKeeper: a value
-with its version, or no znode. A create begins at version 0, a set adds one, a delete removes it. `PlainRegister` has a
-value and no version.
+with its version, or no znode. A create begins at version 0, a set adds one, a delete removes it. `PlainRegister` and
+`CasRegister` have a value and no version.
 
 Source: `PrepRequestProcessor.pRequest2Txn` (create, setData, deleteNode); `FinalRequestProcessor` (getData).
 """
@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
-from checker.histories.record import ANY_VERSION, Operation
+from checker.histories.record import ANY_VERSION, TELLING, Operation, RegisterOperation
 
 Register: TypeAlias = tuple[str, int] | None
 """The value and the version of the znode; None if it does not exist."""
-
-TELLING = ("NoNode", "NodeExists", "BadVersion")
-"""The errors that depend on the state of the znode."""
 
 
 class SequentialSpecification(Protocol):
@@ -35,7 +32,7 @@ class SequentialSpecification(Protocol):
 
 
 class Znode:
-    """The specification of one znode. An answered operation fits only if its version is right, too."""
+    """The specification of one znode. An answer with a Stat fits only if its version is right, too."""
 
     initial: Register = None
 
@@ -43,7 +40,7 @@ class Znode:
         """Whether the reply to a read, or a refusal, fits this state."""
         if operation.outcome == "failed":
             return _refused_so(operation, state)
-        return state == (operation.value, operation.version)
+        return state is not None and state[0] == operation.value and _fits(operation, state[1])
 
     def written(self, operation: Operation, state: Register) -> tuple[Register] | None:
         """The state after a write, in a tuple; None if the write has no effect, or another reply, in this state."""
@@ -73,6 +70,15 @@ class PlainRegister:
         return None if operation.value is None else (operation.value,)
 
 
+class CasRegister(PlainRegister):
+    """A register with compare-and-set, which has an effect only if the value is the expected one."""
+
+    def written(self, operation: Operation, state: str) -> tuple[str] | None:
+        """The state after a write, in a tuple; None if the value is not the expected one."""
+        expected = operation.expected if isinstance(operation, RegisterOperation) else None
+        return super().written(operation, state) if expected in {None, state} else None
+
+
 def _refused_so(operation: Operation, state: Register) -> bool:
     if operation.error not in TELLING:
         return True
@@ -84,4 +90,8 @@ def _refused_so(operation: Operation, state: Register) -> bool:
 
 
 def _answered_so(operation: Operation, left: tuple[str, int]) -> tuple[Register] | None:
-    return (left,) if operation.outcome == "unknown" or operation.version == left[1] else None
+    return (left,) if operation.outcome == "unknown" or _fits(operation, left[1]) else None
+
+
+def _fits(operation: Operation, version: int) -> bool:
+    return not operation.has_stat or operation.version == version

@@ -7,6 +7,7 @@ every acknowledged write.
 Rules of this module:
 
 - An acknowledged write is placed by the zxid in its reply.
+- An acknowledged write whose reply had no zxid is treated as a write without a reply: its place is not known.
 - A write without a reply is placed if a read returned its value: the Stat of the first such read has its zxid and
   version. If no read did, the write stays `open`: it may be anywhere after its invocation, or nowhere.
 - One zxid belongs to one write. A write that completed before another was invoked has the smaller zxid, also if the two
@@ -53,9 +54,9 @@ class Writes:
         self._open: dict[str, list[Operation]] = defaultdict(list)
         read = self._first_reads(history)
         for operation in history.operations:
-            if operation.acknowledged:
+            if operation.acknowledged and operation.txn:
                 self._place(PlacedWrite(operation.txn, operation.version, operation, operation))
-            elif operation.is_write and operation.outcome == "unknown":
+            elif operation.is_write and operation.outcome != "failed":
                 witness = read.get((operation.key, operation.value)) if operation.kind != "delete" else None
                 if witness is None:
                     self._open[operation.key].append(operation)
@@ -68,7 +69,7 @@ class Writes:
     def _first_reads(history: ClientHistory) -> dict[tuple[str, str | None], Operation]:
         read: dict[tuple[str, str | None], Operation] = {}
         for operation in history.operations:
-            if not operation.is_write and operation.outcome == "ok":
+            if not operation.is_write and operation.outcome == "ok" and operation.has_stat:
                 read.setdefault((operation.key, operation.value), operation)
         return read
 
@@ -113,7 +114,7 @@ VERSIONS = "versions count up by one for each set"
 
 def check_zxids(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first write that breaks a clause; the clauses are checked in the order unique, real time, versions."""
-    acknowledged = [operation for operation in history.operations if operation.acknowledged]
+    acknowledged = [operation for operation in history.operations if operation.acknowledged and operation.txn]
     return _unique(acknowledged) or _real_time(acknowledged) or _versions(history.by_key, writes)
 
 

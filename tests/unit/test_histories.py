@@ -19,6 +19,7 @@ from checker.histories import (
 )
 from checker.histories.linearizable import Linearization, NoAnswer, NoOrder, search
 from checker.histories.record import Kind
+from checker.job import Verdict
 from checker.report.verdict import ExitCode
 
 EPOCH_1 = 1 << 32
@@ -350,3 +351,27 @@ def test_a_history_with_nothing_wrong_exits_with_zero_and_a_violated_one_with_tw
     assert report_of([good, bad]).exit_code == ExitCode.SAFETY
     assert report_of([good]).text.startswith("passed: 2 operations of 1 sessions: 2 acknowledged writes")
     assert json.loads(json.dumps(report_of([good, bad]).data))["violations"][0]["clause"].startswith("a read returns")
+
+
+def test_without_zxids_values_are_checked_and_the_order_of_reads_is_vacuous() -> None:
+    create = Operation("a", 1, 1, "create", "/x", 1.0, 1.1, "ok", "v1")
+    second = Operation("a", 1, 1, "set", "/x", 1.2, 1.3, "ok", "v2")
+    known, strange = (Operation("a", 1, 1, "get", "/x", 2.0, 2.1, "ok", value) for value in ("v1", "nobody's"))
+
+    findings = histories.check(history_of([create, second, known]))
+    assert (findings.verdict, findings.passed) == (Verdict.VACUOUS, False)
+    assert "not judged: the order of 3 operations whose replies have no zxid, such as a (session 0x1" in str(findings)
+    assert clauses(create, second, strange) == ["a read returns what was written, with its mzxid and version"]
+
+
+def test_without_zxids_synced_reads_are_still_linearizable_or_not() -> None:
+    create = Operation("a", 1, 1, "create", "/x", 1.0, 1.1, "ok", "v1")
+    second = Operation("a", 1, 1, "set", "/x", 1.2, 1.3, "ok", "v2")
+    old = Operation("b", 2, 1, "sync+get", "/x", 2.0, 2.1, "ok", "v1")
+
+    assert clauses(create, second, old) == ["writes and synced reads are linearizable"]
+
+
+def test_a_replica_without_the_zxid_of_a_znode_is_refused_by_name() -> None:
+    with pytest.raises(ClientHistoryError, match=r"/k on server 1: its Stat needs mzxid and version"):
+        history_of([FinalZnodes(1, {"/k": Leaf("a", {})})])

@@ -33,7 +33,19 @@ def drawn(seed: int) -> list[Operation]:
         begin, end = number - choose.uniform(0, 2.5), number + choose.uniform(0, 2.5)
         told = value if kind == "sync+get" and not error else asked
         answer = Operation(
-            "c", number, 1, kind, "/k", begin, end, "failed" if error else "ok", told, condition, error, version=version
+            "c",
+            number,
+            1,
+            kind,
+            "/k",
+            begin,
+            end,
+            "failed" if error else "ok",
+            told,
+            condition,
+            error,
+            mzxid=1,  # the reply has a Stat, so its version counts
+            version=version,
         )
         if not (happened or error) or choose.random() < 0.15:
             answer = Operation("c", number, 1, kind, "/k", begin, None, "unknown", asked, condition)
