@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from checker.cli.command import unread_output_discarded
+from checker.cli.command import say, unread_output_discarded
 from checker.engine import Exploration
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
@@ -229,7 +229,7 @@ def write_gallery(gallery: Path, files: Sequence[Path]) -> int:
             failed = int(ExitCode.UNEXPECTED)
             result = f"no page: {judgement.sentence}"
         with unread_output_discarded():
-            print(f"{page_name(path)}: {result}", flush=True)
+            say(f"{page_name(path)}: {result}")
     gallery.mkdir(parents=True, exist_ok=True)
     (gallery / "README.md").write_text(index_of(jobs, gallery), encoding="utf-8")
     return failed

@@ -1,7 +1,8 @@
 """Text of other authors made safe to show as Markdown, and suggestions for misspelt words.
 
-No text of a name or a value may turn into markup. Markdown is written for GitHub's flavour. Source: the GitHub Flavored
-Markdown specification, "Backslash escapes", "Tables (extension)", "Fenced code blocks".
+No text of a name or a value may turn into markup, and none calls a user or refers to an issue. Markdown is written for
+GitHub's flavour. A document has a foreign text as `escaped`, `code` or `fenced`, and in no other way. Source: the
+GitHub Flavored Markdown specification, "Backslash escapes", "Code spans", "Tables (extension)", "Fenced code blocks".
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from html import escape
 
-from spec.text import on_a_line
+from spec.text import on_a_line, on_lines
 
 
 def one_of(words: Iterable[str]) -> str:
@@ -34,14 +35,18 @@ def nearest(word: object, words: Iterable[str]) -> str:
 
 
 SPECIAL = re.compile(r"[!-/:-@\[-`{-~]")  # all characters that a backslash may escape
-UNTOUCHED = frozenset(",.:;/=+ '\"()?%-")  # those of them that are never markup within a line
+UNTOUCHED = frozenset(",.:;/=+ '\"()?%-{}")  # those of them that are never markup within a line
+
+CALL = re.compile(r"(?<![A-Za-z0-9])(\\@)(?=[A-Za-z0-9])|(\\#|GH-)(?=\d)", re.IGNORECASE)
+"""What GitHub takes for a user or an issue, in escaped text: it looks for them after the escapes are gone."""
 
 
 def escaped(text: str) -> str:
     """Text that Markdown shows unchanged, on one line."""
     text = SPECIAL.sub(lambda match: match[0] if match[0] in UNTOUCHED else "\\" + match[0], on_a_line(text))
     # Escape text that would begin a line as a list, a quotation or a number, or be read as an address or an emoji.
-    return re.sub(r"^([-+]|\d+[.)])|(://|\bwww\.)|:(?=\w+:)", _broken, text)
+    text = re.sub(r"^([-+]|\d+[.)])|(://|\bwww\.)|:(?=\w+:)", _broken, text)
+    return CALL.sub(lambda match: f"{match[0]}&#8203;", text)
 
 
 def _broken(match: re.Match[str]) -> str:
@@ -51,16 +56,28 @@ def _broken(match: re.Match[str]) -> str:
     return "\\" + whole
 
 
+def code(text: str) -> str:
+    """A code span that shows a text unchanged, on one line; not for a cell of a table."""
+    text, fence = on_a_line(text) or " ", _fence(text, 1)
+    # A blank at both ends is removed by the reader; a backtick at an end would belong to the fence.
+    around = " " if "`" in (text[0], text[-1]) or (text[0] == text[-1] == " " and text.strip()) else ""
+    return f"{fence}{around}{text}{around}{fence}"
+
+
 def fenced(text: str, language: str = "text") -> list[str]:
-    """The lines of a code block that shows a text unchanged; its fence is longer than any in the text."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return [f"{fence}{language}", *text.rstrip("\n").split("\n"), fence]
+    """The lines of a code block that shows a text unchanged."""
+    fence = _fence(text, 3)
+    return [f"{fence}{language}", *on_lines(text.rstrip("\n")).split("\n"), fence]
+
+
+def _fence(text: str, shortest: int) -> str:
+    """A row of backticks that is longer than any in a text."""
+    return "`" * max(shortest, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 def folded(summary: str, lines: Iterable[str]) -> list[str]:
     """Lines that are hidden behind a summary until a reader opens them."""
-    return ["<details>", f"<summary>{escape(summary, quote=False)}</summary>", "", *lines, "", "</details>"]
+    return ["<details>", f"<summary>{escape(on_a_line(summary), quote=False)}</summary>", "", *lines, "", "</details>"]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

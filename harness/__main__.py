@@ -5,6 +5,7 @@ compares a server with the specification, `kazoo` runs the test-suite of kazoo."
 import argparse
 import sys
 
+from checker.cli.command import refused
 from harness import real, releases
 from harness.processes import ServerError
 
@@ -70,8 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         for release in chosen.release:
             print(releases.fetch(release))
     except ServerError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return refused(str(error), 1)
     return 0
 
 

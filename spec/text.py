@@ -4,8 +4,8 @@ Rules of this module:
 
 - A number from a file, a packet, an option or an answer is read by `integer` or `decimal` and by nothing else:
   `int` accepts `1_000`, blanks and the digits of other scripts, and raises an error for more than 4,300 digits.
-- A text from outside reaches a log or an error message through `excerpt`, and a report through `on_a_line`. Neither
-  result has control characters, and an excerpt has a bounded length.
+- A text from outside reaches a log or an error message through `excerpt`, and a report through `on_a_line`, or through
+  `on_lines` if it has several. No result has control characters, and an excerpt has a bounded length.
 
 Source: `Integer.parseInt` and `Long.parseLong` of Java, which accept an optional sign and digits.
 """
@@ -50,6 +50,11 @@ def decimal(text: str, low: float, high: float) -> float | None:
 def on_a_line(text: str) -> str:
     """Return a text on one line: a line break is a blank, a character that a reader cannot see appears as its code."""
     return UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
+
+
+def on_lines(text: str) -> str:
+    """Return a text with its line breaks, each line as `on_a_line` shows it."""
+    return "\n".join(map(on_a_line, text.split("\n")))
 
 
 def excerpt(text: str, longest: int = LONGEST_EXCERPT) -> str:

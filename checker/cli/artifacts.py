@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from checker.cli.command import say_on_error_stream, unread_output_discarded
+from checker.cli.command import say, say_on_error_stream, unread_output_discarded
 from checker.cli.options import REPORT_FILES
 from checker.report import invariants_lines, print_report, report_lines, summary_line
 from checker.report.outcome import RunOutcome
@@ -78,7 +78,7 @@ def _say(line: str, options: argparse.Namespace) -> None:
         say_on_error_stream(line)
         return
     with unread_output_discarded():
-        print(line, flush=True)
+        say(line)
 
 
 def write_traces(outcomes: Sequence[RunOutcome], folder: Path | None) -> None:
@@ -114,20 +114,20 @@ def print_outcomes(ran: Sequence[RunOutcome], options: argparse.Namespace, *, re
         in_full = alone or each.judgement.exit_code != 0
         if each.exploration is None or each.job is None:
             if alone or each.job is not None:  # otherwise its line has the same text
-                print(each.judgement.sentence)
+                say(each.judgement.sentence)
         elif in_full:
             if not alone:
-                print()
+                say()
             print_report(each.job, each.exploration, each.judgement, levels=options.levels)
         if in_full and options.format != "none":
             for trace in each.findings:
-                print()
-                print(FORMATS[options.format].view(trace))
+                say()
+                say(FORMATS[options.format].view(trace))
     if getattr(options, "command", None) == "nodes" and not alone:
         decided = [each.exploration for each in ran if each.exploration and not each.judgement.undecided]
-        print("\n".join(invariants_lines(decided)))
+        say("\n".join(invariants_lines(decided)))
     if not alone:
-        print(_total(ran, options, requested))
+        say(_total(ran, options, requested))
 
 
 def _total(ran: Sequence[RunOutcome], options: argparse.Namespace, requested: int) -> str:

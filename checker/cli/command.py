@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
-from checker.report.verdict import ExitCode
-from spec.text import on_a_line
+from spec.text import on_lines
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,9 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def refused(message: str, code: ExitCode) -> int:
-    """Print an error on standard error, and return the code. Control characters in the lines are escaped."""
-    say_on_error_stream("error: " + "\n".join(map(on_a_line, message.split("\n"))))
+def refused(message: str, code: int) -> int:
+    """Print an error on standard error, and return the code."""
+    say_on_error_stream(f"error: {message}")
     return int(code)
 
 
@@ -49,10 +48,18 @@ def unread_output_discarded() -> Iterator[None]:
         discard(sys.stdout)
 
 
+def say(text: str = "", end: str = "\n", stream: TextIO | None = None) -> None:
+    """Print lines, on standard output unless a stream is given: the way of all commands, for text of any origin.
+
+    Nothing in them moves a cursor, turns the direction of a line or is invisible.
+    """
+    print(on_lines(text), end=end, file=stream or sys.stdout, flush=True)
+
+
 def say_on_error_stream(text: str) -> None:
     """Print on standard error. A closed stream is ignored, since an exit code does not depend on it."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        say(text, stream=sys.stderr)
     except BrokenPipeError:
         discard(sys.stderr)
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused, unread_output_discarded
+from checker.cli.command import Command, refused, say, unread_output_discarded
 from checker.cli.options import between, release, seconds
 from checker.report.verdict import ExitCode
 from checker.source import STARTED
@@ -214,12 +214,12 @@ def _rollout(options: argparse.Namespace) -> int:
         return refused(str(error), ExitCode.INCOMPLETE)
     with unread_output_discarded():
         if options.json:
-            print(json.dumps(answer.data))
+            say(json.dumps(answer.data))
         elif comment:
-            print(answer.comment, end="")
+            say(answer.comment, end="")
         else:
             whole = options.explain or not sys.stdout.isatty()
-            print(answer.whole if whole else answer.brief, end="")
+            say(answer.whole if whole else answer.brief, end="")
     return answer.exit_code
 
 
@@ -240,9 +240,9 @@ def _quorums(options: argparse.Namespace) -> int:
     failed = answer.exit_code in (ExitCode.CONFIGURATION, ExitCode.COMMAND_LINE)
     with unread_output_discarded():
         if options.json:
-            print(json.dumps(answer.data))
+            say(json.dumps(answer.data))
         else:
-            print(answer.text, file=sys.stderr if failed else sys.stdout)
+            say(answer.text, stream=sys.stderr if failed else sys.stdout)
     return answer.exit_code
 
 
@@ -285,7 +285,7 @@ def _history(options: argparse.Namespace) -> int:
     except ClientHistoryError as error:
         return refused(str(error), ExitCode.SCENARIO)
     with unread_output_discarded():
-        print(json.dumps(found.data) if options.json else found.text)
+        say(json.dumps(found.data) if options.json else found.text)
     return int(found.exit_code)
 
 

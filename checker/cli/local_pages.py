@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused
+from checker.cli.command import Command, refused, say
 from checker.cli.options import between
 from checker.report.verdict import ExitCode
 from checker.source import STARTED
@@ -26,7 +26,7 @@ def add_page(parser: argparse.ArgumentParser) -> None:
 def serve_page(server: PageServer, *, browser: bool = True) -> int:
     """Print the address, and serve the page until an interrupt; returns the exit code."""
     with server:
-        print(f"{server.name}: {server.address} (Ctrl-C ends it)", flush=True)
+        say(f"{server.name}: {server.address} (Ctrl-C ends it)")
         if browser and _has_screen():
             import webbrowser  # noqa: PLC0415 (slow to import)
 

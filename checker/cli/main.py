@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from checker.cli.command import Command, discard, refused, unread_output_discarded
+from checker.cli.command import Command, discard, refused, say, unread_output_discarded
 from checker.cli.ensemble_commands import HISTORY, QUORUMS, ROLLOUT, VALIDATE
 from checker.cli.local_pages import PLAN
 from checker.cli.options import command_parser, parser
@@ -101,5 +101,5 @@ def _variants(options: argparse.Namespace) -> int:
     from checker.cli.reference_commands import variants_report  # noqa: PLC0415
 
     text, data = variants_report()
-    print(json.dumps(data) if options.json else text)
+    say(json.dumps(data) if options.json else text)
     return int(ExitCode.PASSED)

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from checker.cli.command import Command, refused, unread_output_discarded
+from checker.cli.command import Command, refused, say, unread_output_discarded
 from checker.report.verdict import ExitCode
 from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, fixed_text, is_defect
 from spec.variants import DESCRIBED, Area, Variant
@@ -28,7 +28,7 @@ def _listing_options(parser: argparse.ArgumentParser) -> None:
 def _listing(options: argparse.Namespace) -> int:
     if options.table == RELEASE_TABLE:
         text, data = releases_report()
-        print(json.dumps(data) if options.json else text)
+        say(json.dumps(data) if options.json else text)
         return int(ExitCode.PASSED)
     if options.json:
         return refused("--json prints the table of releases; write list releases --json", ExitCode.COMMAND_LINE)
@@ -37,17 +37,17 @@ def _listing(options: argparse.Namespace) -> int:
     from checker.properties.service import SERVICE_PROPERTIES  # noqa: PLC0415
     from checker.scenario import bundled, load  # noqa: PLC0415
 
-    print("scenarios")
+    say("scenarios")
     width = max(len(path.stem) for path in bundled())
     for path in bundled():
         job = load(path)
         expected = job.expected.value if job.expected else ""
-        print(f"  {path.stem:<{width}}  {job.grain:<6}  {expected:<8}  {job.name}")
+        say(f"  {path.stem:<{width}}  {job.grain:<6}  {expected:<8}  {job.name}")
     for registry in (ENSEMBLE_PROPERTIES, SERVICE_PROPERTIES, RECIPE_PROPERTIES):
-        print(f"properties of {registry.models}")
+        say(f"properties of {registry.models}")
         width = max(map(len, registry))
         for name, each in registry.items():
-            print(f"  {name:<{width}}  {each.kind.value:<11}  {each.meaning}")
+            say(f"  {name:<{width}}  {each.kind.value:<11}  {each.meaning}")
     return int(ExitCode.PASSED)
 
 
@@ -80,8 +80,8 @@ def _proofs_of_votes() -> ExitCode:
 
     proofs = every_proof()
     for proof in proofs:
-        print(f"{proof.RESULT}: {proof.statement}")
-    print("\n".join(cycle_lines()))
+        say(f"{proof.RESULT}: {proof.statement}")
+    say("\n".join(cycle_lines()))
     return ExitCode.PASSED if all(isinstance(proof, Theorem) for proof in proofs) else ExitCode.SAFETY
 
 
@@ -97,7 +97,7 @@ def _proofs_of_zab(seed: int) -> ExitCode:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("proving Zab", total=None)
         proofs = prove(seed=seed, progress=lambda done, count: bar.update(task, completed=done, total=count))
-    print("\n".join(answer_lines(proofs)))
+    say("\n".join(answer_lines(proofs)))
     return ExitCode(exit_code(proofs))
 
 
@@ -117,7 +117,7 @@ def _tables(options: argparse.Namespace) -> int:
     from checker.cli.tables import report  # noqa: PLC0415
 
     text, data = report()
-    print(json.dumps(data) if options.json else text)
+    say(json.dumps(data) if options.json else text)
     return int(ExitCode.PASSED)
 
 

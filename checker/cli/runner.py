@@ -25,7 +25,7 @@ from checker.cli.artifacts import (
     write_reports,
     write_traces,
 )
-from checker.cli.command import say_on_error_stream, unread_output_discarded
+from checker.cli.command import say, say_on_error_stream, unread_output_discarded
 from checker.cli.options import apply_profile, wants_reports
 from checker.cli.sources import InvalidScenario, RunRequest
 from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
@@ -70,7 +70,7 @@ def run_requests(requests: Sequence[RunRequest | InvalidScenario], options: argp
         write_traces(ran, options.traces)
         with unread_output_discarded():
             if options.json:
-                print(json.dumps(verdicts(ran)))
+                say(json.dumps(verdicts(ran)))
             else:
                 print_outcomes([each for each in ran if not each.dropped], options, requested=len(requests))
     write_reports(ran, options, began, time.monotonic() - clock)
@@ -87,7 +87,7 @@ def _run_each(requests: Sequence[RunRequest | InvalidScenario], options: argpars
     def show(outcome: RunOutcome) -> None:
         if len(requests) > 1 and not options.json:
             with unread_output_discarded():
-                print(line(outcome, names), flush=True)
+                say(line(outcome, names))
 
     def run(each: RunRequest | InvalidScenario, part: float, earlier: RunOutcome | None) -> RunOutcome:
         outcome = outcome_of(each, options, part, again=earlier is not None)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused
+from checker.cli.command import Command, refused, say
 from checker.cli.local_pages import add_page, serve_page
 from checker.cli.options import add_exploration, add_format, add_like, variant, wants_reports
 from checker.report.verdict import ExitCode
@@ -68,14 +68,14 @@ def _replay(options: argparse.Namespace) -> int:
     except (TraceFileError, SourceError, ReplayError) as error:
         return refused(str(error), ExitCode.SCENARIO)
     if options.format != "none":
-        print(FORMATS[options.format].view(replayed.trace))
-        print()
+        say(FORMATS[options.format].view(replayed.trace))
+        say()
     if replayed.found is None:
-        print(f"replayed: {trace.depth} steps, a run that was walked, without a finding")
+        say(f"replayed: {trace.depth} steps, a run that was walked, without a finding")
     else:
-        print(f"replayed: {trace.depth} steps, and {trace.prop} again: {trace.clause}")
+        say(f"replayed: {trace.depth} steps, and {trace.prop} again: {trace.clause}")
     if trace.is_liveness:
-        print("\n".join(f"verified: {seen}" for seen in replayed.verified))
+        say("\n".join(f"verified: {seen}" for seen in replayed.verified))
     return int(ExitCode.PASSED)
 
 
@@ -128,7 +128,7 @@ def _begin(handlers: Handlers, trace: Path | None) -> None:
         text = trace.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise BadRequestError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
-    print(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")
+    say(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")
 
 
 def _folder_of(path: Path) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused
+from checker.cli.command import Command, refused, say
 from checker.cli.options import add_format, add_like, between, seconds, size, variant, workers
 from checker.engine.result import MOST_SEED
 from checker.report.verdict import ExitCode
@@ -214,12 +214,12 @@ def _print(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) 
         return
     with unread_output_discarded():
         if options.json:
-            print(json.dumps(swarm_json(ran.job, outcome, ran.judgement, ran.findings)))
+            say(json.dumps(swarm_json(ran.job, outcome, ran.judgement, ran.findings)))
             return
         print_lines(swarm_lines(ran.job, outcome, ran.judgement), ran.judgement)
         for trace in ran.findings if options.format != "none" else ():
-            print()
-            print(FORMATS[options.format].view(trace))
+            say()
+            say(FORMATS[options.format].view(trace))
 
 
 def _write(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
@@ -246,10 +246,10 @@ def _walk(job: Job, options: argparse.Namespace) -> int:
     path, found = swarm.runner.repeat(options.walk)
     if options.format != "none":
         traces = [trace_of(job, each) for each in found] or [walk_of(job, path)]
-        print("\n\n".join(FORMATS[options.format].view(trace) for trace in traces))
+        say("\n\n".join(FORMATS[options.format].view(trace) for trace in traces))
     names = ", ".join(each.prop.name for each in found)
     ends = f"a finding of {names}" if found else "no finding"
-    print(f"walk {options.walk} of the seed {options.seed}: {len(path) - 1} steps, {ends} at its end")
+    say(f"walk {options.walk} of the seed {options.seed}: {len(path) - 1} steps, {ends} at its end")
     kinds = {each.prop.kind for each in found}
     deadlock = ExitCode.DEADLOCK if Kind.FINAL in kinds else ExitCode.INCOMPLETE
     return int(ExitCode.SAFETY if Kind.ALWAYS in kinds else deadlock)

@@ -28,6 +28,7 @@ from urllib.parse import SplitResult, urlsplit
 from checker.job import Json
 from checker.local_page.requests import BadRequestError
 from checker.traces.svg.picture import STYLE
+from spec.text import excerpt
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # host names of this server
@@ -90,7 +91,7 @@ class PageServer(ThreadingHTTPServer):
         """Ignore a disconnect; report anything else in one line, since an error that gets here is a defect."""
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
-            print(f"error: a request ended in {type(error).__name__}: {error}", file=sys.stderr)
+            print(f"error: a request ended in {type(error).__name__}: {excerpt(str(error))}", file=sys.stderr)
 
 
 def assets_of(package: str) -> dict[str, tuple[str, bytes]]:

@@ -24,6 +24,7 @@ from checker.job import Verdict
 from checker.printable import escaped, fenced
 from checker.report.junit import sentence
 from checker.report.outcome import RunOutcome, SourceLocation, location_of
+from spec.text import on_lines
 
 
 def annotation_lines(outcomes: Sequence[RunOutcome]) -> list[str]:
@@ -54,7 +55,7 @@ def _command(level: str, place: SourceLocation | None, title: str, message: str)
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return on_lines(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _escaped_property(text: str) -> str:
@@ -96,7 +97,7 @@ def _row(outcome: RunOutcome) -> str:
     found, verdict = outcome.exploration, outcome.judgement.verdict.value
     remark = outcome.judgement.remark
     mark = "✅" if outcome.is_good else "❌" if outcome.judgement.exit_code else "⏳"
-    status = f"{mark} {verdict}" + (f" ({remark})" if remark else "")
+    status = f"{mark} {verdict}" + (f" ({escaped(remark)})" if remark else "")
     figures = ("", "", "") if found is None else (f"{found.states:,}", str(found.depth), f"{found.seconds:.1f} s")
     return f"| {' | '.join((escaped(outcome.name), status, *figures))} |"
 

@@ -7,22 +7,21 @@ The result of a case follows the judgement, and only a case with the expected re
     error       no statement is possible: the scenario cannot be read, or a limit ended the search
     skipped     undecided: the budget of the command ended the search, and nothing had been found
 
-The properties of a suite are the figures of the run. Characters that XML cannot represent become question marks.
+The properties of a suite are the figures of the run.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree as Tree
 
 from checker.job import Verdict
 from checker.report.outcome import RunOutcome, location_of
+from spec.text import on_lines
 
 NO_FILE = "python -m checker"  # the class of a run without a scenario
 COUNTED = ("failure", "error", "skipped")
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str]) -> str:
@@ -33,12 +32,20 @@ def junit_xml(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str])
         top.set(name, str(sum(_kind(each) == kind for each in outcomes)))
     top.set("time", f"{sum(_seconds(each) for each in outcomes):.3f}")
     top.extend(suites)
+    return xml_text(top)
+
+
+def xml_text(top: Tree.Element) -> str:
+    """A tree as the text of a file; a character that nobody sees appears as its code."""
+    for element in top.iter():
+        element.text = element.text and on_lines(element.text)
+        element.attrib.update({name: on_lines(value) for name, value in element.items()})
     Tree.indent(top)
     return Tree.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _suite(outcome: RunOutcome, view: Callable[[RunOutcome], str]) -> Tree.Element:
-    name, time, kind = _text(outcome.name), f"{_seconds(outcome):.3f}", _kind(outcome)
+    name, time, kind = outcome.name, f"{_seconds(outcome):.3f}", _kind(outcome)
     place = location_of(outcome)
     suite = Tree.Element("testsuite", name=name, tests="1", time=time)
     for attribute, each in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
@@ -47,16 +54,16 @@ def _suite(outcome: RunOutcome, view: Callable[[RunOutcome], str]) -> Tree.Eleme
         suite.set("timestamp", datetime.fromtimestamp(outcome.began, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
     properties = Tree.SubElement(suite, "properties")
     for key, value in figures(outcome):
-        Tree.SubElement(properties, "property", name=key, value=_text(value))
+        Tree.SubElement(properties, "property", name=key, value=value)
     case = Tree.SubElement(suite, "testcase", name=name, time=time)
-    case.set("classname", _text(place.file if place else NO_FILE))
+    case.set("classname", place.file if place else NO_FILE)
     case.set("status", outcome.judgement.verdict.value)
     if kind == "skipped":  # its element has no attributes
-        Tree.SubElement(case, kind).text = _text(f"undecided: {outcome.judgement.reasons[0]}")
+        Tree.SubElement(case, kind).text = f"undecided: {outcome.judgement.reasons[0]}"
     elif kind is not None:
         element = Tree.SubElement(case, kind, type=outcome.judgement.verdict.value)
-        element.set("message", _text(sentence(outcome)))
-        element.text = _text(view(outcome))
+        element.set("message", sentence(outcome))
+        element.text = view(outcome)
     return suite
 
 
@@ -96,7 +103,3 @@ def _kind(outcome: RunOutcome) -> str | None:
 
 def _seconds(outcome: RunOutcome) -> float:
     return 0.0 if outcome.exploration is None else outcome.exploration.seconds
-
-
-def _text(text: str) -> str:
-    return _NOT_XML.sub("?", text)

@@ -6,6 +6,7 @@
 - An undecided run is not a result. A limit or budget that ended a search is a notification of the invocation, and the
   invocation is a success only if every run reached a verdict.
 - The steps of a trace are a code flow: the event, the changed fields, and the place of the property.
+- A message is plain text: it has no link, and no character that nobody sees.
 - The fingerprint of a result depends only on the scenario's name, the property and its clause. Another line number or a
   longer trace does not change it.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +27,7 @@ from checker.report.junit import sentence
 from checker.report.outcome import RunOutcome, SourceLocation, gravest, location_of
 from checker.traces.trace import Trace, TraceStep
 from checker.traces.values import show
+from spec.text import on_a_line, on_lines
 
 Object = dict[str, Any]
 
@@ -50,7 +53,7 @@ def sarif_log(outcomes: Sequence[RunOutcome], version: str) -> Object:
         "exitCode": code,
         "toolExecutionNotifications": [note for outcome in outcomes for note in _notes(outcome)],
     }
-    return {
+    log = {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
@@ -61,6 +64,23 @@ def sarif_log(outcomes: Sequence[RunOutcome], version: str) -> Object:
             }
         ],
     }
+    plain: Object = _plain(log)
+    return plain
+
+
+LINK = re.compile(r"\[(?=[^\]]*\]\()")
+"""The beginning of a link in a message ("Messages with embedded links")."""
+
+
+def _plain(part: Any, key: str = "") -> Any:
+    """A part of the log with texts that every reader shows unchanged; `key` is its name in its parent."""
+    if isinstance(part, dict):
+        return {on_a_line(name): _plain(value, name) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_plain(item) for item in part]
+    if not isinstance(part, str):
+        return part
+    return LINK.sub(r"\\[", on_lines(part)) if key == "text" else on_a_line(part)
 
 
 def _rules(outcomes: Sequence[RunOutcome], verdicts: set[str]) -> list[Object]:

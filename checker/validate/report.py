@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from checker.cli.command import refused, unread_output_discarded
+from checker.cli.command import refused, say, unread_output_discarded
 from checker.job import Verdict
 from checker.report.progress import EVERY, OFTEN
 from checker.report.verdict import ExitCode
@@ -34,6 +34,7 @@ from checker.validate.recording import validate_recording
 from checker.validate.recording.reader import is_recording
 from checker.validate.recording.summary import recording_data, recording_lines
 from checker.validate.replay import Mismatch
+from spec.text import on_a_line
 
 
 def validate_command(paths: Sequence[Path], *, as_json: bool = False, refines: bool = False) -> int:
@@ -52,7 +53,7 @@ def validate_command(paths: Sequence[Path], *, as_json: bool = False, refines: b
     finally:
         progress.close()
     with unread_output_discarded():
-        print("\n".join(report) if isinstance(report, list) else json.dumps(report))
+        say("\n".join(report) if isinstance(report, list) else json.dumps(report))
     return int(code)
 
 
@@ -79,7 +80,7 @@ class _Progress:
         if now - self._shown < (OFTEN if self._console.is_terminal else EVERY):
             return
         self._shown = now
-        line = f"{what}: {done:,} records" + (f" of {of:,}" if of else "") + f", {now - self._began:.0f} s"
+        line = on_a_line(f"{what}: {done:,} records" + (f" of {of:,}" if of else "") + f", {now - self._began:.0f} s")
         if not self._console.is_terminal:
             self._console.print(Text(line), soft_wrap=True)
             return

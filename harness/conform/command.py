@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from checker.cli.command import refused
 from harness import real
 from harness.commands import CREATE2
 from harness.conform import report, table, zetcd
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     if options.table is not None:
         return _table(options)
     if reason := _mistake(options):
-        return _failed(reason)
+        return refused(reason, 2)
     try:
         with directories(options.keep) as folder, _servers(options, folder) as (servers, control):
             result = _measured(options, servers, control, folder)
@@ -116,18 +117,18 @@ def run(options: argparse.Namespace) -> int:
         if options.json is not None:
             table.save(table.record_of(result, options.json.stem), options.json)
     except OSError as error:
-        return _failed(str(error) if error.filename else f"{options.servers or options.start}: {error}")
+        return refused(str(error) if error.filename else f"{options.servers or options.start}: {error}", 2)
     except (ServerError, ValueError) as error:
-        return _failed(str(error))
+        return refused(str(error), 2)
     except KeyboardInterrupt:
-        return _failed("interrupted; the root was deleted")
+        return refused("interrupted; the root was deleted", 2)
     return 0 if result.is_equal else 1
 
 
 def _table(options: argparse.Namespace) -> int:
     """Write the tables into a page, or compare them; return the exit code."""
     if not options.records or options.servers or options.start:
-        return _failed("--table PAGE takes --records FILE ... alone; --json writes such a file")
+        return refused("--table PAGE takes --records FILE ... alone; --json writes such a file", 2)
     try:
         page = options.table.read_text(encoding="utf-8")
         right = table.with_tables(page, [table.load(file) for file in options.records])
@@ -138,7 +139,7 @@ def _table(options: argparse.Namespace) -> int:
             return 0 if page == right else 1
         options.table.write_text(right, encoding="utf-8")
     except (OSError, ValueError) as error:
-        return _failed(str(error))
+        return refused(str(error), 2)
     return 0
 
 
@@ -242,8 +243,3 @@ def _mistake(options: argparse.Namespace) -> str | None:
     ):
         return f"--release {options.release}: write three numbers, such as 3.9.5, or {zetcd.NAME}"
     return keep_mistake(options.keep)
-
-
-def _failed(reason: str) -> int:
-    print(f"error: {reason}", file=sys.stderr)
-    return 2

@@ -1,7 +1,7 @@
 """The report of a run, as text for a terminal, as Markdown and as JUnit XML.
 
-Rules of this module: the three forms have the same contents; answers are shown as recorded, for
-both sides.
+Rules of this module: the three forms have the same contents; answers are shown as recorded, for both sides. What a
+server says is never markup.
 
 Source: the JUnit schema that Jenkins and GitLab read (testsuites, testsuite, testcase, failure, skipped).
 """
@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
+from checker.printable import escaped, fenced, table
+from checker.report.junit import xml_text
 from harness.conform.comparison import Difference
 from harness.conform.kills.run import KillsResult
-from harness.conform.opcodes import OpcodeRow
 from harness.conform.run import CaseResult, ConformResult, Status
 from harness.session import Answer
+from spec.text import on_lines
 
 COLUMNS = tuple(Status)
 
@@ -61,7 +63,7 @@ def summary(result: ConformResult) -> str:
 
 def text(result: ConformResult) -> str:
     """The report for a terminal."""
-    return "\n".join(_text_lines(result))
+    return on_lines("\n".join(_text_lines(result)))
 
 
 def _text_lines(result: ConformResult) -> Iterator[str]:
@@ -135,30 +137,27 @@ def _events(events: tuple[object, ...]) -> str:
 def markdown(result: ConformResult, server: str) -> str:
     """The report as Markdown."""
     lines = [
-        f"# Conformance of {server}",
+        f"# Conformance of {escaped(server)}",
         "",
-        f"Release: {result.release or 'not known'}.",
+        f"Release: {escaped(str(result.release or 'not known'))}.",
         "",
-        summary(result) + ".",
+        escaped(summary(result)) + ".",
         "",
     ]
-    lines += ["| area | " + " | ".join(status.value for status in COLUMNS) + " |"]
-    lines += ["| --- " * (len(COLUMNS) + 1) + "|"]
-    lines += [f"| {area} | " + " | ".join(map(str, counts)) + " |" for area, counts in area_rows(result.cases)]
+    rows = [(area, *map(str, counts)) for area, counts in area_rows(result.cases)]
+    lines += table(("area", *(status.value for status in COLUMNS)), rows)
     if result.kills is not None:
-        lines += ["", "## Under kills", "", "```", *kills_lines(result.kills), "```"]
+        lines += ["", "## Under kills", "", *fenced("\n".join(kills_lines(result.kills)), "")]
     lines += ["", "## Differences", ""]
     for title, members in groups((*result.cases, *(each.result for each in result.random))):
-        lines += [f"### {title}", ""]
+        lines += [f"### {escaped(title)}", ""]
         for each in members:
-            lines += ["```", *_shown(each), "```", ""]
-    lines += ["## Opcodes", "", "| opcode | name | server | oracle | cause |", "| --- | --- | --- | --- | --- |"]
-    lines += [_opcode_line(row) for row in result.opcodes]
+            lines += [*fenced("\n".join(_shown(each)), ""), ""]
+    opcodes = [
+        (str(row.opcode), row.name, row.tested.value, row.expected.value, row.cause or "") for row in result.opcodes
+    ]
+    lines += ["## Opcodes", "", *table(("opcode", "name", "server", "oracle", "cause"), opcodes)]
     return "\n".join(lines) + "\n"
-
-
-def _opcode_line(row: OpcodeRow) -> str:
-    return f"| {row.opcode} | {row.name} | {row.tested.value} | {row.expected.value} | {row.cause or ''} |"
 
 
 def junit(result: ConformResult, server: str) -> str:
@@ -181,8 +180,7 @@ def junit(result: ConformResult, server: str) -> str:
     _add_opcodes(root, result)
     if result.kills is not None:
         _add_kills(root, result.kills)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    return xml_text(root)
 
 
 def _add_kills(root: ElementTree.Element, result: KillsResult) -> None:

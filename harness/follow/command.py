@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
+from checker.cli.command import refused
 from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.reconfig.answers import RouteAnswer
@@ -46,26 +46,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
     if reason := real.available(options.release):
-        return _refused(reason)
+        return refused(reason, 2)
     if options.runs == 0:
-        return _refused("--runs 0: nothing to do; write a number from 1")
+        return refused("--runs 0: nothing to do; write a number from 1", 2)
     if mistake := keep_mistake(options.keep):
-        return _refused(mistake)
+        return refused(mistake, 2)
     try:
         made = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
         _check(made, options.kills)
     except ConfigError as error:
-        return _refused("; ".join(map(str, error.problems)))
+        return refused("; ".join(map(str, error.problems)), 2)
     except (OrderError, UndecidedError, MappingError) as error:
-        return _refused(str(error))
+        return refused(str(error), 2)
     folder = options.keep or Path(tempfile.mkdtemp(prefix="quorate-"))
     results: list[FollowedRun] = []
     try:
         for number in range(1, options.runs + 1):
             results.append(_follow(made, options, number, folder))
     except (ServerError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
+        return refused(str(error), 3)
     finally:
         if options.keep is None and all(each.ending is Ending.KEPT for each in results):
             shutil.rmtree(folder, ignore_errors=True)
@@ -146,11 +145,6 @@ def exit_code(results: list[FollowedRun]) -> int:
     if any(each.ending is Ending.FAILED for each in results):
         return 3
     return int(any(each.ending is not Ending.KEPT for each in results))
-
-
-def _refused(reason: str) -> int:
-    print(f"error: {reason}", file=sys.stderr)
-    return 2
 
 
 def _number(text: str) -> int:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from checker.cli.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.kazoo_suite.comparison import SuiteComparison
@@ -40,8 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
     if reason := _mistake(options):
-        print(f"error: {reason}", file=sys.stderr)
-        return 2
+        return refused(reason, 2)
     differences = 0
     try:
         python = suite_python()
@@ -51,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
                 print("\n".join(comparison.lines(every=options.all)), flush=True)
                 differences += len(comparison.differences)
     except (ServerError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
+        return refused(str(error), 3)
     sizes = " and ".join(map(str, options.servers))
     where = "our nodes" if options.ours_only else f"our nodes and not at ZooKeeper {options.release}"
     print(f"kazoo {KAZOO}, ensembles of {sizes}: {differences} tests do not pass at {where}")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from checker.cli.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
@@ -59,8 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
     if reason := _mistake(options) or ("" if options.model else real.available(options.release)):
-        print(f"error: {reason}", file=sys.stderr)
-        return 2
+        return refused(reason, 2)
     if options.model:
         return _modelled(options.check)
     try:
@@ -68,8 +68,7 @@ def run(options: argparse.Namespace) -> int:
             tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
             return max(_compared(options, tables), _compared_with_model(tables))
     except (ServerError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return refused(str(error), 1)
 
 
 def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:

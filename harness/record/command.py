@@ -4,9 +4,9 @@ Exit codes: 0 recorded, 1 an error of the servers, 2 a wrong command line.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
+from checker.cli.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
@@ -37,8 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
     if reason := real.available(options.release) or _mistake(options):
-        print(f"error: {reason}", file=sys.stderr)
-        return 2
+        return refused(reason, 2)
     plan = Plan(
         servers=options.servers,
         observers=options.observers,
@@ -56,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
             finally:
                 recorder.save(options.file)
     except (ServerError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return refused(str(error), 1)
     print(f"{options.file}: {recorder.packets} packets, {writes} acknowledged writes")
     return 0
 

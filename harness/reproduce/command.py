@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from checker.cli.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
@@ -45,15 +46,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
     if reason := real.available(options.release):
-        return _refused(reason)
+        return refused(reason, 2)
     if mistake := keep_mistake(options.keep):
-        return _refused(mistake)
+        return refused(mistake, 2)
     if options.record is not None:
         if not options.record.parent.is_dir():
-            return _refused(f"--record {options.record}: its folder does not exist; name one that exists")
+            return refused(f"--record {options.record}: its folder does not exist; name one that exists", 2)
         taken = [file for number in range(1, options.runs + 1) if (file := _recording(options, number)).exists()]
         if taken:
-            return _refused(f"--record: {taken[0]} exists; name a new file")
+            return refused(f"--record: {taken[0]} exists; name a new file", 2)
     try:
         schedule = load_schedule(options.file)
         if options.without is not None:
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         with directories(options.keep) as folder:
             return _carry_out(schedule, options, folder)
     except (ScheduleError, ServerError, OSError) as error:
-        return _refused(str(error))
+        return refused(str(error), 2)
 
 
 def _carry_out(schedule: Schedule, options: argparse.Namespace, folder: Path) -> int:
@@ -136,11 +137,6 @@ def _exit_code(results: list[Reproduction], *, control: bool) -> int:
 
 def _wrapped(text: str, indent: str) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, drop_whitespace=True)
-
-
-def _refused(reason: str) -> int:
-    print(f"error: {reason}", file=sys.stderr)
-    return 2
 
 
 def _positive(text: str) -> int:

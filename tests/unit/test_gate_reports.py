@@ -235,7 +235,7 @@ def test_junit_replaces_what_xml_cannot_hold(tmp_path: Path) -> None:
         cli("run", "s.yaml", "--junit", "j.xml", "--sarif", "s.sarif", "--report", "r.json")
 
     (case,) = Tree.parse(tmp_path / "j.xml").iter("testcase")
-    assert case.attrib["name"] == "bell ? half ? end"
+    assert case.attrib["name"] == r"bell \u0007 half \ud800 end"
     assert json.loads((tmp_path / "r.json").read_text())["runs"][0]["name"] == "bell \a half \ud800 end"
 
 

@@ -73,8 +73,8 @@ def test_the_dynamic_file_of_a_joiner_is_written_out() -> None:
 def test_the_check_between_commands_asks_every_present_member() -> None:
     """After the first command these are four; the removed server is asked no more."""
     text = markdown(made(REPLACED))
-    (check,) = (line for line in text.splitlines() if line.startswith("for each in"))
-    assert [f'"zk{sid} 2181"' in check for sid in (1, 2, 3, 4)] == [True] * 4
+    (check,) = (line for line in text.splitlines() if "echo conf" in line)
+    assert [f"nc zk{sid} 2181" in check for sid in (1, 2, 3, 4)] == [True] * 4
 
 
 def test_the_recommendation_names_the_commands_and_the_safer_way() -> None:

@@ -6,6 +6,7 @@ finished is called that wherever it is named.
 
 from __future__ import annotations
 
+from checker.printable import escaped
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import QuestionAnswer, Reason, StageAssessment
 from checker.rollout.order_proof import OrderProof
@@ -27,12 +28,12 @@ def states(plan: Plan) -> list[str]:
     lines = ["## The two states, and the quick answer", ""]
     for label, folder in (("before", plan.request.old), ("after", plan.request.new)):
         lines.append(f"- **{label}**: {view_text(folder.view)}")
-        lines += [f"  - {taken}" for taken in folder.taken]
-        lines += [f"  - warning: {warning}" for warning in folder.warnings]
+        lines += [f"  - {escaped(taken)}" for taken in folder.taken]
+        lines += [f"  - warning: {escaped(warning)}" for warning in folder.warnings]
     if plan.request.now is not None:
-        lines += ["- **now**:", *(f"  - {taken}" for taken in plan.request.now.taken)]
-    lines += [f"- note: {note}" for note in plan.notes]
-    lines += ["", *(f"- {pair}" for pair in _pairs(plan)), "", ENOUGH]
+        lines += ["- **now**:", *(f"  - {escaped(taken)}" for taken in plan.request.now.taken)]
+    lines += [f"- note: {escaped(note)}" for note in plan.notes]
+    lines += ["", *(f"- {escaped(pair)}" for pair in _pairs(plan)), "", ENOUGH]
     return lines
 
 
@@ -48,7 +49,7 @@ def verdicts(plan: Plan) -> list[str]:
     if plan.stages:
         lines += [f"### In one go: {verdict_of(plan.direct)}", "", _tried(plan), "", *_table(plan.direct)]
         for number, part in enumerate(plan.stages, start=1):
-            title = f"### Stage {number} of {len(plan.stages)}, {part.stage.title}: {verdict_of(part)}"
+            title = f"### Stage {number} of {len(plan.stages)}, {escaped(part.stage.title)}: {verdict_of(part)}"
             lines += ["", title, "", *_table(part)]
         return lines
     if plan.back is not None:
@@ -80,8 +81,8 @@ def _cell(answer: QuestionAnswer) -> str:
     word = WORDS[answer.outcome]
     if answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None:
         why = clause(answer.finding) if answer.reason is Reason.FOUND else answer_sentence(answer)
-        return f"**{word}**: {why}"
-    return f"{word}: {answer_sentence(answer)}"
+        return f"**{word}**: {escaped(why)}"
+    return f"{word}: {escaped(answer_sentence(answer))}"
 
 
 def order_proofs(plan: Plan) -> list[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from checker.printable import folded
+from checker.printable import escaped, folded
 from checker.rollout.answer import Plan
 from checker.rollout.output.evidence import order_proofs, states, verdicts
 from checker.rollout.output.operator_steps import steps
@@ -79,7 +79,7 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
         what_goes_wrong(plan, traces=traces),
     ]
     behind = [
-        [f"## {headline(plan)}", "", *verdicts(plan)],
+        [f"## {escaped(headline(plan))}", "", *verdicts(plan)],
         states(plan),
         order_proofs(plan),
         differences(plan),

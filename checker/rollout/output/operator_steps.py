@@ -5,6 +5,9 @@ Rules of this module: it judges nothing. A command that it prints only reads.
 
 from __future__ import annotations
 
+from shlex import quote
+
+from checker.printable import code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.order_proof import StageCondition
@@ -102,7 +105,7 @@ def _of_stage(plan: Plan, part: StageAssessment) -> list[str]:
         else:
             lines.append(f"{n}. {_instruction(plan, part, orders[0], step)}")
     if part.way is Way.STOP_ALL:
-        lines += ["", "Then wait until every server serves:", "", "```", *_all_waits(part), "```"]
+        lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(_all_waits(part)), "")]
     others = [order for order in orders[1:] if order.steps != orders[0].steps]
     if others:
         same = "If another server leads, the same steps in another order:"
@@ -147,13 +150,11 @@ def _members(stage: Stage) -> list[str]:
     name = f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
     texts = [text for each, text in stage.new.texts.items() if "server." in text]
     lines = [line for line in texts[0].splitlines() if line.lstrip().startswith("server.")]
-    head = f"`{name}` is each server's own file, with these lines in the place of its `server.N` lines"
+    head = f"{code(name)} is each server's own file, with these lines in the place of its `server.N` lines"
     return [
         f"{head} (`--stages DIR` writes the files, such as `DIR/stage-1/4/zoo.cfg` for server 4):",
         "",
-        "```",
-        *lines,
-        "```",
+        *fenced("\n".join(lines), ""),
     ]
 
 
@@ -163,14 +164,14 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
         again = any(other.action == START and other.sid == step.sid for other in order.steps)
         return f"**Stop server {step.sid}**{'' if again else ' for good'}.{service}"
     new = part.stage.new
-    file = f"`{new.servers[step.sid].origin if new.given else new.files[step.sid]}`"
+    file = code(new.servers[step.sid].origin if new.given else new.files[step.sid])
     what = f"{'Start' if step.action == START else 'Restart'} server {step.sid}** with {file}{_release(plan)}"
     if step.sid in part.stage.moved:
-        hosts = " or ".join(f"`{host}`" for host in sorted(new.hosts(step.sid)))
+        hosts = " or ".join(map(code, sorted(new.hosts(step.sid))))
         disk = "its disk (`dataDir` and `dataLogDir`)"
         what = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there** with {file}"
     if step.wait:
-        return f"**{what}.{service} Wait:\n   `{wait_command(new, step.sid)}`"
+        return f"**{what}.{service} Wait:\n   {code(wait_command(new, step.sid))}"
     if plan.request.way is Way.STOP_ALL:
         return f"**{what}."
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
@@ -219,6 +220,7 @@ def _instead(plan: Plan) -> list[str]:
     if parts:
         lines += ["One server at a time, the leader last in each stage:", ""]
         lines += [*(f"{number}. {changes(part)}" for number, part in enumerate(parts, start=1)), ""]
-    command = f"`python -m checker rollout --from {plan.request.old.path} --to {plan.request.new.path}`"
+    old, new = quote(plan.request.old.path), quote(plan.request.new.path)
+    command = code(f"python -m checker rollout --from {old} --to {new}")
     what = "plans each stage and judges it" if parts else "tries other orders"
     return [*lines, f"{command}, without `--order`, {what}."]

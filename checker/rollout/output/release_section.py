@@ -5,6 +5,7 @@ Rules of this module: it judges nothing. A defect is named with the first releas
 
 from __future__ import annotations
 
+from checker.printable import escaped
 from checker.rollout.answer import Plan
 from checker.rollout.output.conditions import conditions
 from checker.rollout.output.recommendation import DEFECT_WORDS
@@ -62,7 +63,7 @@ def _verdict(results: list[RunResult]) -> str:
 
 def _what_happens(software: SoftwareAnswer, finding: RunResult) -> str:
     where = f"With the known defects of ZooKeeper {software.releases}"
-    return f"{where}, {conditions(finding).removesuffix(',')}: {clause(finding)}."
+    return f"{where}, {escaped(conditions(finding).removesuffix(','))}: {escaped(clause(finding))}."
 
 
 def _defect(defect: Variant) -> str:

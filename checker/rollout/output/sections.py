@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checker.printable import table
+from checker.printable import escaped, table
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.failures import Basis, Failure, failures
@@ -112,7 +112,7 @@ def what_was_checked(plan: Plan) -> list[str]:
     for stage, questions, result in _rows(plan):
         leader = "any" if result.spec.leader is None else str(result.spec.leader)
         outcome = _result(result) + (", the first steps in one order" if result.spec.opening else "")
-        cells = (stage, questions, result.spec.under or "none", leader, outcome)
+        cells = (escaped(stage), questions, escaped(result.spec.under or "none"), leader, outcome)
         lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
     full = any(result.end is RunEnd.MEMORY for result in plan.runs)
     shared = "the budget, or of the free memory" if full else "the budget"
@@ -135,7 +135,7 @@ def _rows(plan: Plan) -> list[tuple[str, str, RunResult]]:
 def _result(result: RunResult) -> str:
     match result.outcome:
         case SafetyVerdict.UNSAFE:
-            return f"**violated**: {result.prop}"
+            return f"**violated**: {escaped(result.prop)}"
         case SafetyVerdict.STALLS:
             return "a wait in vain"
     return "all explored" if result.outcome is SafetyVerdict.SAFE else "not finished"
@@ -153,5 +153,5 @@ def _bounds(runs: Sequence[RunResult]) -> list[str]:
         common = [bound for bound in of_kind[0].bounds if all(bound in result.bounds for result in of_kind)]
         new = [bound for bound in common if bound not in told and bound != NO_FAULTS]
         told |= set(new)
-        lines.append(f"- {kind}: {'; '.join(new) or 'as above'}")
+        lines.append(f"- {kind}: {escaped('; '.join(new)) or 'as above'}")
     return lines

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from checker.printable import code, escaped
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
@@ -187,7 +188,7 @@ def headline(plan: Plan) -> str:
         stand = ", but it comes to a stand" if plan.outcome is SafetyVerdict.SAFE and plan.direct.orders[0].vain else ""
         part = " AS FAR AS IT GOES, which is not the whole change" if plan.left_out else ""
         return f"Roll-out {what} in the order {order}: {verdict_of(plan)}{part}{stand}"
-    commands = "" if plan.reconfig_route is None else f"; {WORDS[plan.reconfig_route.outcome]} by `reconfig`"
+    commands = "" if plan.reconfig_route is None else f"; {WORDS[plan.reconfig_route.outcome]} by reconfig"
     return f"Roll-out {what}: {verdict_of(plan)}{_as_tried(plan)}{commands}"
 
 
@@ -213,7 +214,7 @@ def order_words(order: Order) -> str:
 def in_short(plan: Plan) -> list[str]:
     """What a reader must know besides the verdicts, a sentence each."""
     warnings = dict.fromkeys((*plan.request.old.warnings, *plan.request.new.warnings))
-    lines = [f"- **Warning**: {warning}" for warning in warnings]
+    lines = [f"- **Warning**: {escaped(warning)}" for warning in warnings]
     if plan.left_out:
         verb = "is" if len(plan.left_out) == 1 else "are"
         missing = f"{_named(plan.left_out)} {verb} not in the order, and left as before"
@@ -307,7 +308,7 @@ def _not_modelled(plan: Plan) -> list[str]:
     """The keys that change and that the verdict cannot cover."""
     lines = []
     if keys := {each.key: None for each in plan.direct.stage.differences if each.effect in NOT_MODELLED}:
-        listed = ", ".join(f"`{key}`" for key in keys)
+        listed = ", ".join(map(code, keys))
         lines.append(
             f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."
         )
@@ -321,7 +322,7 @@ def _not_modelled(plan: Plan) -> list[str]:
         )
     not_stated = [each.key for each in plan.direct.stage.differences if each.effect is Effect.NOT_STATED]
     if not_stated:
-        listed = ", ".join(f"`{key}`" for key in dict.fromkeys(not_stated))
+        listed = ", ".join(map(code, dict.fromkeys(not_stated)))
         lines.append(f"- **Not compared**: {listed}. One input does not state them, so they may change: compare them.")
     return lines
 
@@ -331,10 +332,10 @@ def _of_stage(assessment: StageAssessment, name: str) -> list[str]:
     if assessment.outcome is SafetyVerdict.UNSAFE:
         with_disks = WORDS[assessment.outcome_with_disks].lower()
         moved = f" With the disks moved it is {with_disks}." if assessment.stage.moved else ""
-        return [f"- {name} is unsafe: {'; '.join(dict.fromkeys(_violations(assessment)))}.{moved}"]
+        return [f"- {name} is unsafe: {escaped('; '.join(dict.fromkeys(_violations(assessment))))}.{moved}"]
     if assessment.outcome is SafetyVerdict.STALLS:
         stuck = assessment.answer(Question.HEALING, faulty=False)
-        return [f"- {name} comes to a stop: {_where_it_stops(stuck)}. No acknowledged write is lost."]
+        return [f"- {name} comes to a stop: {escaped(_where_it_stops(stuck))}. No acknowledged write is lost."]
     waits = " Not every step may be waited for: see the steps." if any(each.vain for each in assessment.orders) else ""
     if assessment.outcome is SafetyVerdict.OPEN:
         return [f"- {name} is not decided. Not excluded: {'; '.join(_open(assessment))}.{waits}"]
@@ -364,7 +365,7 @@ def _open(assessment: StageAssessment) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for question, faulty, answer in assessment.answers:
         if answer.outcome is SafetyVerdict.OPEN and (assessment.faults or not faulty):
-            because = UNFINISHED if answer.reason in OF_THE_SEARCH else answer_sentence(answer)
+            because = UNFINISHED if answer.reason in OF_THE_SEARCH else escaped(answer_sentence(answer))
             reasons.setdefault(because, []).append(f"{DANGERS[question]}{' under faults' if faulty else ''}")
     return [f"{', or '.join(dict.fromkeys(dangers))} ({because})" for because, dangers in reasons.items()]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from checker.engine import Move
 from checker.models.ensemble.actions import Action
-from checker.printable import escaped, fenced, folded
+from checker.printable import code, escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Reason, StageAssessment
 from checker.rollout.output.conditions import LOST_WRITES, conditions, where_the_write_was
@@ -80,18 +80,18 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
     assert trace is not None
     what = clause(result)
     by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
-    lines = [f"### {by}{what if by else capital(what)}, {conditions(result).removesuffix(',')}"]
+    lines = [f"### {by}{escaped(what if by else capital(what))}, {escaped(conditions(result).removesuffix(','))}"]
     lines += ["", f"{likelihood(result)}{_unwaited(result)}", ""]
     steps = zip(trace.steps[1:], result.moves, strict=True)
     told = [step for step, move in steps if not _catches_up(move)]
     lines += [f"- step {step.number}: {escaped(_in_words(result, step.caption))}" for step in told]
-    lines += [f"- {line}" for line in where_the_write_was(result)]
+    lines += [f"- {escaped(line)}" for line in where_the_write_was(result)]
     left = len(trace.steps) - 1 - len(told)
     if left:
         lines += ["", f"({left} packets by which servers catch up are left out.)"]
     if not traces:
         return [*lines, "", "(`--explain` shows a picture and the whole run, `--traces DIR` writes every format.)", ""]
-    found = f"Found as `{result.prop}` in the run *{result.spec.name}*: {escaped(trace.clause)}."
+    found = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
     return [*lines, "", *_picture(trace, what), "", *folded("The whole run", [found, "", *fenced(to_text(trace))]), ""]
 
 

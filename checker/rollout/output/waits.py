@@ -7,6 +7,7 @@ answers on its own machine only: there the command runs in its pod, or over ssh.
 from __future__ import annotations
 
 import re
+from shlex import quote
 
 from checker.rollout.config_state import ConfigState
 from spec.quorum import Sid
@@ -28,7 +29,7 @@ def wait_command(new: ConfigState, sid: Sid) -> str:
 def _question(new: ConfigState, sid: Sid) -> str:
     """A command that prints the answer of a server to `srvr`."""
     client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
-    host, port = hosts[0] if hosts else "HOST", client.port if client is not None else 2181
+    host, port = quote(hosts[0]) if hosts else "HOST", client.port if client is not None else 2181
     if client is None or not is_loopback(client.host) or is_loopback(host):
         return f"echo srvr | nc {host} {port}"
     pod = POD.fullmatch(host)

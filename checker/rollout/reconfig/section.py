@@ -5,9 +5,10 @@ Rules of this module: it judges nothing. A search that was not finished is calle
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from shlex import quote
 
-from checker.printable import escaped
+from checker.printable import code, escaped, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.output.conditions import conditions
 from checker.rollout.output.recommendation import capital, command_words, servers
@@ -143,7 +144,7 @@ def _steps(route: RouteAnswer) -> Iterator[str]:
     number = 0
     for place, answer in enumerate(route.commands):
         if place:
-            yield from ("", CHECK, "", "```", _versions(answer.command), "```", "")
+            yield from ("", CHECK, "", *fenced(_versions(answer.command), ""), "")
         for text in _of_command(answer.command):
             number += 1
             yield f"{number}. {text}"
@@ -152,35 +153,40 @@ def _steps(route: RouteAnswer) -> Iterator[str]:
 def _of_command(command: MembershipCommand) -> Iterator[str]:
     """What the operator does for a command, in order."""
     for sid in command.joiners:
-        members = "\n".join(f"   server.{each}={line}" for each, line in command.file_of(sid).items())
+        members = _block(f"server.{each}={line}" for each, line in command.file_of(sid).items())
         wait = f"until echo srvr | nc {_address(command, sid)} | grep -q 'Mode: '; do sleep 1; done"
-        yield f"**Start server {sid}**, with {JOINER}:\n\n   ```\n{members}\n   ```\n\n   Wait: `{wait}`"
+        yield f"**Start server {sid}**, with {JOINER}:\n\n{members}\n\n   Wait: {code(wait)}"
     stays = min(command.before.voters & command.after.voters)
-    host, port = _address(command, stays).split()
+    host, _, port = _address(command, stays).rpartition(" ")
     leads = f" {HAND_OVER}" if command.before.voters - command.after.voters else ""
     if command.needed:
         promoted = servers(command.promoted)
         leads += f" {PROMOTION.format(capital(promoted), servers(command.needed), promoted)}"
     words = capital(command_words(command))
     yield (
-        f"**{words}**, in `zkCli.sh -server {host}:{port}`:\n\n   ```\n   {command.zkcli}\n   ```\n\n"
-        f"   or by kazoo: `{command.kazoo}`. Wait for the reply; `config` shows the new members.{leads}"
+        f"**{words}**, in {code(f'zkCli.sh -server {host}:{port}')}:\n\n{_block([command.zkcli])}\n\n"
+        f"   or by kazoo: {code(command.kazoo)}. Wait for the reply; `config` shows the new members.{leads}"
     )
     for sid in command.leaving:
         yield f"**Stop server {sid}** for good."
+
+
+def _block(lines: Iterable[str]) -> str:
+    """Lines as a block of code in an item of a list."""
+    return "\n".join(f"   {line}" for line in fenced("\n".join(lines), ""))
 
 
 def _address(command: MembershipCommand, sid: Sid) -> str:
     """The host and the port of a server for its clients, with a space between them, as `nc` wants them."""
     peers, _, client = command.lines[sid].partition(";")
     host, _, port = client.rpartition(":")
-    return f"{peers.partition(':')[0] if host in ('', ANY_ADDRESS) else host} {port}"
+    return f"{quote(peers.partition(':')[0] if host in ('', ANY_ADDRESS) else host)} {port}"
 
 
 def _versions(command: MembershipCommand) -> str:
     """A command that prints the version of the configuration of each member."""
-    named = " ".join(f'"{_address(command, sid)}"' for sid in sorted(command.before.members))
-    return f"for each in {named}; do echo conf | nc $each | grep '^version='; done"
+    asked = "; ".join(f"echo conf | nc {_address(command, sid)}" for sid in sorted(command.before.members))
+    return f"({asked}) | grep '^version='"
 
 
 # The ways beside each other.
