@@ -70,9 +70,21 @@ def _components(kind: type) -> Callable[[Any], Iterable[Any]]:
     return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
 
+def is_data(value: Any) -> bool:
+    """Whether a value is made of plain values, enumerations, tuples, frozensets, and records of these."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, Enum):
+        return True
+    is_record = hasattr(kind, "__struct_fields__") or hasattr(kind, "__dataclass_fields__")
+    if not is_record and not issubclass(kind, tuple | frozenset):
+        return False
+    return all(map(is_data, (_PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind)))(value)))
+
+
 def described(value: Any) -> str:
-    """A text that equal values of equal types share, in every process; other objects than data have only their type in
-    it.
+    """A text that equal values of equal types share, in every process: for hashes and an order, never for identity.
+
+    Values that are no data (`is_data`) have only their type in it, so that different ones share it.
     """
     kind = type(value)
     if kind in _PLAIN:

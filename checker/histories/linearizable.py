@@ -93,7 +93,10 @@ class _OrderSearch:
         self.unknown = [op for op in by_invocation if op.outcome == "unknown" and op.is_write]
         seen = {op.value for op in self.known if not op.is_write}
         seen |= {op.expected for op in by_invocation if isinstance(op, RegisterOperation)}
-        self.unknown = [op if op.value in seen else _unread(op) for op in self.unknown]
+        unread = UNREAD
+        while unread in seen:
+            unread += "*"
+        self.unknown = [op if op.value in seen else _unread(op, unread) for op in self.unknown]
 
     def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
         """The answered and the unanswered operations that may be next in the order."""
@@ -168,9 +171,9 @@ class _Visited:
         return True
 
 
-def _unread(operation: Operation) -> Operation:
+def _unread(operation: Operation, value: str) -> Operation:
     """An unanswered write with a value that no read returned; all such writes are interchangeable."""
-    return operation if operation.kind == "delete" else msgspec.structs.replace(operation, value=UNREAD)
+    return operation if operation.kind == "delete" else msgspec.structs.replace(operation, value=value)
 
 
 def search(

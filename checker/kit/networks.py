@@ -97,8 +97,8 @@ class Bag:
         return Bag(self.counts - {(message, count)} | fewer)
 
     def distinct(self) -> list[Any]:
-        """Each message once, in an order that is the same in every process."""
-        return [message for message, _ in sorted(self.counts, key=lambda pair: described(pair[0]))]
+        """Each message once, in an order that is the same in every process (in this one for what is no data)."""
+        return sorted((message for message, _ in self.counts), key=lambda message: (described(message), hash(message)))
 
     def __iter__(self) -> Iterator[Any]:
         for message in self.distinct():

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from checker.engine import TRIVIAL, Finding, Kind, ModelError, Property, Read
-from checker.engine.contract import described
 from checker.engine.model import Trivial
 from checker.histories import linearizable
 from checker.histories.record import Operation
@@ -95,26 +94,33 @@ def record(history: RegisterHistory, event: Invoked | Returned) -> RegisterHisto
     return RegisterHistory(history.names, (*logs[: event.client], log, *logs[event.client + 1 :]))
 
 
-def operations_of(history: RegisterHistory) -> list[Operation]:
+def operations_of(history: RegisterHistory, initial: Any = None) -> list[Operation]:
     """The history as operations with times, for a search of an order.
 
-    An operation is invoked at the number of operations that were completed before. It is completed just before the
-    first invocation that has seen it completed.
+    The value of an operation is the number of the value, since values are compared and not described: equal values have
+    one number, and `initial` has 0. An operation is invoked at the number of operations that were completed before. It
+    is completed just before the first invocation that has seen it completed.
     """
     logs = history.logs
     calls = [call for log in logs for call in (*(call for call, _ in log.done), log.pending) if call is not None]
     last = sum(len(log.done) for log in logs) + 1.0
+    numbers: dict[Any, int] = {initial: 0}
     operations = []
+
+    def number_of(value: Any) -> str:
+        return str(numbers.setdefault(value, len(numbers)))
+
     for number, (name, log) in enumerate(zip(history.names, logs, strict=True)):
         for place, (call, returned) in enumerate(log.done):
             after = [sum(each.seen) - 0.5 for each in calls if each.seen[number] > place]
-            operations.append(_operation(name, call, min(after, default=last), call.value if call.is_put else returned))
+            value = number_of(call.value if call.is_put else returned)
+            operations.append(_operation(name, call, min(after, default=last), value))
         if log.pending is not None:
-            operations.append(_operation(name, log.pending, None, log.pending.value))
+            operations.append(_operation(name, log.pending, None, number_of(log.pending.value)))
     return operations
 
 
-def _operation(client: str, call: Call, completed: float | None, value: Any) -> Operation:
+def _operation(client: str, call: Call, completed: float | None, value: str) -> Operation:
     return Operation(
         client=client,
         session=0,
@@ -124,7 +130,7 @@ def _operation(client: str, call: Call, completed: float | None, value: Any) -> 
         invoked=float(sum(call.seen)),
         completed=completed,
         outcome="unknown" if completed is None else "ok",
-        value=described(value),
+        value=value,
     )
 
 
@@ -133,12 +139,12 @@ def linearizable_property(initial: Any = None) -> Property:
 
     The order respects real time. The property is trivial before the first reply.
     """
-    specification = PlainRegister(described(initial))
+    specification = PlainRegister("0")
 
     def check(history: RegisterHistory) -> Finding | Trivial | None:
         if not any(log.done for log in history.logs):
             return TRIVIAL
-        found = linearizable.search(operations_of(history), object_=specification)
+        found = linearizable.search(operations_of(history, initial), object_=specification)
         if isinstance(found, linearizable.Linearization):
             return None
         if isinstance(found, linearizable.NoAnswer):

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from checker.engine.model import Finding, Kind, Move, Row
+from checker.engine.model import Finding, Kind, Move, Row, Send
 from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
 from checker.job import Job
@@ -34,7 +34,7 @@ MOVES = 10_000  # the most moves executed in one search for a better run; about 
 PER_STATE = 2  # the fewest moves of a state, to estimate the moves of a search from the states it has seen
 
 Touched = frozenset[str]
-Moves = frozenset[tuple[str, str]] | None  # by action and arguments; None: all moves
+Moves = frozenset[tuple[str, tuple[Send, ...]]] | None  # by action and operations; None: all moves
 
 
 class Cost(NamedTuple):
@@ -91,8 +91,8 @@ def cost(job: Job, found: Discovery) -> Cost:
     return _RunSearch(job, found).given.cost
 
 
-def _move_key(move: Move) -> tuple[str, str]:
-    return move.action, repr(move.arguments)
+def _move_key(move: Move) -> tuple[str, tuple[Send, ...]]:
+    return move.action, move.sends
 
 
 class _TooManyError(Exception):

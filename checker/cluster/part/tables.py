@@ -1,7 +1,7 @@
 """The tables of a part: those of a checkpoint, without values that only one process can tell apart.
 
-The fingerprints of two parts must agree. They do if the text of a value determines its number. Values with equal texts
-are numbered in the order of discovery (`tables.fingerprints`), which differs between processes, so they are refused.
+The fingerprints of two parts must agree. They do if the text of a value determines its number, as that of data does.
+Other values have equal texts, also where no process meets two of them, so they are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables
-from checker.engine.contract import described
+from checker.engine.contract import described, is_data
 from checker.engine.model import Model, ModelError, Row
 from checker.engine.tables.fingerprints import CellNumbers
 
@@ -19,14 +19,13 @@ class TextNumbers(CellNumbers):
     """The numbers of values by their texts alone."""
 
     def number(self, column: int, value: Any) -> int:
-        """The number of a new value. Raises ModelError for a value with the text of another."""
-        found = super().number(column, value)
-        if self._repeats[column]:
+        """The number of a new value. Raises ModelError for a value that is no data."""
+        if not is_data(value):
             raise ModelError(
                 f"the column {self._names[column]!r} has values that other processes cannot tell apart, such as "
                 f"{value!r}: they hold objects that are not data; use --workers N, or data in their place"
             )
-        return found
+        return super().number(column, value)
 
 
 class PartTables(ReplayableTables):

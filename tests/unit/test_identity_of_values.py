@@ -1,0 +1,151 @@
+"""Values of models are told apart by comparison, never by a text: different ones may share `repr` and `str`.
+
+Expected values: the same model with integers, which every text tells apart. A register that two servers do not
+replicate is not linearizable (Herlihy and Wing 1990).
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from checker.engine import Exploration, Finding, Model, ModelError, Property, Read, plain, search
+from checker.engine.result import disagreements
+from checker.job import Job
+from checker.kit import Bag, Machine, Network, Reaction, network_model
+from checker.kit.register import (
+    GetFrom,
+    GetReply,
+    GetRequest,
+    PutReply,
+    PutRequest,
+    PutTo,
+    ScriptedClient,
+    register_model,
+)
+from checker.present import DefaultPresenter
+from checker.traces import replay, trace_of
+from checker.traces.minimise import minimised
+
+
+class Twin:
+    """A value that compares by its number, and looks like every other one."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Twin) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash((Twin, self.number))
+
+    def __repr__(self) -> str:
+        return "twin"
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A record whose text hides its field."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return "quiet"
+
+
+Make = Callable[[int], Any]
+MAKERS: dict[str, Make] = {
+    "twin": Twin,
+    "record": Quiet,
+    "decimal": Decimal,
+    "fraction": Fraction,
+    "date": lambda n: datetime.date(2026, 1, 1 + n),
+    "uuid": lambda n: uuid.UUID(int=n),
+    "integer": int,
+}
+
+
+def copies(make: Make, replicated: bool = False) -> Model:
+    """A register of two servers; each answers from its own copy, or both clients use one server."""
+
+    def server(value: Any, source: str, message: object) -> Reaction | None:
+        match message:
+            case PutRequest(request, new):
+                return Reaction(new, ((source, PutReply(request)),))
+            case GetRequest(request):
+                return Reaction(value, ((source, GetReply(request, value)),))
+        return None
+
+    second = "s1" if replicated else "s2"
+    clients = [
+        ScriptedClient("c1", (PutTo("s1", make(1)), GetFrom(second))),
+        ScriptedClient("c2", (PutTo(second, make(2)), GetFrom("s1"))),
+    ]
+    servers = [Machine(name, Reaction(make(0)), server) for name in ("s1", "s2")]
+    return register_model("copies", servers, clients, initial=make(0))
+
+
+def sums(make: Make) -> Model:
+    """Two messages of equal texts are under way on one unordered link; the receiver keeps the order of arrival."""
+
+    def keep(state: tuple[Any, ...], source: str, message: Any) -> Reaction:
+        return Reaction((*state, message))
+
+    def late(state: tuple[Any, ...]) -> Finding | None:
+        return Finding("the second one was first") if state == (make(2), make(1)) else None
+
+    machines = [Machine("a", Reaction(0, (("b", make(1)), ("b", make(2))))), Machine("b", Reaction(()), keep)]
+    prop = Property("InOrder", (Read("b"),), late)
+    return network_model("two messages", machines, Network(lossy=True), links=[("a", "b")], properties=[prop])
+
+
+def shape(result: Exploration) -> tuple[object, ...]:
+    found = {name: discovery.depth for name, discovery in result.found.items()}
+    return result.levels, result.transitions, result.deadlocks, found
+
+
+@pytest.mark.parametrize("model", [copies, sums])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_model_has_the_states_and_findings_that_it_has_with_integers(model: Callable[[Make], Model], make: Make):
+    result = search.explore(model(make))
+    assert disagreements(plain.explore(model(make)), result) == []
+    assert shape(result) == shape(search.explore(model(int)))
+    assert {"Linearizable", "InOrder"} & set(result.found)
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_one_copy_is_linearizable(make: Make):
+    assert "Linearizable" not in search.explore(copies(make, replicated=True)).found
+
+
+@pytest.mark.parametrize("model", [copies, sums])
+def test_a_run_of_values_that_look_alike_is_minimised_and_replayed(model: Callable[[Make], Model]):
+    result = search.explore(model(Twin))
+    job = Job("twins", result.model, DefaultPresenter(result.model), {})
+    (found,) = result.violations
+    shortest = minimised(job, found, result.levels)
+    again = replay(trace_of(job, shortest), job)
+    assert again.found is not None
+    assert again.found.path[-1].row == shortest.path[-1].row
+
+
+def test_a_bag_counts_by_comparison():
+    bag = Bag.of([Twin(1), Twin(2), Twin(1)])
+    assert (bag.count(Twin(1)), bag.count(Twin(2)), len(bag.distinct())) == (2, 1, 2)
+
+
+def test_a_process_of_a_cluster_refuses_values_that_are_no_data_even_a_single_one():
+    """Two processes that each meet one of two such values would give them one fingerprint."""
+    from checker.cluster.part.tables import PartTables
+
+    with pytest.raises(ModelError, match="values that other processes cannot tell apart"):
+        PartTables(copies(Decimal), 1).row(copies(Decimal).initial())
+    PartTables(copies(Quiet), 1).row(copies(Quiet).initial())
