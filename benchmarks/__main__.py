@@ -2,7 +2,7 @@
 
 ``node`` compares servers instead, ``budget`` divides the time of a request by layer, ``growth`` counts commits while a
 learner is brought up to date, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner,
-``reductions`` searches that visit fewer states, ``stateright`` and ``tlc`` our models against those of other checkers,
+``symmetry`` searches that visit fewer states, ``stateright`` and ``tlc`` our models against those of other checkers,
 and ``page`` writes a page of results.
 
 Rules: measurements run one after another in this order and nothing runs concurrently; the exit code is 0 only if every
@@ -17,7 +17,7 @@ from types import ModuleType
 
 from rich.console import Console
 
-from benchmarks import reductions, rollouts, stateright
+from benchmarks import rollouts, stateright, symmetry
 from benchmarks.election import SIZES
 from benchmarks.herd import command as herd
 from benchmarks.node import budget, growth
@@ -34,7 +34,7 @@ COMMANDS: dict[str, ModuleType] = {
     "growth": growth,
     "herd": herd,
     "rollouts": rollouts,
-    "reductions": reductions,
+    "symmetry": symmetry,
     "stateright": stateright,
     "tlc": tlc,
     "page": page,
@@ -54,7 +54,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "`python -m benchmarks budget` divides the node's time of a request by layer, `python -m benchmarks growth` "
         "shows what many commits during a synchronisation cost, and "
         "`python -m benchmarks herd` ways to wait for a leader's death, `python -m benchmarks rollouts` times the "
-        "planner, `python -m benchmarks reductions` searches that visit fewer states, "
+        "planner, `python -m benchmarks symmetry` searches that visit fewer states, "
         "`python -m benchmarks stateright` and `python -m benchmarks tlc` compare models with those of stateright and "
         "of TLC, and `python -m benchmarks page` writes a page of results with a plot.",
     )

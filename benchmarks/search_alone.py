@@ -1,26 +1,19 @@
-"""One exhaustive search in a separate process, reduced or not; prints one line of JSON.
-
-`benchmarks.engine` and `benchmarks.reductions` start it.
-"""
+"""One exhaustive search in a separate process, perhaps symmetric; prints one line of JSON."""
 
 import json
 import sys
 import time
-from functools import partial
-from typing import Any, cast
 
 import psutil
 
 
-def main(model_name: str, servers: int, workers: int, reduce: str = "none") -> None:
+def main(model_name: str, servers: int, workers: int, kind: str = "in full") -> None:
     """Compile on a small model, then search; raises SystemExit if the space was not exhausted."""
     began = time.monotonic()
     from benchmarks.models import MODELS  # noqa: PLC0415 (loading is part of what goes before the search)
-    from checker.engine.reduction import reduced_search  # noqa: PLC0415
-    from checker.engine.search import explore  # noqa: PLC0415
+    from checker.engine import search, symmetric_search  # noqa: PLC0415
 
-    if reduce != "none":
-        explore = partial(reduced_search.explore, mode=cast("Any", reduce))
+    explore = symmetric_search.explore if kind == "symmetric" else search.explore
     explore(MODELS[model_name](2), workers=workers)
     model = MODELS[model_name](servers)
     setup_seconds, processor = time.monotonic() - began, time.process_time()

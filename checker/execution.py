@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checker.job import Job
 
 EngineName = Literal["tables", "plain", "both"]
-Reduction = Literal["none", "safe", "stubborn", "symmetric", "auto"]
+Reduction = Literal["none", "symmetric", "auto"]
 FULL_STATES = 3_000_000
 """The states that a search with `auto` explores in full, before it begins again with symmetry."""
 Report = Callable[[Exploration], None]
@@ -150,9 +150,8 @@ def _searched(
             return _automatic(job, limits, report, workers, seed)
         reduce = "none"
     with _progress(job.name, report) as progress:
-        if reduce == "none":
-            return _by_tables(job, limits, progress, workers, checkpoint, seed), reduce
-        return _reduced(reduce, job, limits, progress, workers, checkpoint, seed), reduce
+        search = _by_tables if reduce == "none" else _by_symmetry
+        return search(job, limits, progress, workers, checkpoint, seed), reduce
 
 
 def _automatic(
@@ -189,7 +188,7 @@ def _automatic(
 
 def _reason_against_symmetry(job: Job, workers: Workers) -> str | None:
     """The reason why a job cannot be explored with symmetry, if there is one."""
-    from checker.engine.reduction.symmetry import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
+    from checker.engine.symmetric_search import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
 
     return reason_against_symmetry(job.model) if isinstance(workers, int) else "it does not run on a cluster"
 
@@ -205,27 +204,21 @@ def _with_symmetry(
     seconds = None if limits.seconds is None else max(0.0, limits.seconds - used)
     work = None if limits.work is None else max(0, limits.work - found.work)
     with _progress(f"{job.name}, with symmetry", report) as progress:
-        return _reduced("symmetric", job, replace(limits, seconds=seconds, work=work), progress, workers, None, seed)
+        return _by_symmetry(job, replace(limits, seconds=seconds, work=work), progress, workers, None, seed)
 
 
-def _reduced(
-    reduce: Literal["safe", "stubborn", "symmetric"],
-    job: Job,
-    limits: Limits,
-    progress: Report,
-    workers: Workers,
-    checkpoint: Checkpoint | None,
-    seed: int,
+def _by_symmetry(
+    job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
 ) -> Exploration:
-    """Explore a job with a reduction. Raises ModelError for what a reduced search cannot do."""
+    """Explore a job with its symmetry. Raises ModelError for what such a search cannot do."""
+    from checker.engine import symmetric_search  # noqa: PLC0415 (loads the kernels)
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
-    from checker.engine.reduction import reduced_search  # noqa: PLC0415 (loads the kernels)
 
     if checkpoint is not None or not isinstance(workers, int):
         what = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
-        raise ModelError(f"--reduce {reduce} {what}; write --reduce none, or leave the other option out")
+        raise ModelError(f"--reduce symmetric {what}; write --reduce none, or leave the other option out")
     named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress, "seed": seed}
-    return reduced_search.explore(job.model, limits, workers=workers, mode=reduce, **named)
+    return symmetric_search.explore(job.model, limits, workers=workers, **named)
 
 
 def _plain(job: Job, limits: Limits, progress: Report, reduce: Reduction = "none") -> Exploration:
@@ -253,13 +246,10 @@ def _compare_answers(who: str, found: Exploration, other: Exploration, reduce: R
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
 
     symmetry = found.model.symmetry if reduce == "symmetric" else None
-    kept = {
-        "deadlocks": reduce == "safe",
-        "actions": reduce != "stubborn",
-        "premises": symmetry is not None,
-        "ends": symmetry is None or symmetry.wider is None,
-    }
-    differences = disagreements(found, other) if reduce == "none" else verdict_disagreements(found, other, **kept)
+    if symmetry is None:
+        differences = disagreements(found, other)
+    else:
+        differences = verdict_disagreements(found, other, ends=symmetry.wider is None)
     if differences:
         raise ModelError(f"{who} disagree, which is a defect: " + "; ".join(differences))
 

@@ -157,10 +157,10 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         help=f"the key of the fingerprints: another one is a second opinion on collisions (default: {SEED})",
     )  # fmt: skip
     group.add_argument(
-        "--reduce", choices=("none", "safe", "stubborn", "symmetric", "auto", "compare"),
-        help="fewer states, the same answers: for channels in order, safe drains deliveries and stubborn selects moves;"
-        " symmetric counts states that differ in names once, and auto does so in large models; compare searches in full"
-        " and compares with symmetric (docs/explanation-{reduction,symmetry}.md; default: none)",
+        "--reduce", choices=("none", "symmetric", "auto", "compare"),
+        help="fewer states, the same answers: symmetric counts states that differ in names once, and auto does so in"
+        " large models; compare searches in full and compares with symmetric (docs/explanation-symmetry.md; default:"
+        " none)",
     )  # fmt: skip
     group.add_argument(
         "--workers", type=workers, default=2, metavar="W",

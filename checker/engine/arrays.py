@@ -90,10 +90,6 @@ class Memo:
             added = [(key, *row) for key, row in rows.items()]
             hash_tables.insert_memo(self.data, self.shift, np.array(added, np.uint64))
 
-    def replace(self, key: int, value: int) -> None:
-        """Give a key that the memo has another value, with no change."""
-        hash_tables.insert_memo(self.data, self.shift, np.array([(key, value, 0, 0)], np.uint64))
-
     def _empty(self) -> Array:
         return aligned_zeros((hash_tables.WORDS << self._bits,), np.uint64)
 

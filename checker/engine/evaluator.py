@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.kernels import build_kernels
-from checker.engine.model import Finding, ModelError, Row
+from checker.engine.model import Finding, ModelError
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
 from checker.engine.states.frontier import OriginLog, RowBlock
@@ -198,18 +198,6 @@ class Evaluator:
             tables.fill(self._missing[:missing])
         return left
 
-    def _drained(self, before: Row, row: Row) -> list[str]:
-        """The columns of the channels that deliver at once in a row that follows another one."""
-        tables, observer = self._tables, self._tables.observer
-        columns = [] if observer is None else observer.drained(tables.row(before), tables.row(row))
-        return [self._result.model.columns[column].name for column in columns]
-
-    def _chosen(self, row: Row) -> set[str] | None:
-        """The columns whose own rules were followed in a row; None for all moves."""
-        observer = self._tables.observer
-        columns = None if observer is None else observer.chosen(self._tables.row(row))
-        return None if columns is None else {self._result.model.columns[column].name for column in columns}
-
     def _note(self, row_of: Callable[[int], Array]) -> None:
         """Note the first state with a finding of each property."""
         verdicts, hits = self._tables.verdicts, dict[int, int]()
@@ -232,7 +220,7 @@ class Evaluator:
         something.
         """
         model = self._result.model
-        path = rebuild(model, history.ordinals(hit.state), self._drained, self._chosen)
+        path = rebuild(model, history.ordinals(hit.state))
         if path[-1].row != self._tables.values(hit.cells):
             raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
         prop = model.properties[hit.position]

@@ -78,30 +78,6 @@ class Column:
     initial: Any
 
 
-@dataclass(frozen=True)
-class Channel:
-    """A declaration that `column` holds the messages from the process in column `source` to that in column `target`.
-
-    The reduction of the state space (`checker.engine.reduction`) needs it, and changes nothing in a column that is not
-    declared. A channel has one rule that reads its column alone. It lists the delivery of the oldest message: first an
-    operation for the channel that removes the message, then one for the target. `appends` says of an operation whether
-    it only adds messages behind all others, whatever the channel holds; without it, the engine compares the results,
-    and selects no stubborn sets.
-
-    A *bounded* channel may merge messages, or replace one by a newer one, but not the oldest one, and so has `carries`
-    instead. It says of an operation how its message arrives, and None for one that is no sending: a sending is always
-    possible, and adds no other message. `settled` says of a content that sendings concern this column alone, and lead
-    to such contents.
-    """
-
-    column: str
-    source: str
-    target: str
-    appends: Callable[[Any], bool] | None = None
-    carries: Callable[[Any], tuple[Send, ...] | None] | None = None
-    settled: Callable[[Any], bool] | None = None
-
-
 class Renaming(NamedTuple):
     """Other names for the processes of a model: of columns, and of what their values say.
 
@@ -120,7 +96,7 @@ class Symmetry:
     `renamings` are, with the identity, a group. A renamed state has the renamed successors, by moves with the same
     actions, and every property gives the same answer about both. Where this is not true of the model, because some rule
     compares names, it must be true of an over-approximation: `wider` are the rules of a system that has every move of
-    the model, and more. See `checker.engine.reduction.symmetry`.
+    the model, and more. See `checker.engine.symmetric_search`.
     """
 
     renamings: tuple[Renaming, ...]
@@ -287,7 +263,6 @@ class Model:
     actors: tuple[Actor, ...]
     rules: tuple[Rule, ...]
     properties: tuple[Property, ...] = ()
-    channels: tuple[Channel, ...] = ()
     symmetry: Symmetry | None = None
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -310,9 +285,6 @@ class Model:
         readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)
         for reader in readers:
             self._known(f"{type(reader).__name__.lower()} {reader.name!r}", [r.column for r in reader.reads])
-        _numbered("channel", [channel.column for channel in self.channels])
-        for channel in self.channels:
-            self._known(f"channel {channel.column!r}", (channel.column, channel.source, channel.target))
         if self.symmetry is not None:
             names = {name for each in self.symmetry.renamings for pair in each.columns.items() for name in pair}
             self._known("the symmetry", sorted(names))
@@ -352,15 +324,15 @@ class Model:
 
     def with_properties(self, properties: Iterable[Property]) -> Model:
         """The same system with other properties."""
-        return Model(self.name, *self._given, self.rules, tuple(properties), self.channels, self.symmetry)
+        return Model(self.name, *self._given, self.rules, tuple(properties), self.symmetry)
 
     def with_symmetry(self, symmetry: Symmetry | None) -> Model:
         """The same system with another declaration of its symmetry. Raises ModelError."""
-        return Model(self.name, *self._given, self.rules, self.properties, self.channels, symmetry)
+        return Model(self.name, *self._given, self.rules, self.properties, symmetry)
 
     def with_rules(self, rules: Iterable[Rule]) -> Model:
         """The system with other rules. Raises ModelError."""
-        return Model(self.name, *self._given, tuple(rules), self.properties, self.channels, self.symmetry)
+        return Model(self.name, *self._given, tuple(rules), self.properties, self.symmetry)
 
 
 def _numbered(what: str, names: list[str]) -> dict[str, int]:

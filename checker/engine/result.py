@@ -179,7 +179,7 @@ class Exploration:
     python_calls: int = 0  # of any function of the model, these included
     python_seconds: float = 0.0
     peak_bytes: int = 0  # the largest resident size seen, less the size at the start or the resumption
-    reduction: str = ""  # what a reduced search left out, or why it could not; empty for a search that was not asked
+    reduction: str = ""  # what a symmetric search counts once, or why it cannot; empty for a search that was not asked
     spilled_bytes: int = 0  # of waiting states, written to a temporary file
     compiling: bool = False  # kernels are being compiled, before the end of the first level
     notes: list[str] = field(
@@ -257,41 +257,28 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
     return [f"{what}: {a} ({one.engine}) is not {b} ({other.engine})" for what, a, b in figures if a != b]
 
 
-def verdict_disagreements(
-    reduced: Exploration,
-    full: Exploration,
-    *,
-    deadlocks: bool = True,
-    actions: bool = True,
-    premises: bool = False,
-    ends: bool = True,
-) -> list[str]:
-    """A line for each answer of a full search that a reduced one does not give; empty if it gives all of them.
+def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bool = True) -> list[str]:
+    """A line for each answer of a full search that a symmetric one does not give; empty if it gives all of them.
 
-    A limit of depth or states ends the two searches at different places, and the reduced one may find more. Without
-    `deadlocks` the reduced search need not find each state without a successor, without `ends` none of them, and
-    without `actions` not the same actions. With `premises` the same premises hold.
+    A limit of depth or states ends the two searches at different places, and the symmetric one may find more. Without
+    `ends` it need not find a state without a successor.
     """
     bounds = (Stop.DEPTH, Stop.STATES)
-    complete = full.stop not in bounds and reduced.stop not in bounds
-    found, expected = _depths(reduced), _depths(full)
+    complete = full.stop not in bounds and symmetric.stop not in bounds
+    found, expected = _depths(symmetric), _depths(full)
     named = {name for name in found | expected if full.stop not in bounds or name in expected}
-    named = {name for name in named if reduced.stop not in bounds or name in found}
+    named = {name for name in named if symmetric.stop not in bounds or name in found}
     figures: list[tuple[str, object, object]] = [
         (f"depth of {name}", found.get(name), expected.get(name)) for name in sorted(named)
     ]
     if complete:
-        figures.append(("why it ended", reduced.stop, full.stop))
-    if full.stop is reduced.stop is Stop.EXHAUSTED:
+        figures.append(("why it ended", symmetric.stop, full.stop))
+    if full.stop is symmetric.stop is Stop.EXHAUSTED:
         if ends:
-            figures.append(("whether a state has no successor", reduced.deadlocks > 0, full.deadlocks > 0))
-        if deadlocks:
-            figures.append(("states without a successor", reduced.deadlocks, full.deadlocks))
-        if actions:
-            figures.append(("actions that fired", sorted(_fired(reduced)), sorted(_fired(full))))
-        if premises:
-            figures.append(("premises that held", _premises(reduced), _premises(full)))
-    return [f"{what}: {a} (reduced) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
+            figures.append(("whether a state has no successor", symmetric.deadlocks > 0, full.deadlocks > 0))
+        figures.append(("actions that fired", sorted(_fired(symmetric)), sorted(_fired(full))))
+        figures.append(("premises that held", _premises(symmetric), _premises(full)))
+    return [f"{what}: {a} (symmetric) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
 
 
 def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:

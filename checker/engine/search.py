@@ -49,10 +49,6 @@ class _LimitReachedError(Exception):
         self.stop = stop
 
 
-class RefutedError(Exception):
-    """A reduced search relied on an answer that has turned out to be wrong; it must begin again."""
-
-
 class Search:
     """One exploration by tables; `run` may be called once."""
 
@@ -66,14 +62,14 @@ class Search:
         workers: int = 1,
         checkpoint: Checkpoint | None = None,
         seed: int = SEED,
-        reduced: Tables | None = None,
+        symmetric: bool = False,
         premise_runs: int = 0,
     ) -> None:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
         self.result = Exploration(model, "tables", limits, seed=seed)
         self._checkpoint = None if checkpoint is None else SearchCheckpoint(checkpoint, model, seed)
-        self.tables = reduced or (Tables(model, seed) if self._checkpoint is None else self._checkpoint.tables)
+        self.tables = Tables(model, seed, symmetric=symmetric) if self._checkpoint is None else self._checkpoint.tables
         self._work_before = self.tables.functions.work  # before this sitting
         self._judged = 0  # states and edges that liveness examined
         self._premise_runs = premise_runs
@@ -148,7 +144,6 @@ class Search:
                 self._state.waiting.begin_level()
                 result.levels.append(sum(block.size for block in self._level))
                 self._report()
-                self._check_reduction()
                 stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
                 if stop is not None:
                     result.stop = stop
@@ -156,15 +151,9 @@ class Search:
                         self._save()
                     return
             self._expand_level()
-        self._check_reduction()
         result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
         if self._graph is not None:
             self._save()
-
-    def _check_reduction(self) -> None:
-        """End a reduced search whose reduction is refuted by what the tables have learnt."""
-        if self.tables.observer is not None and not self.tables.observer.holds():
-            raise RefutedError
 
     def _expand_level(self) -> None:
         """Expand the rest of a level."""

@@ -7,7 +7,7 @@ rebuilt here, which checks the tables at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from checker.engine.contract import call, step
@@ -93,45 +93,15 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
     return taken[::-1]
 
 
-def rebuild(
-    model: Model,
-    ordinals: Iterable[int],
-    drained: Callable[[Row, Row], Iterable[str]] = lambda *_: (),
-    chosen: Callable[[Row], Container[str] | None] = lambda _: None,
-) -> tuple[Step, ...]:
-    """The path from the initial row that takes these successors. Raises ModelError if one is missing.
-
-    In a reduced search, after each of them follow the deliveries from the channels that `drained` names for the two
-    rows; and if `chosen` names columns, the ordinal counts the moves of the rules that read one of these columns alone.
-    """
+def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
+    """The path from the initial row that takes these successors. Raises ModelError if one is missing."""
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
-        before = path[-1].row
-        counted = _of_columns(model, before, chosen(before))
-        found = next((step for n, step in enumerate(counted) if n == ordinal), None)
-        if found is None:
+        step = next((step for n, step in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
+        if step is None:
             raise ModelError(
                 f"step {len(path)} of a path has no successor number {ordinal}: a function of the model "
                 f"{model.name!r} gives different results for equal arguments"
             )
-        path.append(Step(*found))
-        for column in drained(before, path[-1].row):
-            path.append(_delivery(model, path[-1].row, column))
+        path.append(Step(*step))
     return tuple(path)
-
-
-def _of_columns(model: Model, row: Row, columns: Container[str] | None) -> Iterator[tuple[Move, Row]]:
-    """The successors of a row by the rules that read one of these columns alone; None: by all rules."""
-    if columns is None:
-        return successors(model, row)
-    own = {rule.name for rule in model.rules if len(rule.reads) == 1 and rule.reads[0].column in columns}
-    return ((move, after) for rule, move, after in by_rule(model, row) if rule in own)
-
-
-def _delivery(model: Model, row: Row, column: str) -> Step:
-    """The only move of the rules that read this column alone."""
-    own = {rule.name for rule in model.rules if [each.column for each in rule.reads] == [column]}
-    for rule, move, after in by_rule(model, row):
-        if rule in own:
-            return Step(move, after)
-    raise ModelError(f"the channel {column!r} delivers nothing where the reduced search drained it")

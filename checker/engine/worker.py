@@ -14,7 +14,6 @@ import numpy as np
 from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
-from checker.engine.reduction.plan import ViewRoom
 from checker.engine.states.frontier import RowBlock, padded
 from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
@@ -37,7 +36,6 @@ class Slice:
     def __init__(self, shards: int) -> None:
         self._shards = shards
         self.found, self.origins = np.zeros(CANDIDATES, np.uint64), np.zeros(CANDIDATES, np.uint64)
-        self.drained = np.zeros(CANDIDATES, np.uint64)  # the channels that drain each successor, by stubborn sets
         self.is_new = np.zeros((shards, CANDIDATES), np.uint8)
         self.slots = np.zeros(0, np.uint64)  # in the visited set, with the graph only
         self.fresh = np.zeros(CANDIDATES, np.uint32)
@@ -53,8 +51,7 @@ class Slice:
 
     def grow(self) -> None:
         """Double the room for successors."""
-        arrays = self.found, self.origins, self.drained
-        self.found, self.origins, self.drained = (np.concatenate([each, each]) for each in arrays)
+        self.found, self.origins = (np.concatenate([array, array]) for array in (self.found, self.origins))
 
     def merge(self) -> None:
         """Put the successors of rows that were put aside, which are the last, at their places."""
@@ -64,7 +61,7 @@ class Slice:
             each & move_kernels.SOURCE_BITS for each in (self.origins[: self.first_late], self.origins[late][order])
         ]
         places = np.searchsorted(rows[0], rows[1])
-        for array in (self.found, self.origins, self.drained):
+        for array in (self.found, self.origins):
             array[: self.size] = np.insert(array[: self.first_late], places, array[late][order])
         self.first_late = self.size
 
@@ -91,9 +88,6 @@ class Worker:
         self._stack = np.zeros(2 * move_kernels.STACK, np.uint64)
         self._labels = np.zeros(search_kernels.MOST_MOVES, np.uint32)
         self._recent = np.zeros(RECENT, np.uint64)
-        self._channels = np.zeros((0, 4), np.uint32) if tables.observer is None else tables.observer.rows
-        self._uncounted = np.zeros(0, np.uint64)
-        self._room: ViewRoom | None = None  # for stubborn sets
         self._picks = np.zeros(CANDIDATES, np.uint32)
         self.missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(6, np.int64)
         self.noted = 0  # missing keys
@@ -108,27 +102,12 @@ class Worker:
                 np.append(each, np.zeros(more + len(each), np.uint64)) for each in (self.fired, self.reached)
             )
         self.tally.make_room(self._tables.verdicts.judgements.size)
-        observer = self._tables.observer
-        if observer is not None and observer.plan is not None and observer.graph is not None:
-            room = self._room
-            self._room = (
-                ViewRoom.of(observer.plan, observer.graph)
-                if room is None
-                else room.with_space(observer.plan, observer.graph)
-            )
 
     def clear(self) -> None:
         """Forget the counts of a round."""
         self.fired[:], self.reached[:] = 0, 0
         self.tally.clear()
         self.noted = 0
-
-    def _stubborn(self) -> tuple[Any, ...]:
-        """The plan, the numbers, the graph and the room for stubborn sets, as kernels take them."""
-        observer = self._tables.observer
-        if observer is None or observer.plan is None:
-            return None, None, None, None
-        return observer.plan, self._tables.contents.view, observer.graph, self._room
 
     # -- pass one --------------------------------------------------------------------------------------------
 
@@ -154,9 +133,8 @@ class Worker:
                 block.rows, self._width, block.fingerprints, rows, position,
                 tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
                 self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                self._channels, tables.asks.view, self._uncounted, *self._stubborn(), tables.images,
-                self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
-                part.found, part.origins, part.drained, self.fired, self._recent, keeps_all, dead, aside,
+                tables.images, self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
+                part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside,
                 self.missing, counters,
             )  # fmt: skip
             if counters[4]:
@@ -200,8 +178,7 @@ class Worker:
             build_kernels.build(
                 block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
                 block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
-                parents, ordinals, self.reached, self._channels, tables.asks.view,
-                self._stubborn()[0], part.drained, self.fired, self._stack, tables.entries.view,
+                parents, ordinals, self.reached, self._stack, tables.entries.view,
                 verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
                 *tables.readers(), aside, affecting, self.missing, self._counters,
             )  # fmt: skip

@@ -39,7 +39,6 @@ from checker.kit.networks import (
     channel_actor,
     channel_column,
     channel_rule,
-    declared_channels,
     name_of,
 )
 
@@ -159,7 +158,6 @@ def network_model(
             *(channel_rule(network, *pair) for pair in pairs),
         ),
         properties=tuple(properties),
-        channels=declared_channels(network, pairs),
     )
 
 

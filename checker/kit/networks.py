@@ -30,7 +30,6 @@ import msgspec
 
 from checker.engine import Actor, Column, ModelError, Move, Outcome, Read, Rule, Send
 from checker.engine.contract import described
-from checker.engine.model import Channel
 
 ARROW = "->"
 DELIVER, LOSE, REPEAT = "deliver", "lose", "repeat"
@@ -182,13 +181,6 @@ def channel_actor(network: Network, source: str, target: str) -> Actor:
 def channel_column(network: Network, source: str, target: str, messages: Iterable[Any] = ()) -> Column:
     """The column of a channel, with the messages that are under way at first."""
     return Column(name_of(source, target), network.content(messages))
-
-
-def declared_channels(network: Network, links: Iterable[tuple[str, str]]) -> tuple[Channel, ...]:
-    """The channels for the reduction of the state space: those of a network whose only move is to deliver the head."""
-    if network.actions != (DELIVER,) or not network.ordered:
-        return ()
-    return tuple(Channel(name_of(*link), *link, lambda operation: isinstance(operation, Insert)) for link in links)
 
 
 def channel_rule(network: Network, source: str, target: str) -> Rule:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from checker.engine.model import Actor, Channel, Column, Model, Move, Outcome, Property, Read, Rule, Send
+from checker.engine.model import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
 
 POP = "pop"
 
@@ -57,7 +57,6 @@ def model_of(name: str, processes: Sequence[Process], properties: Iterable[Prope
         actors=(*(_actor(process) for process in processes), *channels),
         rules=(*(_own_events(process) for process in processes), *(_delivery(*pair) for pair in pairs)),
         properties=tuple(properties),
-        channels=tuple(Channel(f"{a}->{b}", a, b, appends=lambda operation: operation != POP) for a, b in pairs),
     )
 
 

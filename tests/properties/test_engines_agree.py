@@ -4,6 +4,7 @@ import zlib
 from dataclasses import replace
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from checker.engine import (
     search,
 )
 from checker.engine.result import Limits, disagreements
+from tests.support.pure_kernels import use_pure
 from tests.support.sittings import small_blocks
 
 
@@ -102,6 +104,15 @@ def test_tables_and_plain_agree_on_random_models(shape):
     model = random_model(*shape)
     limits = Limits(states=3000)
     assert disagreements(plain.explore(model, limits), search.explore(model, limits)) == []
+
+
+def test_no_kernel_uses_an_index_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search is in Python, where NumPy checks each index; compiled kernels check none."""
+    use_pure(monkeypatch)
+    for seed in range(40):
+        model = random_model(seed, 1 + seed % 5, 1 + seed % 4, 1 + seed % 7, 2 + seed % 4)
+        limits = Limits(states=150)
+        assert disagreements(plain.explore(model, limits), search.explore(model, limits)) == []
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -35,14 +34,13 @@ from checker.engine import (
     search,
 )
 from checker.engine.model import Trivial
-from checker.engine.reduction import reduced_search
-from checker.engine.reduction.symmetry import answers_of_model
 from checker.engine.result import Exploration, Limits, Step, Stop, verdict_disagreements
 from checker.engine.search import Search
 from checker.engine.semantics import rebuild, successors
+from checker.engine.symmetric_search import answers_of_model, explore
 
 NAMES = ("a", "b", "c")
-explore = partial(reduced_search.explore, mode="symmetric")
+
 Row = tuple[Any, ...]
 
 # A system of three alike processes with local states 0 to 3, and a column that names the owner of a token. A rule is
@@ -122,7 +120,7 @@ def levels_of_classes(model: Model, until: int) -> list[int]:
 def test_a_random_system_has_as_many_states_at_each_depth_as_classes(own: Any, pairs: Any) -> None:
     model = system(own, pairs)
     reduced, full = explore(model), plain.explore(model)
-    assert verdict_disagreements(reduced, full, deadlocks=False) == []
+    assert verdict_disagreements(reduced, full) == []
     assert reduced.levels == levels_of_classes(model, len(reduced.levels) - 1)
 
 
@@ -189,7 +187,7 @@ def test_a_model_that_compares_names_has_the_answers_of_the_full_search(
 ) -> None:
     model = with_premise(with_choice(system(own, pairs), *choice), *premise)
     reduced, full = explore(model), plain.explore(model)
-    assert verdict_disagreements(reduced, full, deadlocks=False, premises=True, ends=False) == []
+    assert verdict_disagreements(reduced, full, ends=False) == []
     assert all(is_run(model, found.path) for found in reduced.violations)
 
 
@@ -263,9 +261,7 @@ def test_the_search_in_full_has_the_limits_that_are_left() -> None:
 @pytest.mark.parametrize("depth", range(8))
 def test_a_limit_of_depth_is_no_disagreement(depth: int) -> None:
     model, limits = with_choice(FREE, frozenset({3}), 1), Limits(depth=depth)
-    assert (
-        verdict_disagreements(explore(model, limits), plain.explore(model, limits), deadlocks=False, ends=False) == []
-    )
+    assert verdict_disagreements(explore(model, limits), plain.explore(model, limits), ends=False) == []
 
 
 def test_an_action_that_fires_in_the_over_approximation_alone_has_not_fired() -> None:

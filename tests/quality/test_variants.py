@@ -8,15 +8,12 @@ in an earlier round make it a leader again.
 from __future__ import annotations
 
 from itertools import product
-from typing import Literal
 
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from checker.engine import Exploration, Model, Row, Stop
-from checker.engine.reduction import reduced_search
-from checker.engine.result import verdict_disagreements
 from checker.engine.search import explore
 from checker.engine.semantics import successors
 from checker.job import Job, Verdict
@@ -280,10 +277,3 @@ def test_1514_without_it_the_old_leader_joins_the_new_one_or_leads_again_with_bo
     assert (exploration.stop, exploration.violations) == (Stop.EXHAUSTED, [])
     assert len(exploration.found) == 2, "both ends are possible"
     assert judgement.verdict is Verdict.PASSED
-
-
-@pytest.mark.parametrize("mode", ["safe", "stubborn"])
-@pytest.mark.parametrize("variant", ["", "variants: [ZOOKEEPER-1514]\n"], ids=["without it", "1514"])
-def test_1514_a_reduced_search_gives_the_same_answers(variant: str, mode: Literal["safe", "stubborn"]) -> None:
-    job, full = ran(CUT_OFF_AND_BACK + variant)
-    assert verdict_disagreements(reduced_search.explore(job.model, job.limits, mode=mode), full) == []

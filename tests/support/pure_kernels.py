@@ -1,7 +1,7 @@
-"""The kernels of stubborn sets as ordinary Python functions, perhaps with a changed line.
+"""The kernels of a search as ordinary Python functions, in which an index out of range is an error.
 
-Mutants need no compilation then, and an index out of range is an error, since NumPy checks every one. The sources are
-executed again under other names, with decorators that change nothing.
+Compiled kernels check no index, NumPy checks every one. The sources are executed again under other names, with
+decorators that change nothing.
 """
 
 from __future__ import annotations
@@ -17,23 +17,15 @@ import numpy as np
 import pytest
 
 from checker.engine import rounds, worker
-from checker.engine.reduction import stubborn
 
 MODULES = (
     "hash_tables",
     "move_kernels",
-    "closure_kernels",
-    "message_kernels",
-    "queue_kernels",
-    "stubborn_kernels",
-    "drain_kernels",
     "row_kernels",
     "build_kernels",
     "search_kernels",
 )
 CALLED = {
-    "find_stubborn_set": (stubborn,),
-    "find_drained": (stubborn,),
     "expand": (worker,),
     "build": (worker, rounds),
 }
@@ -52,33 +44,25 @@ def _ones_below(word: Any) -> np.uint64:
 
 def _jit() -> types.ModuleType:
     module = types.ModuleType(f"pure.{PACKAGE}.jit")
-    for name in ("kernel", "inlined", "shared"):
+    for name in ("kernel", "inlined"):
         setattr(module, name, _same)
     module.ones_below = _ones_below  # type: ignore[attr-defined]
     module.prefetch = lambda *_: None  # type: ignore[attr-defined]
     return module
 
 
-def use_pure(
-    monkeypatch: pytest.MonkeyPatch, changed: str = "", right: str = "", wrong: str = "", *, searches: bool = False
-) -> None:
-    """Let `StubbornSets` call kernels in Python, where the module `changed` has a line that is wrong.
-
-    With `searches`, the search of new states is in Python too.
-    """
+def use_pure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a search expand and build states by kernels in Python."""
     monkeypatch.setitem(sys.modules, f"pure.{PACKAGE}.jit", _jit())
     for name in MODULES:
         source = inspect.getsource(importlib.import_module(f"{PACKAGE}.{name}"))
-        if name == changed:
-            assert source.count(right) == 1, (name, right, source.count(right))
-            source = source.replace(right, wrong)
         module = types.ModuleType(f"pure.{PACKAGE}.{name}")
         monkeypatch.setitem(sys.modules, module.__name__, module)
         exec(source.replace(f"from {PACKAGE}.", f"from pure.{PACKAGE}."), module.__dict__)
         for kernel, callers in CALLED.items():
             if name in module.__dict__.get(kernel, _same).__module__:
                 setattr(module, kernel, _quietly(getattr(module, kernel)))
-                for caller in callers if searches or callers == (stubborn,) else ():
+                for caller in callers:
                     monkeypatch.setattr(caller, name, module)
 
 

@@ -193,7 +193,7 @@ def test_a_profile_stands_for_options_and_what_is_typed_goes_before_it(folder: P
             "--budget",
             "5s",
             "--reduce",
-            "safe",
+            "symmetric",
             "--report",
             "2.json",
         )
@@ -203,7 +203,7 @@ def test_a_profile_stands_for_options_and_what_is_typed_goes_before_it(folder: P
     shown = [json.loads((folder / f"{n}.json").read_text())["parameters"] for n in range(1, 6)]
 
     assert [each["budget"] for each in shown] == [60.0, 5.0, 60.0, None, None]
-    assert [each["reduce"] for each in shown] == ["auto", "safe", "none", "compare", "none"]
+    assert [each["reduce"] for each in shown] == ["auto", "symmetric", "none", "compare", "none"]
 
 
 def test_a_nightly_run_goes_on_where_the_last_one_ended_and_demands_the_end(folder: Path) -> None:

@@ -6,17 +6,15 @@ sending, and carries out the definitions of `checker.kit.networks` on it.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.engine import Finding, Kind, Limits, Model, ModelError, Property, Read, Stop, plain, search
-from checker.engine.reduction import reduced_search
-from checker.engine.result import disagreements, verdict_disagreements
+from checker.engine import Finding, Kind, Model, ModelError, Property, Read, plain, search
+from checker.engine.result import disagreements
 from checker.kit import Bag, HistoryVariable, Machine, Network, Reaction, network_model, to_each
 
 NETWORKS = [Network(o, l, d) for o in (False, True) for l in (False, True) for d in (False, True)]  # noqa: E741
@@ -222,30 +220,3 @@ def test_random_machines_reach_as_many_states_as_another_search_finds(table: Tab
         found = plain.explore(model)
         assert found.states == count
         assert disagreements(found, search.explore(model)) == []
-
-
-# -- the reduction -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("network", NETWORKS, ids=str)
-def test_only_a_network_whose_one_move_is_to_deliver_the_head_declares_channels(network: Network) -> None:
-    declared = {channel.column for channel in sent(network, "x").channels}
-    assert declared == ({"a->b", "b->a"} if network == Network(ordered=True) else set())
-
-
-@settings(deadline=None, max_examples=200)
-@given(tables)
-def test_a_reduced_search_keeps_the_states_of_machines(table: Table) -> None:
-    """The machines have distinct states, so a property for each of them compares what both searches reach."""
-    model = model_of_table(table, Network(ordered=True))
-    rows = itertools.product(STATES, repeat=len(NAMES))
-    reads = tuple(Read(name) for name in NAMES)
-    model = model.with_properties([Property(f"Reached{row}", reads, is_row(row), Kind.SOMETIMES) for row in rows])
-    limits = Limits(states=MOST)
-    full = plain.explore(model, limits)
-    assume(full.stop is not Stop.STATES)
-    assert verdict_disagreements(reduced_search.explore(model), full) == []
-
-
-def is_row(row: tuple[int, ...]) -> Callable[..., Finding | None]:
-    return lambda *states: Finding("reached") if states == row else None

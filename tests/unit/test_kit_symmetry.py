@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.engine import TRIVIAL, Finding, Kind, Model, ModelError, Property, Read, plain, search
+from checker.engine import TRIVIAL, Finding, Kind, Model, ModelError, Property, Read, plain, search, symmetric_search
 from checker.engine.contract import described
-from checker.engine.reduction import reduced_search
 from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.semantics import successors
 from checker.explorer import BadRequestError, Handlers
@@ -170,7 +169,7 @@ def test_properties_can_be_replaced() -> None:
 def test_a_declared_symmetry_gives_the_same_classes_by_tables(managers: int) -> None:
     model = example("two_phase_commit").model(managers)
     names = [f"rm{n}" for n in range(1, managers + 1)]
-    found = reduced_search.explore(interchangeable(model, names), mode="symmetric")
+    found = symmetric_search.explore(interchangeable(model, names))
     expected = search.explore(symmetric(model, names))
     assert found.levels == expected.levels
     assert verdict_disagreements(found, expected) == []

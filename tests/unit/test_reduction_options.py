@@ -10,67 +10,12 @@ import pytest
 
 from checker import execution
 from checker.cli.main import main
-from checker.engine import ModelError, plain
-from checker.engine.reduction import reduced_search
+from checker.engine import ModelError, plain, symmetric_search
 from checker.engine.result import Exploration, Limits, Stop
 from checker.report.verdict import ExitCode
 from checker.scenario import load
 
 SCENARIO = str(next(Path("spec/scenarios").rglob("leader-stays.yaml")))
-
-
-def run(*options: str) -> int:
-    return main(["run", SCENARIO, "--reduce", "safe", *options])
-
-
-PAXOS = "docs/examples/paxos.py:model(1, 'ordered')"
-
-
-def test_stubborn_sets_are_named_with_what_they_do_not_keep(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", PAXOS, "--reduce", "stubborn", "--engine", "both"]) == ExitCode.PASSED
-    shown = capsys.readouterr().out
-    assert "stubborn sets; how often an action fired, and how many deadlocks there are, is not kept" in shown
-
-
-def test_an_ensemble_is_explored_by_stubborn_sets(capsys: pytest.CaptureFixture[str]) -> None:
-    """The channels between servers replace a message that waits by a newer one, and so are bounded."""
-    assert main(["run", SCENARIO, "--reduce", "stubborn"]) == ExitCode.PASSED
-    assert "stubborn sets; how often an action fired" in capsys.readouterr().out
-
-
-def test_stubborn_sets_save_no_checkpoint(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["run", PAXOS, "--reduce", "stubborn", "--checkpoint", str(tmp_path / "saved")]) != ExitCode.PASSED
-    assert "--reduce stubborn saves no checkpoint" in capsys.readouterr().out
-
-
-def test_a_witness_has_a_shortest_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """Servers 1 and 3 hear from 2, 2 hears from one of them, and two votes for 2 arrive: start, four deliveries."""
-    assert run() == ExitCode.PASSED
-    assert "witnessed at depth 5" in capsys.readouterr().out
-
-
-def test_the_plain_engine_refuses_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--engine", "plain") == ExitCode.COMMAND_LINE
-    assert "--reduce safe is for the table engine; write --engine tables" in capsys.readouterr().err
-
-
-def test_both_engines_compare_the_answers() -> None:
-    assert run("--engine", "both") == ExitCode.PASSED
-
-
-def test_a_different_answer_of_the_plain_engine_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    explore = reduced_search.explore
-
-    def without_its_witness(*positional: object, **named: object) -> Exploration:
-        found = explore(*positional, **named)  # type: ignore[arg-type]
-        found.found.clear()
-        return found
-
-    monkeypatch.setattr(reduced_search, "explore", without_its_witness)
-    assert run("--engine", "both") == ExitCode.SCENARIO
-    assert "the engines disagree, which is a defect: depth of Stands(" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -82,6 +27,49 @@ def alike(tmp_path: Path) -> str:
         "name: alike\nfile: zoo.cfg\nservers: [1, 2, 3]\ngrain: oracle\nprotocol: zab\nalways: [OnlyVotersAck]\n"
     )
     return str(path)
+
+
+@pytest.mark.parametrize("word", ["safe", "stubborn"])
+def test_a_reduction_that_does_not_exist_is_one_error_with_those_that_do(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", SCENARIO, "--reduce", word]) == ExitCode.COMMAND_LINE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"argument --reduce: invalid choice: '{word}' (choose from 'none', 'symmetric', 'auto', 'compare')" in line
+
+
+def test_a_symmetric_search_saves_no_checkpoint(alike: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["run", alike, "--reduce", "symmetric", "--checkpoint", str(tmp_path / "saved")]) == ExitCode.SCENARIO
+    assert "--reduce symmetric saves no checkpoint; write --reduce none" in capsys.readouterr().out
+
+
+def test_the_plain_engine_refuses_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", SCENARIO, "--reduce", "symmetric", "--engine", "plain"]) == ExitCode.COMMAND_LINE
+    assert "--reduce symmetric is for the table engine; write --engine tables" in capsys.readouterr().err
+
+
+def test_both_engines_compare_the_answers(alike: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", alike, "--reduce", "symmetric", "--engine", "both"]) == ExitCode.PASSED
+    assert "states that differ in names count once (6 renamings; " in capsys.readouterr().out
+
+
+def test_a_different_answer_of_the_plain_engine_is_an_error(
+    alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(symmetric_search, "explore", without_a_premise(symmetric_search.explore))
+    assert main(["run", alike, "--reduce", "symmetric", "--engine", "both"]) == ExitCode.SCENARIO
+    assert "the engines disagree, which is a defect: premises that held" in capsys.readouterr().out
+
+
+def without_a_premise(explore: Callable[..., Exploration]) -> Callable[..., Exploration]:
+    """A search that forgets that the premise of OnlyVotersAck held."""
+
+    def explored(*positional: object, **named: object) -> Exploration:
+        found = explore(*positional, **named)
+        found.evaluations["OnlyVotersAck"].premise = 0
+        return found
+
+    return explored
 
 
 def test_auto_explores_a_small_model_in_full(alike: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,14 +113,7 @@ def test_compare_explores_in_full_and_compares_with_the_symmetry(
 def test_a_different_answer_of_the_symmetric_search_is_an_error(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    explore = reduced_search.explore
-
-    def without_a_premise(*positional: object, **named: object) -> Exploration:
-        found = explore(*positional, **named)  # type: ignore[arg-type]
-        found.evaluations["OnlyVotersAck"].premise = 0
-        return found
-
-    monkeypatch.setattr(reduced_search, "explore", without_a_premise)
+    monkeypatch.setattr(symmetric_search, "explore", without_a_premise(symmetric_search.explore))
     assert main(["run", alike, "--reduce", "compare"]) == ExitCode.SCENARIO
     assert "the symmetric search and the full one disagree, which is a defect: " in capsys.readouterr().out
 
@@ -147,7 +128,7 @@ def raising(error: BaseException) -> Callable[..., Exploration]:
 def test_an_interrupt_of_the_comparison_ends_the_command(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reduced_search, "explore", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(symmetric_search, "explore", raising(KeyboardInterrupt()))
     assert main(["run", alike, SCENARIO, "--reduce", "compare"]) == ExitCode.INCOMPLETE
     assert "the comparison with a symmetric search was interrupted" in (shown := capsys.readouterr().out)
     assert "1 of 2 runs, " in shown
@@ -157,7 +138,7 @@ def test_an_interrupt_of_the_comparison_ends_the_command(
 def test_a_violation_stays_if_the_comparison_does_not_end(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reduced_search, "explore", raising(error))
+    monkeypatch.setattr(symmetric_search, "explore", raising(error))
     defect = str(next(Path("spec/scenarios").rglob("ack-before-log.yaml")))
     assert main(["run", defect, "--verdict", "--reduce", "compare"]) == ExitCode.SAFETY
     assert "the comparison with a symmetric search" in capsys.readouterr().out
@@ -171,7 +152,7 @@ def test_a_comparison_has_the_time_that_this_sitting_has_left(alike: str, monkey
         given.append(limits)
         return found
 
-    monkeypatch.setattr(reduced_search, "explore", explore)
+    monkeypatch.setattr(symmetric_search, "explore", explore)
     execution.compare_with_symmetry(job, replace(found, seconds=90.0, seconds_before=80.0))
     assert given == [Limits(seconds=90.0)]
 
@@ -180,7 +161,7 @@ def test_auto_reports_the_deeper_search_if_the_second_is_cut_short(alike: str, m
     job = load(Path(alike))
     shallow = replace(execution.run_job(job, Limits(depth=1)), stop=Stop.TIME)
     monkeypatch.setattr(execution, "FULL_STATES", 100)
-    monkeypatch.setattr(reduced_search, "explore", lambda *_, **__: shallow)
+    monkeypatch.setattr(symmetric_search, "explore", lambda *_, **__: shallow)
     found = execution.run_job(job, reduce="auto")
     assert (found.stop, found.states >= 100, found.depth > shallow.depth) == (Stop.TIME, True, True)
 
@@ -189,7 +170,7 @@ def test_auto_keeps_the_first_search_if_an_interrupt_comes_before_the_second(
     alike: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "FULL_STATES", 100)
-    monkeypatch.setattr(reduced_search, "explore", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(symmetric_search, "explore", raising(KeyboardInterrupt()))
     found = execution.run_job(load(Path(alike)), reduce="auto")
     assert (found.stop, found.states >= 100) == (Stop.INTERRUPTED, True)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import drain_again, run_and_drain
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, MISSING, ONE, ZERO, fold, lookup, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -24,6 +23,7 @@ from checker.engine.kernels.move_kernels import (
     LISTED,
     MANY,
     SOURCE_BITS,
+    run,
 )
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
@@ -99,17 +99,14 @@ def count(tally: Array, first: Array, number: Any, state: Any) -> None:
 @kernel
 def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins: Array, base: Any,
           parent_judgements: Array, into: Array, into_fingerprints: Array, into_judgements: Array, at: Any, state: Any,
-          parents: Array, steps: Array, reached: Array, channels: Array, asks: Array,
-          plan: Any, drained: Array, fired: Array, stack: Array, entries: Array,
+          parents: Array, steps: Array, reached: Array, stack: Array, entries: Array,
           bundles: Array, judgements: Array, tally: Array, first: Array, cells: Array,
           groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
           aside: Array, affecting: Array, missing: Array, counters: Array) -> None:  # fmt: skip
     """Pass three: write the rows of new states fresh[begin:end] to `into`, by carrying out their moves again.
 
-    The first of them is the state with the number `state`. The deliveries that drain a row (with a
-    `plan`, those in `drained`) are counted in `fired`. A
-    row with an unknown judgement is put aside with its affected bundles, and has the judgement of its parent until
-    then.
+    The first of them is the state with the number `state`. A row with an unknown judgement is put aside with its
+    affected bundles, and has the judgement of its parent until then.
     """
     width = rows.shape[1]
     for k in range(begin, end):
@@ -117,13 +114,9 @@ def build(rows: Array, fresh: Array, begin: Any, end: Any, found: Array, origins
         source = origins[i] & SOURCE_BITS
         for c in range(width):
             into[at, c] = rows[source, c]
-        _, _, _, affected = run_and_drain(
-            origins[i] >> BITS32, into[at], ZERO, channels, asks, fired, cells, stack, entries,
+        _, _, _, affected = run(
+            origins[i] >> BITS32, into[at], ZERO, stack, entries,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if plan is not None:
-            affected |= drain_again(
-                into[at], drained[i], plan, fired, cells, stack, entries,
-                groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         judgement = judge(
             into[at], U64(parent_judgements[source]), affected, bundles, judgements, cells,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip

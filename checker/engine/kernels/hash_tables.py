@@ -91,16 +91,6 @@ def note(missing: Array, counters: Array, key: Any) -> None:
 
 
 @inlined
-def ask(subject: Any, question: Any, memo: Array, shift: Any, missing: Array, counters: Array) -> Any:
-    """The memo's answer to a question about a subject; if it is not yet known, MISSING, and the key is noted."""
-    key = (U64(subject) << BITS32) | U64(question)
-    answer = lookup(memo, shift, key)
-    if answer == MISSING:
-        note(missing, counters, key)
-    return answer
-
-
-@inlined
 def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, bases: Array,
          memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
     """The node for the values that a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.

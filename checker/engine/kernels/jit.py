@@ -1,4 +1,4 @@
-"""The compilation of kernels: three decorators, four intrinsics, and the folder of the compiled code.
+"""The compilation of kernels: two decorators, four intrinsics, and the folder of the compiled code.
 
 Kernels allocate nothing and own nothing: every array is created by the caller and outlives the call. Numba's reference
 counting, which would be the largest single cost, can therefore be left out (`_nrt=False`). A test searches for it in
@@ -146,11 +146,6 @@ def kernel(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function that is called only by kernels; it is inlined into each of them."""
     return _njit(forceinline=True, no_cpython_wrapper=True, pipeline_class=LinkedCompiler, **OPTIONS)(function)
-
-
-def shared(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called only by kernels, and too seldom or too large to be inlined."""
-    return _njit(no_cpython_wrapper=True, pipeline_class=LinkedCompiler, **OPTIONS)(function)
 
 
 def is_compiled(*, with_graph: bool = False, with_walks: bool = False) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.drain_kernels import run_and_reduce
 from checker.engine.kernels.hash_tables import BITS32, IMPOSSIBLE, LOW, MISSING, ONE, ZERO, fold, note
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
@@ -27,15 +26,9 @@ from checker.engine.kernels.move_kernels import (
     UNLISTED,
     look_ahead,
     restore,
+    run,
 )
 from checker.engine.kernels.row_kernels import fingerprint_of_class
-from checker.engine.kernels.stubborn_kernels import (
-    ALL,
-    NOBODY,
-    UNSETTLED,
-    stubborn_set,
-    watch_idle_rules,
-)
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -123,41 +116,6 @@ def evaluate_joint_rules(row: Array, masks: Array, masked: Array, joint: Array, 
 
 
 @inlined
-def has_joint_moves(row: Array, columns: Any, count: Any, cells: Array) -> Any:
-    """Whether some of the lists of a row's moves are those of joint rules."""
-    for c in range(columns):
-        count -= U64(cells[U64(row[c]) * FIELDS + LISTED] != ZERO)
-    return count != ZERO
-
-
-@inlined
-def narrow(row: Array, columns: Any, count: Any, cells: Array, lists_of: Array, plan: Any, numbers: Array,
-           masks: Array, masked: Array, joint: Array, g: Any, r: Any, entries: Array,
-           groups: Array, reads: Array, classes: Array, bases: Array,
-           memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """Leave only the lists of a stubborn set in `lists_of`, in the same order: (their number, whether it is known)."""
-    if has_joint_moves(row, columns, count, cells) and not watch_idle_rules(
-            row, plan, cells, masks, masked, joint, entries,
-            groups, reads, classes, bases, memo, shift, missing, counters):  # fmt: skip
-        return count, False
-    for broken in plan.broken:
-        if broken:  # the search will begin again, and views do not know this move
-            r.settled[0] = U32(0)
-            return count, True
-    chosen = stubborn_set(row, plan, numbers, masks, joint, g, r, missing, counters)
-    if chosen in (UNSETTLED, ALL):
-        return count, chosen == ALL
-    count = ZERO
-    for c in range(columns):
-        owner = plan.owners[c]
-        if owner != NOBODY and (chosen >> U64(owner)) & ONE:
-            moves = cells[U64(row[c]) * FIELDS + LISTED]
-            lists_of[count] = moves
-            count += U64(moves != ZERO)
-    return count, True
-
-
-@inlined
 def remember(recent: Array, fingerprint: Any) -> Any:
     """Put a fingerprint into the table of recent ones; 1 if it was not there."""
     near = fingerprint & U64(recent.size - 1)
@@ -169,11 +127,10 @@ def remember(recent: Array, fingerprint: Any) -> Any:
 @kernel
 def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position: Any, cells: Array,
            masks: Array, masked: Array, joint: Array, lists_of: Array,
-           joint_key: Array, cached_keys: Array, cached_lists: Array, channels: Array, asks: Array, uncounted: Array,
-           plan: Any, numbers: Array, g: Any, r: Any, images: Any, row: Array, stack: Array, labels: Array,
-           entries: Array,
+           joint_key: Array, cached_keys: Array, cached_lists: Array,
+           images: Any, row: Array, stack: Array, labels: Array, entries: Array,
            groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-           found: Array, origins: Array, drained: Array, fired: Array, recent: Array, keeps_all: Any,
+           found: Array, origins: Array, fired: Array, recent: Array, keeps_all: Any,
            dead: Array, aside: Array, missing: Array, counters: Array) -> Any:  # fmt: skip
     """Pass one: the successors of rows todo[position:], as fingerprint and origin (move, ordinal, source row).
 
@@ -183,10 +140,7 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
     counters: missing keys, successors, rows put aside, dead rows, error, transitions. Returns the position reached; it
     stops if the buffer has no room for all successors of a row. masks[cell] has the joint rules that a cell allows,
     `masked` the columns with such masks, and fired[label] is a counter. The width of rows is a multiple of eight.
-    Successors are drained by `channels` and `asks`; these deliveries are not counted here (`uncounted` is empty).
-    With a `plan`, only the moves of a stubborn set are carried out (`stubborn_kernels`), and `drained` gets the
-    channels that drain each successor. Without it, `numbers`, `g` and `r` are None as well. With `images`, which
-    excludes other reductions, fingerprints are those of `row_kernels.fingerprint_of_class`.
+    With `images`, fingerprints are those of `row_kernels.fingerprint_of_class`.
     """
     width = rows.shape[1]
     kept = U64(counters[1])
@@ -199,10 +153,6 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
         count, complete = gather(
             row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
             groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
-        if plan is not None and complete:
-            count, complete = narrow(
-                row, columns, count, cells, lists_of, plan, numbers, masks, masked, joint, g, r,
-                entries, groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
         most = ZERO
         for n in range(count if complete else ZERO):
             most += lists_of[n] & LOW
@@ -217,13 +167,11 @@ def expand(rows: Array, columns: Any, fingerprints: Array, todo: Array, position
             for _ in range(lists_of[n] & LOW):
                 move = following
                 following += ONE + (entries[move] & LOW)
-                status, fingerprint, changed, delivered = run_and_reduce(
-                    move, row, base, channels, asks, uncounted, plan, numbers, g, r, cells, stack, entries,
+                status, fingerprint, changed, _ = run(
+                    move, row, base, stack, entries,
                     groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
                 fingerprint = fingerprint_of_class(row, columns, fingerprint, images)
                 restore(row, rows, index, changed)
-                if plan is not None:
-                    drained[kept] = delivered
                 if status == DONE:
                     label = entries[move] >> BITS32
                     fired[label] += ONE

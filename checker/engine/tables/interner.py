@@ -18,14 +18,13 @@ import numpy as np
 from checker.engine.arrays import Vector
 from checker.engine.contract import same_types, unhashable
 from checker.engine.kernels import hash_tables, move_kernels, row_kernels
-from checker.engine.model import Kind, Model, Move, Read, Row, Send
+from checker.engine.model import Kind, Model, Move, Read, Row
 from checker.engine.tables.calls import ModelCalls
 from checker.engine.tables.fingerprints import CellNumbers
 from checker.engine.tables.images import Images
 from checker.engine.tables.layout import ModelLayout
 
 NO_ACTION = 0
-QUESTIONS = -(1 << 30)  # in the place of an actor: the operation is a question of the reduction
 
 
 class Node(NamedTuple):
@@ -58,14 +57,11 @@ class Interner:
         self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
-        self.asks = Vector(np.uint32)  # for each cell of a channel: the question whether its delivery may be drained
-        self.contents = Vector(np.uint32)  # the numbers of local states and of contents, for stubborn sets
         self.labels: list[Label] = [Label("")]  # by number; NO_ACTION is the first
         self.has_rules_in_labels = any(prop.kind is Kind.EVENTUALLY for prop in model.properties)
         self._layout = layout = ModelLayout(model)
         self.masks = Vector(np.uint64, layout.words)
         self.joint, self.masked = layout.joint, layout.masked
-        self._subjects: dict[Hashable, int] = {}
         self._labelled: dict[Label, int] = {}
         self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
@@ -129,11 +125,6 @@ class Interner:
                 self.masks.view[cell, word] &= ~np.uint64(1 << bit)
         return cell
 
-    def known_cells(self, column: int) -> list[int]:
-        """The cells of a column."""
-        found: list[int] = self._by_column[column].view.tolist()
-        return found
-
     def cells_by_column(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """All cells in the order of their columns and places (u32), and where each column begins there (u64)."""
         if len(self._in_columns[0]) < sum(column.size for column in self._by_column):
@@ -142,16 +133,12 @@ class Interner:
             self._in_columns = np.concatenate(parts), firsts
         return self._in_columns
 
-    def shown(self, cell: int) -> tuple[int, ...]:
-        """The numbers of all that is shown of a cell: equal numbers show the same."""
-        return self._seen[cell]
-
     def _new_id(self, what: CellValue | Node, number: int = 0) -> int:
         self._ids.append(what)
         self._zobrist.append(number)
         self._seen.append(())
         self.cells.append((move_kernels.UNLISTED, number, 0, 0))
-        for vector in (self.bases, self.places, self.asks, self.contents, self.masks):
+        for vector in (self.bases, self.places, self.masks):
             vector.append_zero()
         if self._images is not None:
             if isinstance(what, CellValue):
@@ -174,33 +161,7 @@ class Interner:
         source = f"a read of {self.model.columns[column].name!r}"
         return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
 
-    # -- operations, and the questions of the reduction ------------------------------------------------------
-
-    def question(self, question: Hashable) -> int:
-        """The number of a question, which kernels use like that of an operation."""
-        number = self._operations.setdefault((QUESTIONS, question), len(self._operands))
-        if number == len(self._operands):
-            self._operands.append((QUESTIONS, question))
-        return number
-
-    def subject(self, value: Hashable) -> int:
-        """The number of a value that is no cell, for questions about it."""
-        known = self._subjects.get(value)
-        if known is None:
-            known = self._subjects[value] = self._new_id(CellValue(-1, value))
-        return known
-
-    def subject_of(self, number: int) -> Any:
-        """The value with this number."""
-        return self._ids[number][1]
-
-    def operation(self, number: int) -> Any:
-        """The operation, or the question, with this number."""
-        return self._operands[number][1]
-
-    def operation_number(self, send: Send) -> int:
-        """The number of an operation for an actor."""
-        return self._operation(self.model.actor_index[send.actor], send.operation, "a channel")
+    # -- operations ------------------------------------------------------------------------------------------
 
     def _operation(self, actor: int, operation: Any, source: str) -> int:
         """The id of an operation for an actor; a negative actor is a read, and the operation is the part shown."""
@@ -214,10 +175,6 @@ class Interner:
         return known
 
     # -- effects and actions ---------------------------------------------------------------------------------
-
-    def effect(self, words: Iterable[int]) -> int:
-        """The place of an effect with these words, and without an action."""
-        return self._effect(NO_ACTION, tuple(words))
 
     def effect_words(self, effect: int) -> list[int]:
         """The words of an effect."""
@@ -250,10 +207,6 @@ class Interner:
 
     # -- what rules and properties read ----------------------------------------------------------------------
 
-    def affected(self, before: int, after: int) -> int:
-        """The bundles that may judge differently when a cell replaces another one of its column, as bits."""
-        return self._change(self.column_of(before), before, after)[1]
-
     def _change(self, column: int, before: int, after: int) -> tuple[int, int]:
         """The change of the fingerprint, and the bundles that may judge differently, when a cell replaces another."""
         if before == after:
@@ -263,20 +216,6 @@ class Interner:
             if one[slot] != other[slot]:
                 affected |= bundles
         return self._zobrist[before] ^ self._zobrist[after], affected
-
-    def slots_of(self, position: int, column: int) -> list[int]:
-        """The places, among what is shown of a column, of that which a rule reads of it."""
-        reads = (read for read in self.model.rules[position].reads if read.column == self.model.columns[column].name)
-        return [self._layout.slots[column].index(read) for read in reads]
-
-    def joint_rules(self) -> list[int]:
-        """The positions of the rules that read several columns, in the order of the bits of masks."""
-        return [self._layout.groups[number].position for number in self._layout.joint.tolist()]
-
-    @property
-    def joint_bundles(self) -> int:
-        """The bundles that read several columns, as bits; the last bit also stands for all further bundles."""
-        return self._layout.joint_bundles()
 
     # -- for the kernels -------------------------------------------------------------------------------------
 

@@ -145,12 +145,3 @@ class ModelLayout:
             for column, slot in self._reads[group.first : group.first + group.width]:
                 bits[column][slot] = bits[column].get(slot, 0) | 1 << min(place, LAST_BIT)
         self.readers = [list(column.items()) for column in bits]
-
-    def joint_bundles(self) -> int:
-        """The bits of `readers` for bundles that read several columns; the last bit always counts as one."""
-        bits = 1 << LAST_BIT
-        for place, number in enumerate(self.judged):
-            group = self.groups[self.bundles[number].group]
-            if len({column for column, _ in self._reads[group.first : group.first + group.width]}) > 1:
-                bits |= 1 << min(place, LAST_BIT)
-        return bits

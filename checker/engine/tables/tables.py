@@ -18,9 +18,8 @@ from checker.engine.arrays import Memo
 from checker.engine.kernels import hash_tables, jit, move_kernels
 from checker.engine.model import Model, ModelError, Move, Send
 from checker.engine.result import SEED
-from checker.engine.tables.interner import NO_ACTION, QUESTIONS, CellValue, Interner, Node
+from checker.engine.tables.interner import NO_ACTION, CellValue, Interner, Node
 from checker.engine.tables.layout import Group, Role
-from checker.engine.tables.observer import TablesObserver
 from checker.engine.tables.verdicts import Verdicts
 
 IMPOSSIBLE = int(hash_tables.IMPOSSIBLE)
@@ -33,10 +32,8 @@ class Tables(Interner):
         super().__init__(model, seed, symmetric=symmetric)
         self.seconds = 0.0  # in `fill`
         self.memo = Memo()
-        self.observer: TablesObserver | None = None
         self.verdicts = Verdicts(model, self._layout)
         self._learnt: dict[int, tuple[int, int, int]] = {}
-        self._results: dict[int, int] | None = None  # the memo's values for operations on cells, for Python
         self._steps_named = [f"the step of {actor.name!r}" for actor in model.actors]
         self._targets = {actor.name: self._target(position) for position, actor in enumerate(model.actors)}
         self._group_rows = np.array(
@@ -63,14 +60,12 @@ class Tables(Interner):
                 self._list_own(subject, what.column, what.value)
             elif key not in self._learnt:
                 self._learn(key)
-        self.flush()
+        self.memo.insert(self._learnt)
+        self._learnt = {}
 
     def _memoised(self, subject: int, operation: int) -> int:
         """The memo's value for a subject and an operation; a new one is inserted at the end of `fill`."""
         key = subject << 32 | operation
-        if self._results is not None:
-            value = self._results.get(key)
-            return self._learn(key) if value is None else value
         if (learnt := self._learnt.get(key)) is not None:
             return learnt[0]
         value = self.memo.get(key)
@@ -79,26 +74,12 @@ class Tables(Interner):
     def _learn(self, key: int) -> int:
         """Find the value of a key that the memo lacks."""
         subject, operation = key >> 32, key & 0xFFFFFFFF
-        if self._operands[operation][0] == QUESTIONS:
-            value = self._answer_question(subject, operation)
-            if value is None:
-                return 0
-            self._learnt[key] = value, 0, 0
-            return value
         value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
         after = value & 0xFFFFFFFF
         if isinstance(what, CellValue) and after != IMPOSSIBLE:
             change = self._change(what.column, subject, after)
         self._learnt[key] = value, *change
-        if self._results is not None:
-            self._results[key] = value
-        if self.observer is not None and isinstance(what, CellValue):
-            self.observer.learnt(subject, operation, value)
         return value
-
-    def _answer_question(self, cell: int, question: int) -> int | None:
-        assert self.observer is not None  # only an observer asks
-        return self.observer.answer(cell, self._operands[question][1])
 
     def _value(self, subject: int, operation: int) -> int:
         what, (actor, argument) = self._ids[subject], self._operands[operation]
@@ -143,16 +124,11 @@ class Tables(Interner):
             if shown is not None:
                 moves += self._moves(position, shown, cell)
         self._set_list(cell, moves)
-        if self.observer is not None:
-            self.observer.listed(cell)
 
     def _complete(self, node: int, group: Group, values: tuple[Any, ...]) -> None:
         """Finish a node with all values of its group: list a rule's moves, or evaluate a bundle's properties."""
         if group.role is Role.RULE:
-            moves = self._moves(group.position, values)
-            self._set_list(node, moves)
-            if self.observer is not None:
-                self.observer.enabled(group.position, moves)
+            self._set_list(node, self._moves(group.position, values))
         elif group.role is Role.BUNDLE:
             bundle = self._layout.bundles[group.position]
             answers = [(position, self._answer(position, values)) for position in bundle.properties]
@@ -200,10 +176,7 @@ class Tables(Interner):
             if name not in self._targets:
                 raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
             actor, target = self._targets[name]
-            number = self._operation(actor, operation, source)
-            if self.observer is not None:
-                self.observer.sent(actor, number, source)
-            entries.append(target << 32 | number)
+            entries.append(target << 32 | self._operation(actor, operation, source))
         return entries
 
     def _target(self, actor: int) -> tuple[int, int]:
@@ -223,36 +196,3 @@ class Tables(Interner):
         """The arrays for folding the reads of groups, in the order of the parameters of the kernels."""
         fixed = (self._group_rows, self._layout.read_rows)
         return (*fixed, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
-
-    # -- for the reduction -----------------------------------------------------------------------------------
-
-    def remember(self) -> None:
-        """Keep results for Python too, which asks for many more than the search; nothing was learnt yet."""
-        self._results = {}
-
-    def result(self, cell: int, operation: int) -> int:
-        """The memo's value for an operation on a cell, which is carried out if it is new. Raises ModelError."""
-        return self._memoised(cell, operation)
-
-    def listing(self, cell: int) -> tuple[int, int]:
-        """The place of a cell's own moves in `entries`, and their number. Raises ModelError."""
-        if not self.is_listed(cell):
-            what = self._ids[cell]
-            assert isinstance(what, CellValue)
-            self._list_own(cell, what.column, what.value)
-        listed = int(self.cells.view[cell, move_kernels.LISTED])
-        return listed >> 32, listed & 0xFFFFFFFF
-
-    def is_listed(self, cell: int) -> bool:
-        """Whether a cell's own moves are known."""
-        return int(self.cells.view[cell, move_kernels.LISTED]) != int(move_kernels.UNLISTED)
-
-    def flush(self) -> None:
-        """Store the results that were computed; no kernel runs."""
-        self.memo.insert(self._learnt)
-        self._learnt = {}
-
-    def revise(self, cell: int, question: int, value: int) -> None:
-        """Replace the answer to a question; no kernel runs."""
-        self.flush()
-        self.memo.replace(cell << 32 | question, value)

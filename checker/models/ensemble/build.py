@@ -83,7 +83,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
     groups = groups_of(setup, [column.name for column in begun])
     symmetry = symmetry_of(setup, groups, rules(setup, groups)) if groups else None
-    return Model(name, begun, model.actors, model.rules, wanted, model.channels, symmetry)
+    return Model(name, begun, model.actors, model.rules, wanted, symmetry)
 
 
 def _assemble(
@@ -122,8 +122,7 @@ def _assemble(
         if kept.parts:
             cells.append(Column(HISTORY, History()))
             actors.append(history_actor(kept.parts))
-    declared = tuple(columns.declared_channel(source, target) for source, target in notified)
-    return Model(name, tuple(cells), tuple(actors), rules(setup), properties, declared)
+    return Model(name, tuple(cells), tuple(actors), rules(setup), properties)
 
 
 def _channel_rules(setup: Setup) -> ChannelRules:

@@ -23,7 +23,6 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, Outcome, Send
-from checker.engine.model import Channel as DeclaredChannel
 from checker.models.ensemble.connection import Close, Open, PeerClosed, Transmit
 from checker.models.ensemble.effects import SyncsEnded, misapplied, misfits, standing_alone, syncs
 from checker.models.ensemble.history import HistoryPart, concerns
@@ -46,8 +45,8 @@ from spec.durable import Durable
 from spec.effects import Connect, Disconnect, Effect, Effects, Fact, Message, Observe, ResetConnections
 from spec.effects import Send as SendEffect
 from spec.election import channel as spec_channel
-from spec.election.channel import Channel, ChannelRules, Status
-from spec.election.messages import Deliver, LeaderLost, Looked, Notification, VoteReceived
+from spec.election.channel import Channel, ChannelRules
+from spec.election.messages import LeaderLost, Looked, VoteReceived
 from spec.election.state import ElectionRules
 from spec.election.vote import Vote
 from spec.quorum import Addresses, Port, Sid, opens, reaches
@@ -338,26 +337,6 @@ def channel_actor(source: Sid, destination: Sid, rules: ChannelRules, *, address
         raise ValueError(f"a channel does not know {operation!r}")
 
     return Actor(name, (name, server_name(destination)) if addressed else (name,), step)
-
-
-def declared_channel(source: Sid, destination: Sid) -> DeclaredChannel:
-    """The same channel for the reduction of the state space: a queued message may be replaced by a newer one.
-
-    In a channel that is not connected and could be, a sending concerns the other direction as well.
-    """
-
-    def carries(operation: Any) -> tuple[Send, ...] | None:
-        if not isinstance(operation, Enqueue) or not isinstance(operation.message, Notification):
-            return None
-        return (Send(server_name(destination), Deliver(source, operation.message)),)
-
-    return DeclaredChannel(
-        channel_name(source, destination),
-        server_name(source),
-        server_name(destination),
-        carries=carries,
-        settled=lambda channel: channel.status is not Status.IDLE,
-    )
 
 
 def links_actor() -> Actor:

@@ -1,4 +1,4 @@
-"""Symmetry: states that differ in names alone count as one, where the model says that names do not matter.
+"""The symmetric search: states that differ in names alone count as one, where the model says that names do not matter.
 
 A fingerprint is the same for a state and all renamed ones (`row_kernels.fingerprint_of_class`), so that the first of
 them is kept. Rules:
@@ -19,14 +19,17 @@ Source: Ip and Dill, "Better verification through symmetry" (1996).
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
+from checker.engine import search
 from checker.engine.contract import call
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
-from checker.engine.result import CUT_SHORT, Discovery, Exploration, Limits, Step, Stop, coverage_of
+from checker.engine.result import CUT_SHORT, SEED, Discovery, Exploration, Limits, Step, Stop, coverage_of
 from checker.engine.semantics import answer, rebuild, successors
 from checker.engine.steps import step_properties
 
@@ -42,6 +45,44 @@ _IDENTITY = Renaming({}, lambda value: value)
 _Following = tuple[Move, Row]
 Covered = frozenset[tuple[str, str]]
 """Actions and premises; `result.coverage_of` is one."""
+
+
+def explore(
+    model: Model,
+    limits: Limits = Limits(),
+    *,
+    until_witnessed: bool = False,
+    progress: Callable[[Exploration], None] | None = None,
+    workers: int = 1,
+    seed: int = SEED,
+) -> Exploration:
+    """Explore one state of each class of renamed ones; the arguments are those of `search.explore`.
+
+    Raises ModelError, also if a comparison of some states shows that the model is not as symmetric as it declares. A
+    model without a usable symmetry is explored in full, and `Exploration.reduction` has the reason.
+    """
+    began = time.monotonic()
+
+    def left() -> Limits:
+        used = time.monotonic() - began
+        return limits if limits.seconds is None else replace(limits, seconds=max(0.0, limits.seconds - used))
+
+    in_full = partial(
+        search.explore, model, until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed
+    )
+    symmetry, why = model.symmetry, reason_against_symmetry(model)
+    if why is not None or symmetry is None:
+        return replace(in_full(limits), reduction=f"none is possible: {why}")
+    explored = searched(model, symmetry)
+    compared = compare(model, symmetry, seed)
+    run = search.Search(
+        explored, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
+        symmetric=True, premise_runs=0 if explored is model else PREMISE_RUNS,
+    )  # fmt: skip
+    exact, further = answers_of_model(model, symmetry, run.run(), run.premises, in_full, left)
+    summary = f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
+    summary += ("" if explored is model else ", in an over-approximation") + further
+    return replace(exact, limits=limits, seconds=time.monotonic() - began, reduction=summary)
 
 
 def reason_against_symmetry(model: Model) -> str | None:
