@@ -90,3 +90,33 @@ def read_bytes(path: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise TooLargeError(len(content), limit)
     return content
+
+
+JOURNAL_KIND = "the journal of a node, which `validate` reads"
+JSON_KIND = "JSON of another program"
+HISTORY_KIND = "a recorded history of clients, which `history` reads"
+_KINDS = tuple(
+    (re.compile(pattern, re.MULTILINE), kind)
+    for pattern, kind in (
+        (rb"\A\s*\{\"(?:journal|n|t)\"", JOURNAL_KIND),
+        (rb"\A\s*\{\"(?:recording|e)\"", "a recording of servers, which `validate` reads alone"),
+        (rb"\A\s*\{\"(?:entry|client|server)\"", HISTORY_KIND),
+        (rb"\A[\s\[(]*\{:", "a history in EDN, which `history` reads if its suffix is .edn"),
+        (rb"\AZKLG", "a transaction log of ZooKeeper, which no command reads"),
+        (rb"\AZKSN", "a snapshot of ZooKeeper, which no command reads"),
+        (rb"\A(?:\x1f\x8b|PK\x03\x04|BZh|\xfd7zXZ|\x28\xb5\x2f\xfd)", "a packed file, which must be unpacked first"),
+        (rb"\x00", "a binary file of another program"),
+        (rb"^\s*(?:tickTime|dataDir|clientPort|initLimit|server\.\d+)\s*[=:]", "a zoo.cfg, which `quorums` reads"),
+        (rb"^(?:file|servers|protocol|members|recipe|clients)[ \t]*:", "a scenario, which `run` reads"),
+        (rb"\A\s*[\[{]", JSON_KIND),
+    )
+)
+
+
+def kind_of(path: Path) -> str:
+    """Say by its beginning what kind of file this is, and which command reads it. Raises OSError."""
+    if not path.is_file():
+        return "no file, whose beginning could be read again"
+    with path.open("rb") as stream:
+        beginning = stream.read(4096)
+    return next((kind for pattern, kind in _KINDS if pattern.search(beginning)), "a text of another kind")

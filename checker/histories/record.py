@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from checker.user_files import HISTORY, TooLargeError, read_bytes
+from checker.user_files import HISTORY, HISTORY_KIND, JSON_KIND, TooLargeError, kind_of, read_bytes
 
 Kind: TypeAlias = Literal["create", "set", "delete", "get", "sync+get"]
 Outcome: TypeAlias = Literal["ok", "failed", "unknown"]
@@ -239,6 +239,8 @@ def _entries(path: Path) -> Iterable[Entry]:
             try:
                 yield _DECODER.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if number == 1 and (kind := kind_of(path)) not in {HISTORY_KIND, JSON_KIND}:
+                    raise ClientHistoryError(f"{path}: it is {kind}; name a recorded history") from None
                 raise ClientHistoryError(
                     f"{path}:{number}: {error}; a line is one JSON object whose `entry` is operation, pause, replica or"
                     " bound"

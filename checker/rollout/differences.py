@@ -110,6 +110,33 @@ def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFile
         raise ConfigError(tuple(dict.fromkeys(problems)))
 
 
+def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
+    """Raises ConfigError where a machine, by the name of its folder, takes the id that another machine had.
+
+    The id counts votes and acknowledgements, and the disk under it is then that of another server.
+    """
+    before, after = _machines(old), _machines(new)
+    problems = [
+        Problem(
+            new[sid].origin,
+            0,
+            f"{machine} was server {before[machine]} and becomes server {sid}, which was that of {old[sid].origin}: what"
+            f" server {sid} has acknowledged, and the epoch that it has accepted, are not on this disk",
+            f"keep the id {before[machine]}; if the data moves with the id, give the folders the ids as names",
+        )
+        for machine, sid in after.items()
+        if before.get(machine, sid) != sid and sid in old
+    ]
+    if problems:
+        raise ConfigError(tuple(problems))
+
+
+def _machines(servers: Mapping[Sid, ServerFiles]) -> dict[str, Sid]:
+    """The server of each folder by the folder's name; nothing where the servers have no folders of their own."""
+    machines = {PurePosixPath(given.origin).parent.name: sid for sid, given in servers.items()}
+    return machines if len(machines) == len(servers) else {}
+
+
 def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
     dynamic = {given.config.dynamic_config_file or "": given.dynamic or ""}
     try:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.differences import check_startable
+from checker.rollout.differences import check_identities, check_startable
 from checker.rollout.disks.hazards import check_disks
 from checker.rollout.disks.search import judge_disks, judge_way_back
 from checker.rollout.reconfig.search import SHARE_OF_RECONFIG, is_asked, judge_reconfig
@@ -34,6 +34,7 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.way.is_of_controller and not request.faults:
         request = replace(request, faults=1)  # the restart of a server that is not ready
     meter = Meter(runner)
+    check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
     _check_servers(request, stage)

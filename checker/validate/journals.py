@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from checker.user_files import JOURNAL, LINE, TooLargeError, check_size
+from checker.user_files import JOURNAL, JOURNAL_KIND, LINE, TooLargeError, check_size, kind_of
 from checker.validate.codec import CodecError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
 from spec.election.state import ElectionRules
@@ -137,6 +137,8 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             line = _decode(raw) if raw.endswith(b"\n") else _torn()
             event = _event_in(bytes(line.e))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if sid is None and torn is None:
+                _check_kind(path)
             if torn is not None:
                 raise JournalError(path, *torn) from None
             torn = (number, f"it is damaged ({error}); a line is one JSON object, as the node wrote it")
@@ -154,6 +156,7 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             sid, count = begun.sid, 0
             yield begun
         elif sid is None:
+            _check_kind(path)
             what = 'not a journal: the first line must be a start record, {"journal": 2, ...}'
             raise JournalError(path, number, what)
         else:
@@ -170,6 +173,13 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
         raise JournalError(path, 0, "it has no records; a journal begins with a start record")
     if torn is not None:
         yield TornRecord(torn[0])
+
+
+def _check_kind(path: Path) -> None:
+    """Raises JournalError for a file that is no journal, rather than a damaged one."""
+    if (kind := kind_of(path)) != JOURNAL_KIND:
+        right = "name the journals that nodes write with --journal, or one recording"
+        raise JournalError(path, 0, f"it is {kind}; {right}")
 
 
 @lru_cache(maxsize=4096)

@@ -375,3 +375,10 @@ def test_without_zxids_synced_reads_are_still_linearizable_or_not() -> None:
 def test_a_replica_without_the_zxid_of_a_znode_is_refused_by_name() -> None:
     with pytest.raises(ClientHistoryError, match=r"/k on server 1: its Stat needs mzxid and version"):
         history_of([FinalZnodes(1, {"/k": Leaf("a", {})})])
+
+
+def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "zoo.cfg"
+    path.write_text("tickTime=2000\n", encoding="utf-8")
+    with pytest.raises(ClientHistoryError, match="it is a zoo.cfg, which `quorums` reads; name a recorded history"):
+        report_of([path])

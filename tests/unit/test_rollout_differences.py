@@ -186,3 +186,26 @@ def test_the_command_answers_about_the_same_files_without_a_run() -> None:
     answer = json.loads(ended.out)
     assert (ended.code, answer["verdict"], answer["direct"]["runs"]) == (0, "safe", [])
     assert cli("rollout", "--from", THREE, "--to", THREE, "--faults", 0, "--json").out.count('"scenario"') > 0
+
+
+def folders(root: Path, ids: dict[str, int]) -> Path:
+    for name, sid in ids.items():
+        (root / name).mkdir(parents=True)
+        (root / name / "zoo.cfg").write_text(TEXT, encoding="utf-8")
+        (root / name / "myid").write_text(f"{sid}\n", encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("ids", [(2, 1, 3), (2, 3, 1)], ids=["an exchange", "a cycle"])
+def test_a_machine_that_takes_the_id_of_another_one_is_refused(tmp_path: Path, ids: tuple[int, ...]) -> None:
+    old = folders(tmp_path / "old", {"a": 1, "b": 2, "c": 3})
+    new = folders(tmp_path / "new", dict(zip("abc", ids, strict=True)))
+    ended = cli("rollout", "--from", old, "--to", new)
+    assert (ended.code, ended.out) == (151, "")
+    assert "a was server 1 and becomes server 2, which was that of" in ended.err
+
+
+def test_folders_with_other_names_say_nothing_about_machines(tmp_path: Path) -> None:
+    old = folders(tmp_path / "old", {"a": 1, "b": 2, "c": 3})
+    new = folders(tmp_path / "new", {"x": 2, "y": 1, "z": 3})
+    assert listed(plan(PlanRequest(read_folder(old), read_folder(new)), never)) == []

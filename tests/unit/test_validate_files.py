@@ -76,11 +76,6 @@ def error_of(*paths: Path) -> str:
 # -- Files -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_no_journal_is_refused(path: Path) -> None:
-    path.write_text("tickTime=2000\n")
-    assert f"{path}:1: it is damaged" in error_of(path)
-
-
 def test_an_empty_file_is_refused(path: Path) -> None:
     path.touch()
     assert error_of(path) == f"{path}: it has no records; a journal begins with a start record"
@@ -314,3 +309,25 @@ def test_the_report_for_machines_is_one_object(path: Path, capsys: pytest.Captur
     report = json.loads(capsys.readouterr().out)
     assert (report["verdict"], report["exit_code"], report["records"], report["misfits"]) == ("passed", 0, 6, [])
     assert report["invariants"]["Integrity"]["premise"] > 0
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("tickTime=2000\nserver.1=a:1:2\n", "a zoo.cfg, which `quorums` reads"),
+        ('{"entry":"operation","client":"a"}\n', "a recorded history of clients, which `history` reads"),
+        ("{:process 0, :type :invoke, :f :read}\n", "a history in EDN, which `history` reads if its suffix is .edn"),
+        ("# a remark\nservers: 3\n", "a scenario, which `run` reads"),
+        ("ZKLG\0\0\0\2", "a transaction log of ZooKeeper, which no command reads"),
+        ("ZKSN\0\0\0\2", "a snapshot of ZooKeeper, which no command reads"),
+        ("PK\3\4", "a packed file, which must be unpacked first"),
+        ('{"name": 3}\n', "JSON of another program"),
+        ("Dear reader\n", "a text of another kind"),
+        ("\x7fELF\0", "a binary file of another program"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_and_not_called_damaged(tmp_path: Path, content: str, kind: str) -> None:
+    path = tmp_path / "input"
+    path.write_text(content, encoding="latin-1")
+    right = "name the journals that nodes write with --journal, or one recording"
+    assert error_of(path) == f"{path}: it is {kind}; {right}"
