@@ -120,8 +120,8 @@ def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFil
         Problem(
             new[sid].origin,
             0,
-            f"{machine} was server {before[machine]} and becomes server {sid}, which was that of {old[sid].origin}: what"
-            f" server {sid} has acknowledged, and the epoch that it has accepted, are not on this disk",
+            f"{machine} was server {before[machine]} and becomes server {sid}, which was that of {old[sid].origin}:"
+            f" what server {sid} has acknowledged, and the epoch that it has accepted, are not on this disk",
             f"keep the id {before[machine]}; if the data moves with the id, give the folders the ids as names",
         )
         for machine, sid in after.items()

@@ -380,5 +380,5 @@ def test_a_replica_without_the_zxid_of_a_znode_is_refused_by_name() -> None:
 def test_a_file_of_another_kind_is_named(tmp_path: Path) -> None:
     path = tmp_path / "zoo.cfg"
     path.write_text("tickTime=2000\n", encoding="utf-8")
-    with pytest.raises(ClientHistoryError, match="it is a zoo.cfg, which `quorums` reads; name a recorded history"):
+    with pytest.raises(ClientHistoryError, match=r"it is a zoo\.cfg, which `quorums` reads; name a recorded history"):
         report_of([path])
