@@ -3,7 +3,8 @@
 - Hypothesis sets no deadline for an example: its duration depends on the load of the machine. In CI, Hypothesis itself
   chooses the same examples in every run.
 - Processes of pytest-xdist draw ports from disjoint ranges, so that no server finds its port in use.
-- No answer of the planner is kept from one run to the next.
+- Tests have a home of their own, and a test that opens the user's files or changes files elsewhere fails.
+- A test whose program is missing is skipped, or fails if CI is true.
 - SIGINT interrupts, even if the shell started this process with SIGINT ignored (`nohup`, or a background job of a
   script). A child inherits an ignored signal, so its tests of interrupts would wait for ever.
 - pytest-xdist runs the tests of one file in one process, since they share caches. There are two exceptions. All tests
@@ -23,13 +24,16 @@ from hypothesis import settings
 
 from harness import processes
 from refimpl import demo
+from tests.support import isolation, programs
 
 HERE = Path(__file__).parent
 LIVE = HERE / "node"
 SCENARIOS = HERE / "conformance" / "test_scenarios.py"
 
-os.environ["QUORATE_ANSWERS"] = ""  # every test judges anew
+USERS_HOME = Path.home()
 
+isolation.isolate()
+programs.install()
 settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
 
@@ -40,6 +44,27 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watch() -> isolation.Watch:
+    """What this process opens and changes, from the first test to the last."""
+    watch = isolation.Watch(USERS_HOME)
+    watch.start()
+    return watch
+
+
+@pytest.fixture(autouse=True)
+def own_files(watch: isolation.Watch) -> Iterator[None]:
+    """Fail a test that opens the user's files, or changes files outside its folders."""
+    yield
+    assert watch.taken() == [], "use tmp_path"
+
+
+def pytest_unconfigure() -> None:
+    """Remove the folder of all tests, in the first process only."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        isolation.clean_up()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -45,12 +45,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
-    if reason := real.available(options.release):
-        return refused(reason, 2)
     if options.runs == 0:
         return refused("--runs 0: nothing to do; write a number from 1", 2)
-    if mistake := keep_mistake(options.keep):
-        return refused(mistake, 2)
+    if reason := keep_mistake(options.keep) or real.available(options.release):
+        return refused(reason, 2)
     try:
         made = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
         _check(made, options.kills)

@@ -116,6 +116,4 @@ def _mistake(options: argparse.Namespace) -> str | None:
             return f"--servers {size}: write numbers from 1 to {LARGEST}"
     if options.again < 0:
         return f"--again {options.again}: write a number from 0"
-    if not options.ours_only and (reason := real.available(options.release)):
-        return reason
-    return keep_mistake(options.keep)
+    return keep_mistake(options.keep) or (None if options.ours_only else real.available(options.release))

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
-    if reason := real.available(options.release) or _mistake(options):
+    if reason := _mistake(options) or real.available(options.release):
         return refused(reason, 2)
     plan = Plan(
         servers=options.servers,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from checker.cli.command import refused
-from harness import real
+from harness import real, releases
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.record.writer import Recorder
@@ -45,9 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
-    if reason := real.available(options.release):
-        return refused(reason, 2)
-    if mistake := keep_mistake(options.keep):
+    if mistake := releases.unknown(options.release) or keep_mistake(options.keep):
         return refused(mistake, 2)
     if options.record is not None:
         if not options.record.parent.is_dir():
@@ -60,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
         if options.without is not None:
             schedule = without(schedule, options.without)
         schedule = with_losses(schedule)
+        if reason := real.available(options.release):
+            return refused(reason, 2)
         with directories(options.keep) as folder:
             return _carry_out(schedule, options, folder)
     except (ScheduleError, ServerError, OSError) as error:

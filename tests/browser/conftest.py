@@ -1,34 +1,27 @@
 """A headless Chromium for tests of pages: Debian's own, driven by Playwright; nothing is downloaded.
 
-Without Chromium, Playwright or the npm packages these tests are skipped, with the reason; where CI is set, they fail.
+Without Chromium or the npm packages these tests are skipped, or fail (`tests/support/programs.py`).
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.programs import npm_file
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-HERE = Path(__file__).parent
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--force-device-scale-factor=1",
 )  # fmt: skip
 PATIENCE_MS = 120_000  # the first search of a page may wait for the compilation of kernels, on a busy machine
-
-
-def missing(what: str) -> NoReturn:
-    """Fail where all requirements of the tests must be present, otherwise skip."""
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +30,9 @@ def chromium() -> Iterator[Browser]:
 
     Its scope is one module: while Playwright runs, this thread has an event loop, and no other test could run one.
     """
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("Playwright is not installed: pip install playwright")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        missing("Chromium is not installed: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser
@@ -72,7 +61,4 @@ def page(context: BrowserContext) -> Iterator[Page]:
 @pytest.fixture(scope="session")
 def mermaid_script() -> Path:
     """Mermaid's script, as npm installs it from the package.json next to this file."""
-    path = HERE / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
-    if not path.exists():
-        missing("Mermaid is not installed: npm ci --prefix tests/browser")
-    return path
+    return npm_file("mermaid/dist/mermaid.min.js")

@@ -1,6 +1,5 @@
 """Ensembles of live servers; tests are skipped or fail where a kind of server cannot be started."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import KINDS, Ensemble, real
+from harness import Ensemble
 from harness.ensemble import releases_of
 from harness.releases import DEBIAN, MAVEN
 from tests.node.patience import PATIENT
+from tests.support.programs import need_kind
 
 if TYPE_CHECKING:
     from tests.node.recipes import World
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 NEWEST = MAVEN[-1]
 QUICK_WITH_DEBIANS = pytest.mark.parametrize("release", [DEBIAN, pytest.param(NEWEST, marks=pytest.mark.slow)])
 """The mark of a test that takes long at the newest release: it is slow there."""
-
-
-def need(kind: str, release: str = DEBIAN) -> None:
-    """Skip the test if this kind of server, or release of a real one, cannot be started; on CI fail instead."""
-    if reason := real.available(release) if kind == "real" else KINDS[kind]():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"kind {kind!r}: {reason}", pytrace=False)
-        pytest.skip(f"kind {kind!r}: {reason}")
 
 
 Launch = Callable[..., Ensemble]
@@ -57,7 +49,7 @@ def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
         kinds: list[str], first: int | None = None, release: str | Mapping[int, str] = DEBIAN, **options: object
     ) -> Ensemble:
         for kind, each in zip(kinds, releases_of(range(1, len(kinds) + 1), release).values(), strict=True):
-            need(kind, each)
+            need_kind(kind, each)
         directory: Path = tmp_path_factory.mktemp("ensemble")
         ensemble = Ensemble(kinds, directory, release=release, **options)  # type: ignore[arg-type]
         launched.append(ensemble)

@@ -15,10 +15,6 @@ import subprocess
 import threading
 import time
 
-import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 
 from harness import Ensemble, wait_until

@@ -22,8 +22,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from harness import Ensemble
 from harness.processes import LOOPBACK, ServerError
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
 from tests.node.connecting import WAIT, client_at
+from tests.support.programs import need_kind
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ T = TypeVar("T")
 def reconfigurable(kinds: Sequence[str], directory: Path, members: Sequence[int], **options: object) -> Ensemble:
     """Return an ensemble of which only `members` are in the files of the members; a joiner's file has itself too."""
     for kind in kinds:
-        need(kind, NEWEST)
+        need_kind(kind, NEWEST)
     ensemble = Ensemble(
         kinds,
         directory,

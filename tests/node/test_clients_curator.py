@@ -1,6 +1,5 @@
 """Curator, unchanged, with its recipes: one Java program prints the same at real servers and at ours."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import pytest
 
 from harness import Ensemble
 from tests.node.patience import PATIENT
+from tests.support.programs import need_files
 
 JARS = Path("/usr/share/java")
 CLASS_PATH = [JARS / name for name in ("curator-recipes.jar", "zookeeper.jar", "slf4j-nop.jar")]
@@ -238,28 +238,17 @@ DONE = [
 ]
 
 
-def missing() -> str | None:
-    """Return the reason why the program cannot be compiled here, or None."""
-    absent = [str(jar) for jar in CLASS_PATH if not jar.exists()]
-    if shutil.which("javac") is None:
-        absent.append("javac")
-    return f"{', '.join(absent)} missing; {INSTALL}" if absent else None
-
-
 def compiled(program: str, name: str, tmp_path_factory: pytest.TempPathFactory, *options: str) -> list[str]:
     """Return the command that runs a program with the class of that name; its own arguments follow."""
-    if reason := missing():
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+    need_files(*CLASS_PATH, remedy=INSTALL)
     home = tmp_path_factory.mktemp("curator")
     source = home / f"{name}.java"
     source.write_text(program, encoding="utf-8")
     class_path = ":".join(map(str, CLASS_PATH))
-    javac = ["javac", "-nowarn", "-cp", class_path, "-d", str(home), str(source)]
+    javac = [shutil.which("javac"), "-nowarn", "-cp", class_path, "-d", str(home), str(source)]
     done = subprocess.run(javac, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
-    return ["java", "-XX:+UseSerialGC", *options, "-cp", f"{home}:{class_path}", name]
+    return [str(shutil.which("java")), "-XX:+UseSerialGC", *options, "-cp", f"{home}:{class_path}", name]
 
 
 @pytest.fixture(scope="module")

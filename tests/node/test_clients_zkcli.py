@@ -1,6 +1,5 @@
 """zkCli.sh, unchanged: the same script prints the same at the real server and at ours."""
 
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import pytest
 
 from harness import Ensemble
 from tests.node.patience import PATIENT
+from tests.support.programs import need_files
 
 ZKCLI = Path("/usr/share/zookeeper/bin/zkCli.sh")
 SECONDS = 180.0
@@ -156,11 +156,7 @@ def comparable(line: str) -> str:
 @pytest.fixture
 def printed(launch: Callable[..., Ensemble]) -> Callable[[str, str], tuple[list[str], list[str]]]:
     """A function that returns the output of a script at a new server of a kind, so that zxids are equal too."""
-    if not ZKCLI.exists():
-        reason = f"{ZKCLI} is missing; apt-get install zookeeper"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+    need_files(ZKCLI, remedy="apt-get install zookeeper")
 
     def run(kind: str, script: str) -> tuple[list[str], list[str]]:
         with launch([kind], **PATIENT) as ensemble:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble, interpreter, real
+from harness import Ensemble, interpreter
 from harness.__main__ import main
 from harness.conform import servers
 from harness.conform.servers import ORACLE_KEYS, TICK
 from harness.releases import DEBIAN, OLDER
 from harness.session import Session
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
+from tests.support.programs import need_kind
 
 MOST_STARTS = 3
 Launch = Callable[..., Ensemble]
@@ -82,7 +83,7 @@ def test_a_setting_can_be_given_to_the_oracle(launch: Launch) -> None:
 def test_a_real_server_has_only_explained_differences(
     release: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    need("real", release)
+    need_kind("real", release)
     files = ["--markdown", str(tmp_path / "report.md"), "--junit", str(tmp_path / "report.xml")]
     # Sometimes a real 3.8.0 server stops answering, without a message in its log (tests/node/test_differential.py).
     codes = (main(["conform", "--start", release, "--random", "20", *files]) for _ in range(MOST_STARTS))
@@ -97,6 +98,5 @@ def test_a_real_server_has_only_explained_differences(
 @pytest.mark.slow
 @pytest.mark.parametrize("release", OLDER)
 def test_an_older_release_has_only_explained_differences(release: str) -> None:
-    if reason := real.available(release):
-        pytest.skip(reason)
+    need_kind("real", release)
     assert main(["conform", "--start", release, "--random", "20"]) == 0

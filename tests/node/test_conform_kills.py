@@ -15,7 +15,8 @@ from harness.conform.kills.run import KillsRun
 from harness.conform.servers import ORACLE_KEYS, TICK
 from harness.session import Session
 from tests.node.chaos.test_harness import Forgetful
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
+from tests.support.programs import need_kind
 
 Launch = Callable[..., Ensemble]
 
@@ -34,7 +35,7 @@ def run_of(ensemble: Ensemble, kills: int) -> KillsRun:
 def test_a_server_that_forgets_its_writes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The only server starts each time with an empty directory, so that acknowledged writes are lost."""
     monkeypatch.setattr(kills_run, "RECOVERY", 5.0)
-    need("node")
+    need_kind("node")
     with Forgetful(["node"], tmp_path, tick_time=TICK, extra=ORACLE_KEYS) as ensemble:
         ensemble.start_all()
         result = run_of(ensemble, kills=1).run(tmp_path / "history.jsonl", lambda _: None)
@@ -71,5 +72,5 @@ def test_commands_of_the_user_kill_and_start_servers(launch: Launch, capsys: pyt
 @pytest.mark.slow
 @pytest.mark.parametrize("release", [NEWEST, "3.6.4"])
 def test_real_servers_delete_containers_and_ttl_znodes_as_specified(release: str) -> None:
-    need("real", release)
+    need_kind("real", release)
     assert main(["conform", "--start", release, "--wait", "20"]) == 0

@@ -27,18 +27,15 @@ from dataclasses import replace as replaced
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 
 from harness import Ensemble, View, wait_until
 from harness.zoo_cfg import write_zoo_cfg
 from refimpl.recipes import Lock, keep_counting
-from tests.node.conftest import need
 from tests.node.orphan_world import FLUSH, LEADS, PROGRAM, READS, TAKES, TICK, Curator, Relay, World
 from tests.node.recipes import WAIT, Running
 from tests.node.test_clients_curator import compiled
+from tests.support.programs import need_kind
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +61,7 @@ def servers(
     """The ensemble, its relays by the server behind them, and a client at the leader."""
     slow = request.param == "slow disk"
     kind = "real" if slow else request.param
-    need(kind)
+    need_kind(kind)
     home: Path = tmp_path_factory.mktemp("orphan")
     with (
         Ensemble([kind] * 3, home, observers=set() if slow else {READS}, tick_time=TICK) as ensemble,

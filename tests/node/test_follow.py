@@ -14,7 +14,8 @@ from checker.scenario import bundled
 from harness.follow.follower import FollowOptions
 from harness.follow.result import Ending
 from harness.follow.run import PlanFollower
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
+from tests.support.programs import need_kind
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 CHANGES = [
@@ -34,7 +35,7 @@ CHANGES = [
 @pytest.mark.parametrize("kills", [0, 1])
 @pytest.mark.parametrize(("old", "new"), CHANGES)
 def test_a_plan_that_is_followed_keeps_every_acknowledged_write(old: str, new: str, kills: int, tmp_path: Path) -> None:
-    need("real", NEWEST)
+    need_kind("real", NEWEST)
     made = plan(PlanRequest(read_input(str(FOLDERS / old)), read_input(str(FOLDERS / new))), Engine().run)
     said: list[str] = []
     found = PlanFollower(made, FollowOptions(NEWEST, kills=kills), tmp_path, said.append).follow()
@@ -47,7 +48,7 @@ def test_a_plan_that_is_followed_keeps_every_acknowledged_write(old: str, new: s
 @pytest.mark.slow
 def test_an_order_that_the_planner_calls_unsafe_loses_the_writes_of_a_standalone_server(tmp_path: Path) -> None:
     """The control: new servers first elect a leader over empty disks, and the look at the end finds the loss."""
-    need("real", NEWEST)
+    need_kind("real", NEWEST)
     old, new = (read_input(str(FOLDERS / name)) for name in ("one", "three"))
     made = plan(PlanRequest(old, new, order=(2, 3, 1)), Engine().run)
     assert made.outcome is SafetyVerdict.UNSAFE

@@ -20,8 +20,9 @@ from harness.follow.follower import FollowOptions
 from harness.follow.reconfig import ReconfigFollower
 from harness.follow.result import Ending
 from spec.quorum import Sid
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
 from tests.node.test_clients_zkcli import ZKCLI
+from tests.support.programs import need_files, need_kind
 from tests.support.reconfig_folders import dynamic_folder
 
 SECONDS = 2.0  # of work for the plan
@@ -58,7 +59,7 @@ def follower(made: Plan, path: Path, kind: type[ReconfigFollower] = ReconfigFoll
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_plan_by_reconfig_keeps_every_acknowledged_write(name: str, tmp_path: Path) -> None:
-    need("real", NEWEST)
+    need_kind("real", NEWEST)
     change = CHANGES[name]
     found = follower(planned(change, tmp_path), tmp_path).follow()
     assert found.ending is Ending.KEPT, found.reason
@@ -95,8 +96,8 @@ class ByZkCli(ReconfigFollower):
 @pytest.mark.parametrize("kind", [ByKazoo, ByZkCli])
 def test_the_texts_of_the_answer_are_taken_by_their_clients(kind: type[ReconfigFollower], tmp_path: Path) -> None:
     """The leader stays, so that no reply is lost."""
-    need("real", NEWEST)
-    if kind is ByZkCli and not ZKCLI.exists():
-        pytest.skip(f"{ZKCLI} is missing; apt-get install zookeeper")
+    need_kind("real", NEWEST)
+    if kind is ByZkCli:
+        need_files(ZKCLI, remedy="apt-get install zookeeper")
     made = planned(Change((1, 2, 3), (1, 2, 3, 4)), tmp_path)
     assert follower(made, tmp_path, kind).follow().ending is Ending.KEPT

@@ -6,9 +6,6 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 from kazoo.exceptions import InvalidACLError, NoAuthError
 from kazoo.security import ACL, Id, make_acl, make_digest_acl

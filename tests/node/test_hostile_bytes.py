@@ -12,8 +12,6 @@ from contextlib import ExitStack
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble, Member, word
 from tests.node.hostile import (
     check_unharmed,

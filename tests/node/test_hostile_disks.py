@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 
 from harness import Ensemble, wait_until
-from tests.node.conftest import need
 from tests.node.hostile import SIGNS_OF_A_DEFECT, WAIT, client, log_of
 from tests.node.patience import LONG_LIMITS
+from tests.support.programs import need, need_kind
 
 LAUNCHER = Path(__file__).parent / "failing_disk.py"
 THREE = ["node", "node", "node"]
@@ -42,7 +39,7 @@ FAILURES = [
 @contextmanager
 def ensemble_of(kinds: list[str], directory: Path, *, standalone: bool = False) -> Iterator[Ensemble]:
     for kind in kinds:
-        need(kind)
+        need_kind(kind)
     with Ensemble(kinds, directory, tick_time=250, extra=LONG_LIMITS, standalone=standalone) as ensemble:
         yield ensemble
 
@@ -191,8 +188,7 @@ def small_filesystem(at: Path, size: str) -> Iterator[Callable[[str], None]]:
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", at], capture_output=True, text=True, check=False
     )
-    if mounted.returncode:
-        pytest.skip(f"no filesystem can be mounted here: {mounted.stderr.strip()}")
+    need(f"no filesystem can be mounted here: {mounted.stderr.strip()}" if mounted.returncode else None)
     try:
         yield lambda bigger: subprocess.run(["mount", "-o", f"remount,size={bigger}", at], check=True) and None
     finally:

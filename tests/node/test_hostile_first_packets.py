@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble
 from refimpl.log_lines import LINES, PERIOD
 from refimpl.wire.packet import PacketType

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble, wait_until
 from refimpl.jute import encode
 from refimpl.wire import quorum as wire

@@ -8,8 +8,6 @@ from contextlib import ExitStack
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble, wait_until
 from tests.node.hostile import (
     WAIT,

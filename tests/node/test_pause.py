@@ -11,10 +11,6 @@ import signal
 import time
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble
 from tests.node.connecting import client_at
 

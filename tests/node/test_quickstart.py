@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 ROOT = Path(__file__).parents[2]
 INSTALL = "python3 -m venv .venv && .venv/bin/pip install --quiet '.[recipes]'"
 SECONDS = 100

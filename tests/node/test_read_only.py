@@ -10,7 +10,8 @@ from harness import Ensemble, wait_until
 from harness.commands import OPEN
 from harness.processes import LOOPBACK
 from harness.session import DisconnectedError, Session
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
+from tests.support.programs import need_kind
 
 REQUESTS = {
     "create": (1, ("/new", b"", OPEN, 0)),
@@ -39,7 +40,7 @@ REQUESTS = {
 
 def start_alone(kind: str, folder: Path, *, local_sessions: bool) -> Ensemble:
     """Server 1 of three servers, without the others; it soon serves read-only clients."""
-    need(kind, NEWEST)
+    need_kind(kind, NEWEST)
     keys = {"localSessionsEnabled": str(local_sessions).lower(), "reconfigEnabled": "true"}
     keys |= {"readonlymode.enabled": "true"} if kind == "node" else {}
     java = ["-Dreadonlymode.enabled=true"]

@@ -5,27 +5,23 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.protocol import serialization
 
 from checker.engine import Exploration, Stop
 from checker.engine.search import explore
 from checker.models.recipes import RecipeSetup, recipe_model
 from checker.models.service import FaultBudgets
 from checker.properties.recipes import RECIPE_PROPERTIES
+from refimpl.recipes import DoubleBarrier, Refused, SessionLost
 from spec.recipes import barrier
 from spec.recipes.barrier import READY, BarrierMember, BarrierPhase, BarrierRules
 from spec.recipes.events import Answered, Event, Failed, Join, Leave, Notified
 from spec.tree.apply import EventType
 from spec.tree.replies import Code
 from spec.tree.requests import Create2, Delete, Exists, GetChildren, GetData
-from tests.support.recipes import Told
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
-from kazoo.client import KazooClient
-from kazoo.protocol import serialization
-
-from refimpl.recipes import DoubleBarrier, Refused, SessionLost
 from tests.node.recipes import BRIEF, WAIT, World, drop, eventually, lose_answer
+from tests.support.recipes import Told
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")

@@ -1,19 +1,15 @@
 """Our recipes and Curator's at the same paths: one queue, one holder, and each sees the other."""
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble
 from refimpl.recipes import LeaderLatch, LeaderSelector, Leadership, Lock
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, eventually, world
-from tests.node.test_clients_curator import CLASS_PATH, SECONDS, missing
+from tests.node.test_clients_curator import compiled
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")
@@ -90,19 +86,7 @@ class Partner:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs the compiled program; the clients' servers follow."""
-    reason = missing()
-    if reason and os.environ.get("CI") == "true":
-        pytest.fail(reason, pytrace=False)
-    if reason or shutil.which("javac") is None:
-        pytest.skip(str(reason))
-    home = tmp_path_factory.mktemp("curator")
-    source = home / "Partner.java"
-    source.write_text(PROGRAM, encoding="utf-8")
-    class_path = ":".join(map(str, CLASS_PATH))
-    javac = ["javac", "-nowarn", "-cp", class_path, "-d", str(home), str(source)]
-    compiled = subprocess.run(javac, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert compiled.returncode == 0, compiled.stderr
-    return ["java", "-XX:+UseSerialGC", "-Xmx64m", "-cp", f"{home}:{class_path}", "Partner"]
+    return compiled(PROGRAM, "Partner", tmp_path_factory, "-Xmx64m")
 
 
 @pytest.fixture(scope="module", params=["node", "real"])

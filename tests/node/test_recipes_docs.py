@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble
 from tests.node.patience import PATIENT
 

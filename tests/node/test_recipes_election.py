@@ -4,9 +4,6 @@ import queue
 from collections.abc import Callable
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 from kazoo.protocol.serialization import Create2
 from kazoo.security import make_acl

@@ -3,9 +3,6 @@
 import queue
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 from kazoo.protocol.serialization import Create2
 from kazoo.protocol.states import KazooState

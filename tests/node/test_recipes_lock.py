@@ -5,9 +5,6 @@ import queue
 import threading
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.security import make_acl
 
 from refimpl.recipes import AsyncLock, Lock, Refused

@@ -3,9 +3,6 @@
 import queue
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.protocol.serialization import Create2, Delete, GetChildren, GetData
 from kazoo.protocol.states import KazooState
 

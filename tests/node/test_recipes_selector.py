@@ -5,9 +5,6 @@ import threading
 from collections import Counter
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.protocol.states import KazooState
 
 from refimpl.recipes import LeaderSelector, Leadership

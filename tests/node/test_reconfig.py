@@ -17,14 +17,14 @@ from harness.reconfig.defects import forgotten, pending
 from harness.reconfig.facts import FactBench
 from harness.reconfig.page import differences
 from harness.reproduce.gates import compile_shim
-from tests.node.conftest import need
+from tests.support.programs import need_kind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-reconfig-facts.md"
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> FactBench:
-    need("real", NEWEST)
+    need_kind("real", NEWEST)
     return FactBench(tmp_path, NEWEST)
 
 

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.exceptions import (
     BadArgumentsError,
     BadVersionError,
@@ -25,7 +22,6 @@ from checker.validate import validate
 from harness import Ensemble
 from harness.processes import free_ports
 from refimpl.__main__ import EXIT_BAD_CONFIG
-from tests.node.conftest import need
 from tests.node.connecting import WAIT, client_at
 from tests.node.reconfigured import (
     OBSERVER,
@@ -40,6 +36,7 @@ from tests.node.reconfigured import (
     roles_in,
     version_in,
 )
+from tests.support.programs import need_kind
 
 SUPER = "DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 """The identity of the user `super` with the password `test`."""
@@ -240,7 +237,7 @@ def test_kazoos_tests_of_reconfig_pass_as_at_real_servers(guarded: Ensemble) -> 
 
 
 def test_a_standalone_node_has_no_configuration_to_change(tmp_path: Path) -> None:
-    need("node")
+    need_kind("node")
     extra = {"reconfigEnabled": "true"}
     with Ensemble(["node"], tmp_path, standalone=True, extra=extra) as ensemble:
         ensemble.start_all()

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from checker.rollout import read_folder
 from checker.rollout.stages import whole
 from checker.rollout.steps import START, unsplit
 from checker.scenario import bundled
 from harness import Ensemble
-from tests.node.conftest import need
 from tests.node.hostile import client
 from tests.node.patience import PATIENT
+from tests.support.programs import need_kind
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 OLD, NEW = (1, 2, 3), (1, 2, 3, 4, 5)
@@ -25,7 +23,7 @@ OLD, NEW = (1, 2, 3), (1, 2, 3, 4, 5)
 
 @pytest.mark.parametrize("kind", ["node", "real"])
 def test_three_become_five_in_one_go_with_a_write_after_each_step(kind: str, tmp_path: Path) -> None:
-    need(kind)
+    need_kind(kind)
     growth = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"))
     with Ensemble([kind] * 5, tmp_path, **PATIENT) as ensemble:
         for sid in OLD:

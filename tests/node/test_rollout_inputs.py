@@ -13,9 +13,9 @@ from checker.rollout.differences import Effect, read_now, same_files
 from checker.rollout.inputs.sources import read_input, read_mixed_input
 from harness import Ensemble
 from spec.config import ConfigError
-from tests.node.conftest import need
 from tests.node.patience import PATIENT
 from tests.support.command_line import cli
+from tests.support.programs import need_kind
 
 
 def files_of(ensemble: Ensemble, folder: Path) -> Path:
@@ -29,7 +29,7 @@ def files_of(ensemble: Ensemble, folder: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["node", "real"])
 def test_a_live_ensemble_is_the_state_of_its_files(kind: str, tmp_path: Path) -> None:
-    need(kind)
+    need_kind(kind)
     with Ensemble([kind] * 3, tmp_path / "servers", observers=(3,), **PATIENT) as ensemble:
         ensemble.start_all()
         ensemble.wait_serving()
@@ -67,7 +67,7 @@ def test_the_server_that_leads_now_is_the_one_that_leads_at_first(tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["node", "real"])
 def test_a_server_without_a_quorum_is_an_error(kind: str, tmp_path: Path) -> None:
-    need(kind)
+    need_kind(kind)
     with Ensemble([kind] * 3, tmp_path, **PATIENT) as ensemble:
         ensemble.start_all()
         ensemble.wait_serving()
@@ -82,7 +82,7 @@ def test_a_server_without_a_quorum_is_an_error(kind: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", ["node", "real"])
 def test_a_word_that_is_not_in_the_whitelist_is_an_error(kind: str, tmp_path: Path) -> None:
-    need(kind)
+    need_kind(kind)
     with Ensemble([kind] * 3, tmp_path, extra={"4lw.commands.whitelist": "srvr, mntr"}) as ensemble:
         ensemble.start_all()
         ensemble.wait_serving()

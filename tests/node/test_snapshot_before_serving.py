@@ -3,14 +3,10 @@
 import sys
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 
 from harness import Ensemble, wait_until
-from tests.node.conftest import need
+from tests.support.programs import need_kind
 
 WAIT = 60.0
 LAUNCHER = Path(__file__).parent / "dying_leader.py"
@@ -27,7 +23,7 @@ def read_at(ensemble: Ensemble, sid: int, path: str) -> bytes:
 
 
 def test_a_server_that_joins_by_snapshot_has_what_was_logged_without_a_commit(tmp_path: Path) -> None:
-    need("node")
+    need_kind("node")
     with Ensemble(["node"] * 3, tmp_path) as ensemble:
         dying = ensemble.process(3)
         dying.command[:] = [sys.executable, str(LAUNCHER), "LOGGED", *dying.command[-1:]]

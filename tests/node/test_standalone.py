@@ -13,9 +13,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
@@ -25,9 +22,10 @@ from checker.rollout.assessment import StageAssessment
 from checker.rollout.steps import START, STOP, ServerStep
 from checker.scenario import bundled
 from harness import Ensemble
-from tests.node.conftest import NEWEST, need
+from tests.node.conftest import NEWEST
 from tests.node.hostile import client
 from tests.node.patience import PATIENT
+from tests.support.programs import need_kind
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 NEW = (1, 2, 3)
@@ -45,7 +43,7 @@ def planned(old: str, new: str) -> Plan:
 
 @contextmanager
 def ensemble_of_three(kind: str, release: str, directory: Path) -> Iterator[Ensemble]:
-    need(kind, release)
+    need_kind(kind, release)
     with Ensemble([kind] * 3, directory, release=release, **PATIENT) as ensemble:
         yield ensemble
 

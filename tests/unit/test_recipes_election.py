@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("kazoo", reason="kazoo is missing; pip install 'quorate[recipes]'")
-
 from refimpl.recipes import Election, election
 
 WAIT = 10.0

@@ -7,6 +7,7 @@ tests/node/test_tls_between_servers.py.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import ssl
 import subprocess
@@ -27,8 +28,9 @@ GREETING = b"\x00\x00\x00\x0b"  # FOLLOWERINFO, the first bytes of a learner
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Key stores for 127.0.0.1 and for another address, each with its certificate; both certificates are trusted."""
     found = tmp_path_factory.mktemp("peers")
+    openssl = str(shutil.which("openssl"))
     for name, address in (("here", "127.0.0.1"), ("other", "192.0.2.1")):
-        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        made = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
         names = ["-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:{address}"]
         files = ["-keyout", str(found / f"{name}.key"), "-out", str(found / f"{name}.crt")]
         subprocess.run([*made, *names, *files], check=True, capture_output=True)

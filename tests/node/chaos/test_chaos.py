@@ -14,8 +14,8 @@ from harness import Ensemble
 from harness.releases import DEBIAN
 from tests.node.chaos.reconfigurations import ReconfigReport, reconfigure
 from tests.node.chaos.run import TICK, Report, chaos
-from tests.node.conftest import need
 from tests.node.reconfigured import reconfigurable
+from tests.support.programs import need_kind
 
 NODES = ["node", "node", "node"]
 REAL = ["real", "real", "real"]
@@ -36,7 +36,7 @@ def run(
 ) -> Report:
     """Run the nodes with journals; the journals must fit the specification."""
     for kind, release in zip(kinds, releases or [DEBIAN] * len(kinds), strict=True):
-        need(kind, release)
+        need_kind(kind, release)
     with Ensemble(kinds, directory, journal=True, release=releases or DEBIAN) as ensemble:
         report = chaos(ensemble, cycles, seed, only=only)
     journals = [ensemble.journal(sid) for sid in ensemble.sids if ensemble.kind(sid) == "node"]

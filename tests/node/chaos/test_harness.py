@@ -15,7 +15,7 @@ from harness.processes import LOOPBACK
 from tests.node.chaos.client import Session
 from tests.node.chaos.links import OPENING, Links, Proxy
 from tests.node.chaos.run import VIEW, chaos
-from tests.node.conftest import need
+from tests.support.programs import need_kind
 
 BOTH = pytest.mark.parametrize("kind", ["node", pytest.param("real", marks=pytest.mark.slow)])
 SETTLED = ["follower", "follower", "leader"]
@@ -33,7 +33,7 @@ class Forgetful(Ensemble):
 
 @BOTH
 def test_servers_that_lose_their_disks_are_found_out(kind: str, tmp_path: Path) -> None:
-    need(kind)
+    need_kind(kind)
     with Forgetful([kind] * 3, tmp_path) as ensemble:
         report = chaos(ensemble, cycles=1, seed=KILLS_ALL_FIRST, recovery=10.0)
 
@@ -53,7 +53,7 @@ async def becomes(holds: Callable[[], bool], seconds: float = 20.0) -> bool:
 def test_a_leader_whose_links_are_cut_is_replaced_and_comes_back_as_a_follower(
     kind: str, way: str, tmp_path: Path
 ) -> None:
-    need(kind)
+    need_kind(kind)
 
     async def run(ensemble: Ensemble) -> None:
         async with Links(ensemble, replaced(VIEW, sync_limit=10)) as links:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from harness import Ensemble
-from tests.node.conftest import need
 from tests.node.recipes_chaos.judge import EMPTY, ORDER, SERVED, Bounds
 from tests.node.recipes_chaos.run import TICK, TIME_OUT, Plan, Report, chaos
+from tests.support.programs import need_kind
 
 
 def run(kind: str, directory: Path, plan: Plan) -> Report:
-    need(kind)
+    need_kind(kind)
     with Ensemble([kind] * 3, directory, tick_time=TICK) as ensemble:
         report = chaos(ensemble, plan)
     print(report)
