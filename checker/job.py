@@ -35,8 +35,9 @@ class Verdict(Enum):
 class DiagramEvent:
     """An element of a step that a picture shows: a message sent, delivered or lost, a crash, a file loaded.
 
-    `kind` is one of send, deliver, lost, crash, start, cut, heal, decide, note. `lane` is the place of the element,
-    `peer` the other lane of a message or link, and equal `message` numbers are one message.
+    `kind` is one of send, deliver, lost, removed, crash, start, cut, heal, decide, note. A message is `removed` if
+    nothing says whether it was received. `lane` is the place of the element, `peer` the other lane of a message or
+    link, and equal `message` numbers are one message.
 
     A presenter may not know the destination of a message on a lost connection. It reports the loss without a `peer`,
     and the arrival as `late`, with the sender as the lane. The trace then has the lane of the destination.

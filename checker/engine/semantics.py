@@ -65,11 +65,19 @@ def check(prop: Property, arguments: tuple[object, ...]) -> Finding | Trivial | 
 def fire(model: Model, row: Row, move: Move) -> Row | None:
     """The row after a move, or None if one of its operations is impossible."""
     after = list(row)
-    return tuple(after) if _carry_out(model, after, move.sends) else None
+    return tuple(after) if _carry_out(model, after, move.sends, []) else None
 
 
-def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
+def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
+    """The operations that a possible move carries out, with all of their consequences, in order."""
+    sent: list[Send] = []
+    _carry_out(model, list(row), move.sends, sent)
+    return tuple(sent)
+
+
+def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: list[Send]) -> bool:
     for name, operation in sends:
+        sent.append(Send(name, operation))
         if name not in model.actor_index:
             raise ModelError(f"an operation {operation!r} is sent to {name!r}, and no actor has that name")
         actor = model.actors[model.actor_index[name]]
@@ -79,7 +87,7 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send]) -> bool:
             return False
         for place, value in zip(places, outcome.values, strict=True):
             row[place] = value
-        if not _carry_out(model, row, outcome.sends):
+        if not _carry_out(model, row, outcome.sends, sent):
             return False
     return True
 

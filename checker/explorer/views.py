@@ -19,7 +19,7 @@ from checker.explorer.requests import write_path
 from checker.explorer.walk import Path, Walks
 from checker.job import DiagramEvent, Job, Json
 from checker.scenario.yaml_lines import read_yaml
-from checker.traces.summary import change_text
+from checker.traces.summary import FATES, change_text
 from checker.traces.svg.picture import picture
 from checker.traces.trace import (
     Lanes,
@@ -178,7 +178,7 @@ def _move(job: Job, walks: Walks, path: Path, last: TraceStep, ordinal: int, mov
         "caption": job.presenter.caption(move),
         "lane": next(iter([*(d.lane for d in events), *changed]), ELSEWHERE),
         "changes": list(_changes(changed, last.lanes, lanes)),
-        "drawn": [_message_text(d) for d in events if d.kind in ("send", "deliver", "lost")],
+        "drawn": [_message_text(d) for d in events if d.kind in ("send", *FATES)],
         "back_to": next((number for number, step in enumerate(path) if step.row == after), None),
         "last": not walks.next(after),
         "turns": [
@@ -201,7 +201,7 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
 
 def _message_text(event: DiagramEvent) -> str:
     """The fate of a message as text."""
-    if event.kind == "lost":
-        return f"what {event.lane} has sent{f' to {event.peer}' if event.peer else ''} is lost: {event.text}"
+    if event.kind in ("lost", "removed"):
+        return f"what {event.lane} has sent{f' to {event.peer}' if event.peer else ''} is {event.kind}: {event.text}"
     word = {"send": "sends to", "deliver": "hears"}[event.kind]
     return f"{event.lane} {word} {event.peer}: {event.text}"

@@ -2,13 +2,13 @@
 
 Lanes are the columns without "->" in their names. The fields of a lane are those of the record in the column, or one
 field called `value`; a value with a method `lane_fields` gives its own. Columns with "->" are channels, shown only as
-messages sent, delivered and lost. The messages are computed from the content of a channel before and after a step, for
-the channels of `checker.models.processes` and of `checker.kit.networks`. A model with other channels (with queues,
-acknowledgements, links) should bring its own presenter. Rules of messages in flight:
+messages sent, delivered, lost and removed. The messages are computed from the content of a channel before and after a
+step: a tuple, a frozenset or a Bag. A model with other channels (with acknowledgements, links) should bring its own
+presenter. Rules of messages in flight:
 
-- A presenter says which message arrived, from the operation of the step; the rest follows from the two contents.
-- A message that is there only before the step is lost, and one that is there only after it was sent. Equal messages are
-  interchangeable, so they are counted.
+- A message that is there only after the step was sent. Equal messages are interchangeable, so they are counted.
+- A message that is there only before the step is lost if the action is a fault or the loss of a network. It is received
+  if the step has an operation for its receiver, or a rule that reads its receiver. Otherwise it is only removed.
 - A delivery from a network that duplicates messages may leave the message where it is.
 - All messages of a channel that was replaced are lost, even if the new channel has equal ones.
 """
@@ -19,13 +19,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from checker.engine.contract import described
 from checker.engine.model import Model, Move, Row
-from checker.job import DiagramEvent, Json
-from checker.kit.networks import Arrival, Bag, Remove
+from checker.engine.semantics import by_rule, operations
+from checker.job import FAULTS, DiagramEvent, Json
+from checker.kit.networks import LOSE, Arrival, Bag, Remove
 from checker.models.processes import POP
 from checker.traces.values import brief, fields_of, show, to_json
 
 ARROW = "->"
+LOSING = FAULTS | {LOSE, "cut"}
+"""The actions by which messages are lost."""
 MARKED = ("crash", "start", "cut", "heal", "decide")  # actions that a picture marks, by their names
 
 
@@ -37,17 +41,20 @@ class DefaultPresenter:
         self._lanes = [(place, name) for place, name in enumerate(names) if ARROW not in name]
         self._channels = [(place, name) for place, name in enumerate(names) if ARROW in name]
         self._names = {name for _, name in self._lanes}
+        self._model = model
+        self._columns = {actor.name: {actor.name, *actor.columns} for actor in model.actors}
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
         """One lane for each column that is not a channel."""
         return {name: _fields(row[place]) for place, name in self._lanes}
 
     def caption(self, move: Move) -> str:
-        """The action and its arguments; a delivery as `deliver 1->2 (content)`."""
+        """The action and its arguments; of a step of the channel `1->2` alone as `deliver 1->2 (content)`."""
         arguments = [to_json(argument) for argument in move.arguments]
         if len(arguments) >= 2 and all(show(argument) in self._names for argument in arguments[:2]):
-            sender, receiver, *content = arguments
-            arguments = [f"{show(sender)}{ARROW}{show(receiver)}", *content]
+            sender, receiver = map(show, arguments[:2])
+            if _goes(sender, receiver, move) and not _goes(receiver, sender, move):
+                arguments = [f"{sender}{ARROW}{receiver}", *arguments[2:]]
         return " ".join([move.action, *(brief(argument) for argument in arguments)])
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
@@ -55,9 +62,43 @@ class DefaultPresenter:
         left: list[DiagramEvent] = []
         entered: list[DiagramEvent] = []
         for place, name in self._channels:
-            for kind, message in _through(name, before[place], after[place], move):
+            for kind, message in self._through(name, before, after, place, move):
                 (entered if kind == "send" else left).append(_message(kind, name, message))
         return (*left, *self._marks(move), *entered)
+
+    def _through(self, channel: str, before: Row, after: Row, place: int, move: Move) -> Iterator[tuple[str, Any]]:
+        """The messages that left a channel and those that entered it, as (kind, message) in that order."""
+        old, new = _waiting(before[place]), _waiting(after[place])
+        if old is None or new is None:
+            return
+        sender, _, receiver = channel.partition(ARROW)
+        # A message may leave while an equal one enters, and the content then is as before.
+        taken = _taken(old, _operations(move, channel))
+        arrived, gone, sent = changes(old, new, taken)
+        if not arrived:  # a message that arrives and stays
+            yield from (
+                ("deliver", each.message)
+                for each in _operations(move, receiver)
+                if isinstance(each, Arrival) and each.source == sender
+            )
+        if arrived or gone:
+            kind = self._fate(receiver, before, move, after)
+            yield from ((kind, message) for message in (*arrived, *gone))
+        yield from (("send", message) for message in sent)
+
+    def _fate(self, receiver: str, before: Row, move: Move, after: Row) -> str:
+        """The kind of a removal from a channel to a receiver. See the rules of this module."""
+        if move.action in LOSING:
+            return "lost"
+        carried_out = operations(self._model, before, move)
+        if any(receiver in self._columns.get(send.actor, ()) for send in carried_out):
+            return "deliver"
+        reads = (
+            self._model.rules[self._model.rule_index[rule]].reads
+            for rule, listed, row in by_rule(self._model, before)
+            if row == after and (listed.action, listed.sends) == (move.action, move.sends)
+        )
+        return "deliver" if any(read.column == receiver for some in reads for read in some) else "removed"
 
     def _marks(self, move: Move) -> Iterator[DiagramEvent]:
         if move.action not in MARKED:
@@ -86,27 +127,20 @@ def _message(kind: str, channel: str, message: Any) -> DiagramEvent:
     return DiagramEvent(kind, lane, show(to_json(message)), peer=peer)
 
 
-def _through(channel: str, before: Any, after: Any, move: Move) -> Iterator[tuple[str, Any]]:
-    """The messages that left a channel and those that entered it, as (kind, message) in that order."""
-    old, new = _waiting(before), _waiting(after)
-    if old is None or new is None:
-        return
-    sender, _, receiver = channel.partition(ARROW)
-    received = _operations(move, receiver)
-    # A message may leave while an equal one enters, and the content then is as before.
-    arrived, lost, sent = changes(old, new, _taken(old, _operations(move, channel)))
-    if not arrived:  # a message that arrives and stays
-        yield from (
-            ("deliver", each.message) for each in received if isinstance(each, Arrival) and each.source == sender
-        )
-    yield from (("deliver" if received else "lost", message) for message in arrived)
-    yield from (("lost", message) for message in lost)
-    yield from (("send", message) for message in sent)
+def _goes(sender: str, receiver: str, move: Move) -> bool:
+    """Whether a move concerns the channel from a sender to a receiver, or is an arrival from it."""
+    return bool(_operations(move, f"{sender}{ARROW}{receiver}")) or any(
+        isinstance(operation, Arrival) and operation.source == sender for operation in _operations(move, receiver)
+    )
 
 
 def _waiting(content: Any) -> tuple[Any, ...] | None:
     """The messages of a channel; None if its content is of an unknown type."""
-    return content if isinstance(content, tuple) else tuple(content) if isinstance(content, Bag) else None
+    if isinstance(content, frozenset):
+        return tuple(sorted(content, key=lambda message: (described(message), hash(message))))
+    if type(content) is tuple:
+        return content
+    return tuple(content) if isinstance(content, Bag) else None
 
 
 def _taken(waiting: tuple[Any, ...], operations: list[Any]) -> int | None:

@@ -51,6 +51,10 @@ def escaped(text: str) -> str:
     return "<br/>".join(on_a_line(line).strip() for line in text.splitlines()).strip()
 
 
+ENDS = {"deliver": ("", "->>"), "lost": (", lost", "-x"), "removed": (", removed", "->")}
+"""The words and the arrow of a message by the kind of its last event; both of the others begin at the sender."""
+
+
 class _Diagram:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -91,12 +95,12 @@ class _Diagram:
         if self._next_number != step.number:
             yield f"autonumber {step.number}"
         self._next_number = step.number + 1
-        lost = event.kind == "lost"
-        sender, receiver = (event.lane, event.peer) if lost else (event.peer, event.lane)
+        word, arrow = ENDS[event.kind]
+        sender, receiver = (event.lane, event.peer) if word else (event.peer, event.lane)
         sent = self._sent.get(event.message)
         when = f", sent in step {sent}" if sent not in (None, step.number) else ""
-        text = escaped(f"m{event.message} {event.text}{', lost' if lost else ''}{when}")
-        yield f"{self._ids[sender]}{'-x' if lost else '->>'}{self._ids[receiver]}: {text}"
+        text = escaped(f"m{event.message} {event.text}{word}{when}")
+        yield f"{self._ids[sender]}{arrow}{self._ids[receiver]}: {text}"
 
     def _note(self, lanes: list[str], text: str) -> str:
         ends = list(dict.fromkeys([lanes[0], lanes[-1]])) if lanes else []
@@ -142,7 +146,7 @@ class _Log:
 
     def lines(self) -> Iterator[str]:
         for step in self._trace.steps:
-            lost = [f"m{m.number} to {m.receiver} is lost" for m in self._messages if _lost_in(m, step)]
+            lost = [f"m{m.number} to {m.receiver} is {m.fate.value}" for m in self._messages if _lost_in(m, step)]
             text_before = "; ".join([f"step {step.number}: {step.caption}", *lost, *turns(self._trace, step)])
             sending = [m for m in self._messages if m.sent == step.number]
             for message in sending:
@@ -158,7 +162,7 @@ class _Log:
 
     def _touched(self, step: TraceStep) -> list[str]:
         """The lanes with an event in a step, at least one."""
-        lanes = {*step.changed, *(d.lane for d in step.events if d.kind != "lost")}
+        lanes = {*step.changed, *(d.lane for d in step.events if d.kind not in ("lost", "removed"))}
         lanes = lanes or {d.lane for d in step.events} or set(list(self._hosts)[:1])
         return sorted(lanes, key=list(self._hosts).index)
 
@@ -175,7 +179,8 @@ class _Log:
 
 
 def _lost_in(message: MessageLife, step: TraceStep) -> bool:
-    return message.fate is Fate.LOST and message.ended == step.number
+    """Whether a message ends in a step, and does not arrive."""
+    return message.fate is not Fate.ARRIVED and message.ended == step.number
 
 
 def _word(lane: str) -> str:

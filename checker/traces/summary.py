@@ -172,8 +172,9 @@ def is_marked(text: str) -> bool:
 
 def _around(step: TraceStep, lane: str, changed: list[str]) -> list[str]:
     events = [d for d in step.events if d.lane == lane and (d.kind, d.text) != ("note", step.caption)]
-    before = [_mark(d) for d in events if d.kind not in ("send", "lost")]
-    return [*before, *changed, *_listed("sends", events, "send"), *_listed("lost:", events, "lost")]
+    before = [_mark(d) for d in events if d.kind not in ("send", "lost", "removed")]
+    ends = (*_listed("lost:", events, "lost"), *_listed("removed:", events, "removed"))
+    return [*before, *changed, *_listed("sends", events, "send"), *ends]
 
 
 def _mark(event: DiagramEvent) -> str:
@@ -196,7 +197,12 @@ class Fate(Enum):
 
     ARRIVED = "arrives"
     LOST = "lost"
+    REMOVED = "removed"
     UNDER_WAY = "on its way"
+
+
+FATES = {"deliver": Fate.ARRIVED, "lost": Fate.LOST, "removed": Fate.REMOVED}
+"""The fate of a message by the kind of its last event."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +247,6 @@ def messages_of(trace: Trace) -> list[MessageLife]:
             if event.kind == "send":
                 sent = step.number
             else:
-                ended, fate = step.number, Fate.LOST if event.kind == "lost" else Fate.ARRIVED
+                ended, fate = step.number, FATES[event.kind]
             known[number] = MessageLife(number, message.sender, message.receiver, message.text, sent, ended, fate)
     return list(known.values())

@@ -268,7 +268,7 @@ class _MessageLog:
         """The element with its message number, if it shows a message; None for the second end of a message."""
         if event.kind == "late" or (event.kind == "lost" and event.peer is None):
             return self._wherever(event)
-        if event.peer is None or event.kind not in ("send", "deliver", "lost"):
+        if event.peer is None or event.kind not in ("send", "deliver", "lost", "removed"):
             return event
         if event.kind == "send":
             sent = replace(event, message=self._next())

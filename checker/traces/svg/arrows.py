@@ -4,8 +4,8 @@ Rules of this module:
 
 - A shaft runs from the sending to the arrival, around the boxes. Words are below the end of a shaft, since the shaft
   arrives from above.
-- A lost message ends in a cross short of its receiver. A message in flight at the end of the run is a short arrow
-  towards its receiver, and its words name the receiver.
+- A lost message ends in a cross short of its receiver, a removed one without a head there. A message in flight at the
+  end of the run is a short arrow towards its receiver, and its words name the receiver.
 - One line shows the cuts between all lanes of one side and all lanes of another, with filled ends for one side.
 - An arrow is straight where no box is in its way. Otherwise it has three parts: a part below the sending, a vertical
   part in the gap left of a lane, and a part to the receiver. The first and the last part are in the zones that each row
@@ -42,6 +42,7 @@ from checker.traces.svg.shapes import (
 
 LOST_SHORT = 20.0  # distance from the cross to the receiver's line of a lost message
 STUB = 26.0  # length of the arrow of a message in flight
+CLASSES = {Fate.ARRIVED: "arrives", Fate.LOST: "lost", Fate.REMOVED: "removed", Fate.UNDER_WAY: "under-way"}
 CAPTIONS = {"cut": "cut", "heal": "whole again", "between": ""}
 
 
@@ -71,7 +72,7 @@ class Arrows:
             "g",
             title(message.sentence) + inside,
             id=f"{self._prefix}m{message.number}",
-            class_="message " + {Fate.LOST: "lost", Fate.UNDER_WAY: "under-way"}.get(message.fate, "arrives"),
+            class_="message " + CLASSES[message.fate],
             data_message=message.number,
             data_sent=message.sent,
             data_ended=message.ended,
@@ -83,7 +84,7 @@ class Arrows:
         x, from_x = self._places.life(message.receiver), self._places.life(message.sender)
         side = -1 if from_x <= x else 1
         y = self._rows[message.ended].ends[message.number]
-        return x + side * (LOST_SHORT if message.fate is Fate.LOST else 0), y, side
+        return x + side * (0 if message.fate is Fate.ARRIVED else LOST_SHORT), y, side
 
     def _arrow(self, message: MessageLife) -> str:
         (x1, y1), (x2, y2, _) = self._start(message), self._end(message)
@@ -92,6 +93,8 @@ class Arrows:
         shaft = polyline([*corners, before, end], "shaft") if corners else line(x1, y1, x2, y2, "shaft")
         if message.fate is Fate.LOST:
             return self._group(message, shaft + dot + cross(x2, y2))
+        if message.fate is Fate.REMOVED:
+            return self._group(message, shaft + dot)
         return self._group(message, shaft + dot + arrow_head(x2, y2, x2 - before[0], y2 - before[1]))
 
     def _stub(self, message: MessageLife) -> str:
@@ -113,9 +116,9 @@ class Arrows:
                 under_way[(*self._start(message), self._side(message))].append(message)
                 continue
             x, y, side = self._end(message)
-            lost = " lost" if message.fate is Fate.LOST else ""
-            name = f"m{message.number}{lost}"
-            yield self._label(x + side * 9, y + 12, side, (name, message.text, message.sentence), lost)
+            fate = "" if message.fate is Fate.ARRIVED else f" {CLASSES[message.fate]}"
+            name = f"m{message.number}{fate}"
+            yield self._label(x + side * 9, y + 12, side, (name, message.text, message.sentence), fate)
         for (x, y, side), messages in under_way.items():
             words = ", ".join(f"m{each.number} to {each.receiver}" for each in messages)
             whole = "\n".join(each.sentence for each in messages)

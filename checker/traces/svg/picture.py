@@ -228,7 +228,7 @@ class _Picture:
     def _dots(self, row: StepRow) -> Iterator[str]:
         """The dots of the lanes that act in a step: at an arrival, at a sending, or at the top of the row."""
         busy = {lane for lane in row.step.changed if lane not in row.sends} if row.step.number else set()
-        marked = {d.lane for d in row.step.events if d.kind not in ("lost", "send", "deliver", *LINKS)}
+        marked = {d.lane for d in row.step.events if d.kind not in ("lost", "removed", "send", "deliver", *LINKS)}
         spots = {(lane, row.line) for lane in busy | marked}
         arrived = {d.message: d.lane for d in row.step.events if d.kind == "deliver" and d.message is not None}
         spots |= {(lane, row.ends[message]) for message, lane in arrived.items() if message in row.ends}
