@@ -5,13 +5,15 @@ Rules of this module:
 - The engines are imported when a run begins, because their kernels load slowly.
 - A run shows its progress on standard error, unless the caller has a report of its own.
 - An interrupt ends a run, and the exploration says so; `run_uninterrupted` raises it again instead.
+- Work beside runs ends where it calls `poll`, by the exception of the check that `ended_by` has set for its thread.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +30,24 @@ FULL_STATES = 3_000_000
 """The states that a search with `auto` explores in full, before it begins again with symmetry."""
 Report = Callable[[Exploration], None]
 """Takes an unfinished exploration several times a second; a KeyboardInterrupt that it raises ends the run."""
+
+
+_CHECK: ContextVar[Callable[[], None]] = ContextVar("_CHECK", default=lambda: None)
+
+
+@contextmanager
+def ended_by(check: Callable[[], None]) -> Iterator[None]:
+    """A context whose work ends as soon as the check raises an exception."""
+    before = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(before)
+
+
+def poll() -> None:
+    """Raise what ends the present work: its time is over, or nobody waits for its result."""
+    _CHECK.get()()
 
 
 class Deadline:

@@ -177,14 +177,18 @@ def _request_of(options: argparse.Namespace) -> PlanRequest:
 
 
 def _rollout(options: argparse.Namespace) -> int:
+    from checker.execution import ended_by  # noqa: PLC0415
     from checker.rollout import Engine, OrderError, plan  # noqa: PLC0415
     from checker.rollout.output.cache import AnswerCache, rendered  # noqa: PLC0415
     from checker.rollout.output.data import write_scenarios, write_stages, write_traces  # noqa: PLC0415
+    from checker.rollout.runs import TimeBetweenRuns  # noqa: PLC0415
     from checker.symbolic.disjoint import UndecidedError  # noqa: PLC0415
     from checker.user_files import OutputError, check_writable, make_folder, write  # noqa: PLC0415
 
+    runs = TimeBetweenRuns(Engine().run, options.budget)
     try:
-        request = _request_of(options)
+        with ended_by(runs.check):
+            request = _request_of(options)
         # The folders are created first: a bad path must fail before the runs, not after them.
         if options.output is not None:
             check_writable(options.output)
@@ -200,8 +204,9 @@ def _rollout(options: argparse.Namespace) -> int:
         answers = AnswerCache(None) if options.no_cache else AnswerCache.of_user(STARTED)
         answer = None if asked else answers.load(request)
         if answer is None:
-            made = plan(request, Engine().run)
-            answer = rendered(made)
+            with ended_by(runs.check):
+                made = plan(request, runs.run)
+                answer = rendered(made)
             answers.save(made, answer)
             for folder, write_all in asked:
                 write_all(made, folder)

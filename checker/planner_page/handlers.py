@@ -3,26 +3,29 @@
     POST /api/plan     PlanFilesRequest     judges the change; lines of JSON until it is done
 
 Lines of JSON are `{"progress": {"runs": 2, "now": "..."}}`, and finally `{"done": ...}` or `{"error":
-"..."}`. Closing the connection earlier cancels the question before its next run.
+"..."}`. Closing the connection earlier cancels the question.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from http import HTTPStatus
 
 from checker.engine.model import ModelError
+from checker.execution import ended_by
 from checker.job import Json
 from checker.local_page import BadRequestError, ProgressSender
 from checker.planner_page.document import to_html
 from checker.planner_page.uploads import PlanFilesRequest, read_sets
 from checker.rollout import Engine, OrderError, PlanRequest, plan
 from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
-from checker.rollout.runs import Runner, RunResult
+from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns
 from checker.rollout.scenarios import QUESTION_WORDS, RunSpec
 from checker.symbolic.disjoint import UndecidedError
 from spec.config import ConfigError
 
+OFTEN = 0.5  # seconds between two looks for the page, while no run ends
 BUSY = "the planner is judging another change; wait until it ends, or cancel it on the page that asked"
 
 
@@ -35,43 +38,55 @@ class PlannerHandlers:
 
     def plan(self, request: PlanFilesRequest, progress: ProgressSender) -> dict[str, Json]:
         """Judge a change. Raises BadRequestError, also for a mistake in the files."""
-        old, new = read_sets(request)
-        asked = PlanRequest(old, new, leader=old.leader, leads_now=old.leader is not None)
-        answer = self._answers.load(asked)
-        kept = answer is not None
-        return _view(answer or self._judge(asked, progress), kept=kept)
-
-    def _judge(self, asked: PlanRequest, progress: ProgressSender) -> RenderedAnswer:
-        if not self._busy.acquire(blocking=False):
-            raise BadRequestError(BUSY, HTTPStatus.TOO_MANY_REQUESTS)
+        runs = _Told(self._run, progress)
         try:
-            made = plan(asked, _Told(self._run, progress).run)
-            answer = rendered(made)
+            with ended_by(runs.check):
+                old, new = read_sets(request)
+                asked = PlanRequest(old, new, leader=old.leader, leads_now=old.leader is not None)
+                answer = self._answers.load(asked)
+                kept = answer is not None
+                return _view(answer or self._judge(asked, runs), kept=kept)
         except ConfigError as error:
             raise BadRequestError("\n".join(map(str, error.problems))) from None
         except (OrderError, UndecidedError, ModelError) as error:
             raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
+
+    def _judge(self, asked: PlanRequest, runs: _Told) -> RenderedAnswer:
+        if not self._busy.acquire(blocking=False):
+            raise BadRequestError(BUSY, HTTPStatus.TOO_MANY_REQUESTS)
+        try:
+            made = plan(asked, runs.run)
+            answer = rendered(made)
         finally:
             self._busy.release()
         self._answers.save(made, answer)
         return answer
 
 
-class _Told:
-    """A runner that sends the page a message before each run, and ends after the page has gone."""
+class _Told(TimeBetweenRuns):
+    """A runner that sends the page a message before each run and between them, and ends after the page has gone."""
 
     def __init__(self, run: Runner, progress: ProgressSender) -> None:
-        self._run, self._progress = run, progress
-        self._runs = 0
+        super().__init__(run, PlanRequest.seconds)
+        self._progress, self._runs, self._last = progress, 0, time.monotonic()
+
+    def check(self) -> None:
+        """Raises BadRequestError if the page has gone, and UndecidedError as the base class."""
+        super().check()
+        if time.monotonic() - self._last > OFTEN:
+            self._tell("the orders and the stages")
 
     def run(self, spec: RunSpec, seconds: float) -> RunResult:
         """Explore a question. Raises BadRequestError if the page has gone."""
-        now = f"{spec.stage.title}: {QUESTION_WORDS[spec.question]}"
-        if not self._progress({"runs": self._runs, "now": now}):
-            raise BadRequestError("the question was cancelled")
-        result = self._run(spec, seconds)
+        self._tell(f"{spec.stage.title}: {QUESTION_WORDS[spec.question]}")
+        result = super().run(spec, seconds)
         self._runs += 1
         return result
+
+    def _tell(self, now: str) -> None:
+        self._last = time.monotonic()
+        if not self._progress({"runs": self._runs, "now": now}):
+            raise BadRequestError("the question was cancelled")
 
 
 def _view(answer: RenderedAnswer, *, kept: bool) -> dict[str, Json]:

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
 
+from checker.execution import poll
 from checker.rollout.disks.hazards import Disks, harmless
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
@@ -56,6 +57,7 @@ def pairs_of(stage: Stage) -> tuple[ViewPair, ...]:
 
     Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
     """
+    poll()
     views: dict[str, View] = {stage.old.label: stage.old.view} if stage.remaining else {}
     views[stage.new.label] = stage.new.view
     couples = [(label, label) for label in views] + list(combinations(views, 2))
@@ -165,6 +167,7 @@ class StageAssessment:
 
     def order_proof(self, order: Order) -> OrderProof | None:
         """The proof of one order, if there is one."""
+        poll()
         if order.steps not in self._order_proofs:
             self._order_proofs[order.steps] = order_proof(self.stage, order.steps, self.way)
         return self._order_proofs[order.steps]
@@ -213,6 +216,7 @@ class StageAssessment:
 
     def answer(self, question: Question, *, faulty: bool) -> QuestionAnswer:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
+        poll()
         found = self._found(question, faulty=faulty)
         if found.outcome is SafetyVerdict.SAFE and (withheld := self._not_modelled(question)) is not None:
             return withheld

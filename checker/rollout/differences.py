@@ -29,6 +29,7 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from checker.execution import poll
 from checker.rollout.inputs.folders import Folder, ServerFiles
 from spec.config import Config, ConfigError, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
@@ -138,6 +139,7 @@ def _machines(servers: Mapping[Sid, ServerFiles]) -> dict[str, Sid]:
 
 
 def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
+    poll()
     dynamic = {given.config.dynamic_config_file or "": given.dynamic or ""}
     try:
         parse_zoo_cfg(given.text, given.origin, f"{given.sid}\n", dynamic.get)

@@ -9,11 +9,13 @@ Rules of this module:
 - The server that the plan waits for is read from the last state of the run that stalled.
 - The budget is work that the runs share, in seconds of a reference machine: the transitions and calls of the runs. So a
   busy or slow machine gives the same verdict, since elapsed time and processor time vary and the work does not. One
-  limit depends on the machine: a run that fills its share of the free memory ends, and says so.
+  limit depends on the machine: a run that fills its share of the free memory ends, and says so. The work between the
+  runs has as much processor time as the budget; a plan that needs more, of hundreds of servers, is not decided.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -23,7 +25,7 @@ from checker.engine import Discovery, Exploration, Limits, Move, Row
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
 from checker.engine.result import Stop
-from checker.execution import Deadline, compile_kernels, run_uninterrupted
+from checker.execution import Deadline, compile_kernels, ended_by, run_uninterrupted
 from checker.job import Job
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import PLAN, server_name
@@ -31,6 +33,7 @@ from checker.models.ensemble.status import ElectionStatus, election_status, is_e
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import RESTART
 from checker.scenario import ScenarioError, from_text
+from checker.symbolic.disjoint import UndecidedError
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace
@@ -267,6 +270,28 @@ class Meter:
         self._used += result.seconds
         self.filled_memory = self.filled_memory or result.end is RunEnd.MEMORY
         return result
+
+
+class TimeBetweenRuns:
+    """A runner, and the check that ends the work between its runs after some seconds of processor time."""
+
+    def __init__(self, run: Runner, seconds: float) -> None:
+        self._run, self._seconds, self._began = run, seconds, time.thread_time()
+
+    def check(self) -> None:
+        """Raises checker.symbolic.disjoint.UndecidedError after the time."""
+        if time.thread_time() - self._began > self._seconds:
+            what = f"not decided: the work between the runs has used up the budget of {self._seconds:g} s"
+            raise UndecidedError(f"{what}; ask with a larger budget, or about fewer servers")
+
+    def run(self, spec: RunSpec, seconds: float) -> RunResult:
+        """Explore a question; the run has its own limit. Raises what the runner raises."""
+        began = time.thread_time()
+        try:
+            with ended_by(lambda: None):
+                return self._run(spec, seconds)
+        finally:
+            self._began += time.thread_time() - began
 
 
 class WorkBudget(Deadline):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
 
+from checker.execution import poll
 from checker.rollout.config_state import ConfigState, side_of, state_of
 from checker.rollout.differences import Difference, Effect, differences, masked
 from checker.rollout.inputs.folders import Folder, ServerFiles
@@ -242,6 +243,7 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
     members = (old.servers.keys() - changed) | (new.servers.keys() & changed)
     servers = {}
     for sid in sorted(members):
+        poll()
         own = _own(old, new, sid)
         lines = {each: _line(_file_with(_with_address(old, new, changed, each), sid, each), each) for each in members}
         text, dynamic = own.text, own.dynamic

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 
+from checker.execution import poll
 from checker.rollout.stages import Stage
 from spec.quorum import Addresses, Port, Sid, View, opens, reaches
 
@@ -212,6 +213,7 @@ def _mixed(others: list[Sid], leader: list[Sid], *, goes: bool) -> Iterator[tupl
 
 def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset()) -> Steps:
     """An order written out, without a wait for a server that cannot serve yet because others run standalone."""
+    poll()
     steps = tuple(_step(stage, sid) for sid in order)
     if not stage.standalone:
         return steps

@@ -106,7 +106,8 @@ def test_nothing_else_is_asked_for(server: PlannerServer) -> None:
 def test_a_change_is_judged_with_progress_and_the_second_answer_is_kept(server: PlannerServer) -> None:
     body = {"before": sent("three"), "after": sent("four")}
     *progress, last = [json.loads(line) for line in ask(server, "POST", "/api/plan", body)[2].splitlines()]
-    assert [each["progress"]["runs"] for each in progress] == list(range(len(progress))) and progress
+    runs = [each["progress"]["runs"] for each in progress]
+    assert runs == sorted(runs) and set(runs) == set(range(max(runs) + 1))
     done = last["done"]
     assert done["verdict"] == "safe" and not done["kept"]
     assert f"<h1>{done['recommendation']}</h1>" in done["html"]
@@ -125,7 +126,10 @@ def test_an_uploaded_file_leads_to_no_file_of_this_machine(tmp_path: Path) -> No
             assert "a secret text" not in str(caught.value)
 
 
-def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_question(tmp_path: Path) -> None:
+def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("checker.planner_page.handlers.OFTEN", ENOUGH)
     handlers = PlannerHandlers(AnswerCache(None), exhausted)
     busy: list[str] = []
 
@@ -139,6 +143,16 @@ def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_questi
         handlers.plan(of_folders("three", "four"), another)
     assert busy == [BUSY]
     assert handlers.plan(of_folders("three", "four"), lambda _: True)["verdict"] == "safe", "the place is free again"
+
+
+def test_a_page_that_has_gone_ends_the_work_between_runs() -> None:
+    def never(spec: RunSpec, seconds: float) -> RunResult:
+        raise AssertionError("the orders and the stages come before the first run")
+
+    many = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in range(1, 256))
+    asked = request({"zoo.cfg": f"dataDir=/data\n{LINES}"}, {"zoo.cfg": f"dataDir=/data\n{many}"})
+    with pytest.raises(BadRequestError, match="the question was cancelled"):
+        PlannerHandlers(AnswerCache(None), never).plan(asked, lambda _: False)
 
 
 LINES = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in (1, 2, 3))

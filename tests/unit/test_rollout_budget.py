@@ -21,6 +21,7 @@ from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
+from tests.support.command_line import cli
 from tests.support.graphs import graph, recoverable
 from tests.support.rollout_runs import made_up
 
@@ -40,6 +41,18 @@ def four_servers() -> RunSpec:
         stage, steps_of(stage, (4, 1, 2, 3)), 3, Question.COMMITS, {CRASHES: 1}, writes=1, elections=2,
         always=("OneLeader", "CommittedLogDurability"),
     )  # fmt: skip
+
+
+def test_hundreds_of_servers_end_with_the_budget(tmp_path: Path) -> None:
+    """The plan of these needs minutes between its runs, and makes none."""
+    for name, count in (("before", 3), ("after", 255)):
+        (tmp_path / name).mkdir()
+        lines = "".join(f"server.{sid}=h{sid}:2888:3888\n" for sid in range(1, count + 1))
+        (tmp_path / name / "zoo.cfg").write_text(f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/d\n{lines}")
+    began = time.thread_time()
+    ended = cli("rollout", "--from", tmp_path / "before", "--to", tmp_path / "after", "--budget", "1s", "--no-cache")
+    assert ended.code == 20 and "not decided" in ended.err and not ended.out
+    assert time.thread_time() - began < 4
 
 
 @pytest.mark.parametrize("explore", [search.explore, plain.explore], ids=["tables", "plain"])

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from checker.execution import poll
 from checker.rollout.inputs.pods import PodHosts
 from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
@@ -263,9 +264,12 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
         raise _error(found.path, what, right)
     sids = sorted(config.view.members) if found.sid is None else [found.sid]
     dynamic = read.text
-    return [
-        ServerFiles(s, name, text, dynamic, parse_zoo_cfg(text, name, f"{s}\n", read, complete=False)) for s in sids
-    ]
+    files = []
+    for sid in sids:
+        poll()
+        own = parse_zoo_cfg(text, name, f"{sid}\n", read, complete=False)
+        files.append(ServerFiles(sid, name, text, dynamic, own))
+    return files
 
 
 def check_quorum(config: Config) -> None:
