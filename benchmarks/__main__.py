@@ -27,6 +27,7 @@ from benchmarks.page import command as page
 from benchmarks.registry import MEASUREMENTS, Measurement
 from benchmarks.table import as_json, as_text, show
 from benchmarks.tlc import command as tlc
+from spec.text import between
 
 COMMANDS: dict[str, ModuleType] = {
     "node": node,
@@ -64,8 +65,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--servers",
-        type=int,
-        choices=sorted(SIZES),
+        type=between(min(SIZES), max(SIZES)),
         default=max(SIZES),
         help="size of the model (default %(default)s; 3 is a quick look, too short to compare speeds)",
     )

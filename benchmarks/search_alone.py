@@ -6,6 +6,8 @@ import time
 
 import psutil
 
+from spec.text import required_integer
+
 
 def main(model_name: str, servers: int, workers: int, kind: str = "in full") -> None:
     """Compile on a small model, then search; raises SystemExit if the space was not exhausted."""
@@ -39,4 +41,4 @@ def main(model_name: str, servers: int, workers: int, kind: str = "in full") -> 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
+    main(sys.argv[1], required_integer(sys.argv[2]), required_integer(sys.argv[3]), *sys.argv[4:])

@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.child import Usage, run_alone
 from benchmarks.election import SIZES, Size, check_size, workload
 from benchmarks.outcome import SPIN, Row, ToolFailed, ToolMissing
+from spec.text import required_decimal, required_integer
 
 MODELS = Path(__file__).parent / "spin"
 MODEL = MODELS / "election.pml"
@@ -73,13 +74,13 @@ def parse(output: str) -> Report:
     """Read the report of a finished search; raise `ToolFailed` if it found an error or did not end."""
     if "errors: 0" not in output or re.search(r"not completed|too small|out of memory", output):
         raise ToolFailed(f"SPIN's search did not end without an error:\n{_tail(output)}")
-    elapsed = _figure(r"^pan: elapsed time ([\d.e+-]+) seconds", output)
+    number, _, power = _figure(r"^pan: elapsed time ([\d.e+-]+) seconds", output).partition("e")
     # SPIN counts the creation of the first state as a transition, and rounds a hundred million of them.
     transitions = _figure(r"^ *([\d.e+]+) transitions \(= stored\+matched\)$", output)
     return Report(
-        states=int(_figure(r"^ *(\d+) states, stored$", output)),
-        transitions=None if "." in transitions or "e" in transitions else int(transitions) - 1,
-        elapsed_seconds=float(elapsed),
+        states=required_integer(_figure(r"^ *(\d+) states, stored$", output)),
+        transitions=None if "." in transitions or "e" in transitions else required_integer(transitions) - 1,
+        elapsed_seconds=required_decimal(number) * 10 ** required_integer(power or "0"),
     )
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from benchmarks.comparison import QUORATE, Comparison, SearchFigures, as_rows, as_text, searched
 from benchmarks.engine import TAIL
 from benchmarks.outcome import NotMeasured, ToolFailed
+from spec.text import between
 
 PROJECT = Path(__file__).parent / "stateright"
 CRATE, PROGRAM = "stateright", "quorate-stateright"
@@ -114,10 +115,12 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         description="Measure our two-phase commit and Paxos against stateright's own examples, in one run and with "
         "the same number of threads. The first run builds stateright with cargo, from crates.io.",
     )
-    parser.add_argument("--managers", type=int, nargs="+", default=[3, 5, 7], metavar="N", help="sizes of 2pc")
-    parser.add_argument("--clients", type=int, nargs="+", default=[2], metavar="N", help="sizes of Paxos")
-    parser.add_argument("--threads", type=int, choices=(1, 2), default=1, help="of both (default: 1)")
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="the best of N runs counts (default: 3)")
+    parser.add_argument("--managers", type=between(1), nargs="+", default=[3, 5, 7], metavar="N", help="sizes of 2pc")
+    parser.add_argument("--clients", type=between(1), nargs="+", default=[2], metavar="N", help="sizes of Paxos")
+    parser.add_argument("--threads", type=between(1, 2), default=1, help="of both (default: 1)")
+    parser.add_argument(
+        "--runs", type=between(1), default=3, metavar="N", help="the best of N runs counts (default: 3)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     return parser.parse_args(argv)
 

@@ -51,7 +51,7 @@ def escaped(text: str) -> str:
 
 def _broken(match: re.Match[str]) -> str:
     whole = match[0]
-    if whole[0].isdigit() or whole == "www.":
+    if whole[-1] in ".)":
         return f"{whole[:-1]}\\{whole[-1]}"
     return "\\" + whole
 

@@ -30,6 +30,7 @@ from harness import commands as c
 from harness.layouts import MULTI, MULTI_READ, Stat
 from harness.processes import Place, ServerError, address_of, srvr, wait_until
 from harness.session import PING, SECONDS, Answer, DisconnectedError, Session
+from spec.text import required_integer
 
 TIMEOUT = 60_000
 SHORTEST = 1
@@ -290,7 +291,7 @@ def _accepts(place: Place, session: Session) -> bool:
 def _has_applied(place: Place, zxid: int) -> bool:
     """Whether a server reports that it has applied everything up to this zxid."""
     zxid_text = srvr(place).get("Zxid")
-    return zxid_text is not None and int(zxid_text, 16) >= zxid
+    return zxid_text is not None and required_integer(zxid_text.removeprefix("0x"), base=16) >= zxid
 
 
 def run_script(places: Sequence[Place], root: str, sessions: int, script: c.Script) -> list[Seen]:

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from harness.processes import ServerError
+from spec.text import required_integer
 
 DEBIAN = "3.8.0"
 """The release of Debian's package."""
@@ -51,12 +52,12 @@ def folder_of(release: str) -> Path:
 
 def nearest(release: str) -> str | None:
     """The known release with the nearest number; None if the text is not a version."""
-    number = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-.].*)?", release)
+    number = re.fullmatch(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?(?:[-.].*)?", release)
     if number is None:
         return None
 
     def place(parts: tuple[str | None, ...]) -> int:
-        major, minor, patch = (int(part or 0) for part in parts)
+        major, minor, patch = (required_integer(part or "0") for part in parts)
         return (major * 1000 + minor) * 1000 + patch
 
     wanted = place(number.groups())

@@ -20,6 +20,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from spec.text import between
+
 LOOPBACK = "127.0.0.1"
 MOST_SERVERS = 9
 PORTS = range(15_000, 32_000)
@@ -34,18 +36,15 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m refimpl demo", description="Start a local ensemble on free ports; Ctrl-C stops it."
     )
-    parser.add_argument("--servers", type=int, default=3, metavar="N", help="how many (default 3)")
-    parser.add_argument("--tick", type=int, default=1000, metavar="MS", help="tickTime in milliseconds (default 1000)")
+    parser.add_argument("--servers", type=between(1, MOST_SERVERS), default=3, metavar="N", help="how many (default 3)")
+    parser.add_argument(
+        "--tick", type=between(1), default=1000, metavar="MS", help="tickTime in milliseconds (default 1000)"
+    )
     parser.add_argument(
         "--directory", type=Path, metavar="DIR", help="where files go; default: a temporary one, removed at the end"
     )
     parser.add_argument("--journal", action="store_true", help="each server writes an event log, journal.jsonl")
-    options = parser.parse_args(argv)
-    if not 1 <= options.servers <= MOST_SERVERS:
-        parser.error(f"--servers {options.servers}: write a number from 1 to {MOST_SERVERS}")
-    if options.tick < 1:
-        parser.error(f"--tick {options.tick}: write a number of milliseconds above 0")
-    return options
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -25,9 +25,10 @@ from refimpl.system import system
 from refimpl.tls.peers import PLAIN, PeerSecurity
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
-from spec.config.problems import is_true, java_integer
+from spec.config.problems import is_true
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid, View, majority_view
+from spec.text import INT, integer, required_integer
 from spec.tree.options import Options
 
 _Read = TypeVar("_Read")
@@ -94,7 +95,7 @@ def settings_of(config: Config) -> Settings:
         text = properties.get(key)
         if text is None:
             return default
-        value = java_integer(text)
+        value = integer(text, *INT)
         if value is None or value < least:
             problems.append(Problem(config.file, 0, f"{key}: {text!r} will not do", f"write a number from {least} on"))
             return default
@@ -173,7 +174,7 @@ def _client_settings(config: Config, properties: dict[str, str]) -> ClientSettin
     """The settings of the client port. Raises ValueError for an invalid value."""
     secure = properties.get("secureClientPort")
     host = properties.get("secureClientPortAddress", LOOPBACK)
-    return ClientSettings.of(config, _listening(config), Address(host, int(secure)) if secure else None)
+    return ClientSettings.of(config, _listening(config), Address(host, required_integer(secure)) if secure else None)
 
 
 def _listening(config: Config) -> Address | None:

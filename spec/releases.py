@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from spec.text import required_integer
 from spec.variants import Variant
 
 
@@ -78,7 +79,7 @@ def _changes(*each: str) -> tuple[SourceChange, ...]:
 
 
 def _change(release: str, commit: str) -> SourceChange:
-    return SourceChange(commit, None if release == MASTER else Release(*map(int, release.split("."))))
+    return SourceChange(commit, None if release == MASTER else Release(*map(required_integer, release.split("."))))
 
 
 _SYNCHRONISED_TXNS_ON_DISK = DefectHistory(
@@ -147,10 +148,10 @@ def release_named(text: str) -> Release:
 
 
 def _nearest(text: str) -> str:
-    number = re.fullmatch(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\D.*)?", text)
+    number = re.fullmatch(r"([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:[^0-9].*)?", text)
     if number is None:
         return f"write one from {RELEASES[0]} to {RELEASES[-1]}, like {RELEASES[-1]}"
-    wanted = Release(*(int(part or 0) for part in number.groups()))
+    wanted = Release(*(required_integer(part or "0") for part in number.groups()))
     before = [each for each in RELEASES if each <= wanted][-1:]
     after = [each for each in RELEASES if each > wanted][:1]
     return f"the nearest known: {' and '.join(map(str, before + after))}"

@@ -10,7 +10,9 @@ Rules of this module:
 Source: `Integer.parseInt` and `Long.parseLong` of Java, which accept an optional sign and digits.
 """
 
+import argparse
 import re
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 
 LONGEST_EXCERPT = 200
@@ -35,7 +37,7 @@ def integer(text: str, low: int, high: int, base: int = 10) -> int | None:
     """
     if not _DIGITS[base](text):
         return None
-    value = int(text, base)
+    value = int(text, base)  # type: ignore[foreign-number]
     return value if low <= value <= high else None
 
 
@@ -43,8 +45,55 @@ def decimal(text: str, low: float, high: float) -> float | None:
     """Read a number with an optional fraction between two bounds, both included; None if the text is anything else."""
     if not _DECIMAL(text):
         return None
-    value = float(text)
+    value = float(text)  # type: ignore[foreign-number]
     return value if low <= value <= high else None
+
+
+def integers(texts: Iterable[str], low: int, high: int) -> tuple[int, ...] | None:
+    """Read several whole numbers as `integer` does; None if one of the texts is anything else."""
+    values = [integer(text, low, high) for text in texts]
+    whole = tuple(value for value in values if value is not None)
+    return whole if len(whole) == len(values) else None
+
+
+def required_integer(text: str, low: int = LONG[0], high: int = (1 << 64) - 1, base: int = 10) -> int:
+    """Read a whole number where the form of the text is known already. Raises ValueError for any other text."""
+    value = integer(text, low, high, base)
+    if value is None:
+        raise ValueError(f"{excerpt(text)!r} is not a whole number from {low} to {high}")
+    return value
+
+
+def required_decimal(text: str, low: float = 0, high: float = float(1 << 64)) -> float:
+    """Read a number with an optional fraction as `required_integer` does. Raises ValueError for any other text."""
+    value = decimal(text, low, high)
+    if value is None:
+        raise ValueError(f"{excerpt(text)!r} is not a number from {low:g} to {high:g}")
+    return value
+
+
+def between(low: int, high: int = INT[1]) -> Callable[[str], int]:
+    """Make the reader of an option, as `type` of argparse: a whole number between two bounds."""
+
+    def number(text: str) -> int:
+        try:
+            return required_integer(text, low, high)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return number
+
+
+def decimals_between(low: float, high: float = 1e6) -> Callable[[str], float]:
+    """Make the reader of an option, as `type` of argparse: a number between two bounds."""
+
+    def number(text: str) -> float:
+        try:
+            return required_decimal(text, low, high)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return number
 
 
 def on_a_line(text: str) -> str:

@@ -24,6 +24,7 @@ from benchmarks.herd.strategies import Strategy
 from harness import Ensemble, ServerError
 from harness.processes import srvr
 from harness.session import Session
+from spec.text import required_integer
 
 SECONDS = 10.0
 GOODBYE = 3.0
@@ -234,7 +235,7 @@ class ClientGroup:
 
     def _counted(self, sid: int) -> Packets:
         counters = self._counters(sid)
-        return Packets(int(counters["Received"]), int(counters["Sent"]))
+        return Packets(required_integer(counters["Received"]), required_integer(counters["Sent"]))
 
 
 def _make(port: int, root: str) -> None:

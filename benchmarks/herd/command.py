@@ -16,6 +16,7 @@ from benchmarks.herd.live import measure
 from benchmarks.herd.strategies import STRATEGIES
 from benchmarks.herd.table import as_json, as_text
 from benchmarks.node.timing import Say
+from spec.text import INT, between, integers
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
@@ -37,7 +38,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--kind", choices=KINDS, default="both", help="which servers; `none` counts in the model only (default: both)"
     )
-    parser.add_argument("--deaths", type=_positive, default=11, metavar="K", help="of each group (default %(default)s)")
+    parser.add_argument(
+        "--deaths", type=between(1), default=11, metavar="K", help="of each group (default %(default)s)"
+    )
     parser.add_argument(
         "--watched", choices=STRATEGIES, action="append", metavar="WAY", help=f"only {' or '.join(STRATEGIES)}"
     )
@@ -56,17 +59,10 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    parts = text.split(",")
-    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+    sizes = integers(text.split(","), 2, INT[1])
+    if sizes is None:
         raise argparse.ArgumentTypeError(f"{text!r}: numbers of clients, 2 or more, with commas between them")
-    return tuple(sorted(set(map(int, parts))))
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of deaths; write 1 or more")
-    return number
+    return tuple(sorted(set(sizes)))
 
 
 def main(argv: Sequence[str]) -> int:

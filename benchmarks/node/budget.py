@@ -27,6 +27,7 @@ from benchmarks.node.requests import OPERATIONS, batch
 from harness import free_ports
 from refimpl.__main__ import run_loop
 from refimpl.process import read_settings, serve
+from spec.text import between
 
 REQUESTS, WARM_UP = 20_000, 3_000
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -46,8 +47,10 @@ Words: TypeAlias = "Queue[str]"
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks budget", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--outstanding", type=int, default=50, metavar="N", help="requests outstanding (default 50)")
-    parser.add_argument("--requests", type=int, default=REQUESTS, metavar="N", help="requests of a run")
+    parser.add_argument(
+        "--outstanding", type=between(1), default=50, metavar="N", help="requests outstanding (default 50)"
+    )
+    parser.add_argument("--requests", type=between(1), default=REQUESTS, metavar="N", help="requests of a run")
     options = parser.parse_args(argv)
     logging.disable(logging.INFO)
     print(f"microseconds of the event loop's thread for a request, {options.outstanding} outstanding")

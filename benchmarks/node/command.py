@@ -17,6 +17,7 @@ from benchmarks.node.table import as_json, as_text
 from benchmarks.node.timing import Say
 from harness import KINDS
 from harness.releases import DEBIAN, RELEASES
+from spec.text import between
 
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
@@ -43,7 +44,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--release", choices=RELEASES, default=DEBIAN, metavar="R", help="the real server's (default %(default)s)"
     )
-    parser.add_argument("--rounds", type=_positive, default=5, metavar="N", help="rounds (default %(default)s)")
+    parser.add_argument("--rounds", type=between(1), default=5, metavar="N", help="rounds (default %(default)s)")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the requests: a look, not a measurement")
     parser.add_argument(
         "--directory", type=Path, metavar="DIR", help="where the servers' disks are (default: the temporary directory)"
@@ -53,13 +54,6 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     if options.directory is not None and not options.directory.is_dir():
         parser.error(f"--directory {options.directory}: the directory does not exist; name one that exists")
     return options
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rounds; write 1 or more")
-    return number
 
 
 def main(argv: Sequence[str]) -> int:

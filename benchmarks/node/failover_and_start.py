@@ -21,6 +21,7 @@ from benchmarks.outcome import Missed, NotMeasured
 from harness import KINDS, Ensemble, ServerError
 from refimpl.disk.snapshot import save
 from refimpl.tree import Tree
+from spec.text import required_integer
 from spec.tree.data import OPEN_ACL_UNSAFE, new_znode
 from spec.tree.store import Put
 
@@ -111,7 +112,7 @@ def _write(directory: Path, znodes: int) -> None:
 
 def _highest_memory(pid: int) -> int:
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) << 10 if found else 0
+    return required_integer(found[1]) << 10 if found else 0
 
 
 TIMINGS: dict[str, Callable[[str, int, Path, int], Timing]] = {"failover": _failover, "start": _start}

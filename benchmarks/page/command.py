@@ -14,6 +14,7 @@ from benchmarks.page.measure import measure
 from benchmarks.page.record import Record, RecordError, load, save
 from benchmarks.page.tools import all_tools, versions
 from benchmarks.tlc.command import jar_file
+from spec.text import decimals_between
 
 NAME = "benchmarks"
 LIMITS = {True: 15.0, False: 60.0}
@@ -32,15 +33,13 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="up to two million states, in at most two minutes")
     parser.add_argument("--jar", type=jar_file, metavar="FILE", help="tla2tools.jar; without it TLC is left out")
     parser.add_argument(
-        "--limit", type=float, metavar="SECONDS",
+        "--limit", type=decimals_between(1), metavar="SECONDS",
         help="leave out a search that is predicted to take longer (default: 60, quick: 15)",
     )  # fmt: skip
     parser.add_argument("--from", dest="figures", type=Path, metavar="FILE", help="figures of an earlier run")
     options = parser.parse_args(argv)
     if not options.folder.is_dir():
         parser.error(f"{options.folder}: the folder does not exist; name one that exists")
-    if options.limit is not None and not options.limit > 0:
-        parser.error("--limit is a number of seconds above 0")
     if options.figures is not None and (options.quick or options.jar or options.limit):
         parser.error("--from measures nothing, so --quick, --jar and --limit do not go with it")
     if reason := plot.available():

@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.comparison import QUORATE, Comparison, SearchFigures, as_rows, as_text, searched
 from benchmarks.outcome import NotMeasured
 from benchmarks.tlc.run import TLC, Start, search, start
+from spec.text import between
 
 OURS = {"election": "rounds", "two_phase_commit": "two_phase_commit"}
 """The names of the models in `benchmarks.models`."""
@@ -49,17 +50,16 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--jar", type=jar_file, required=True, metavar="FILE", help="tla2tools.jar")
     parser.add_argument(
-        "--servers", type=int, nargs="+", choices=(3, 4), default=[3], metavar="N",
+        "--servers", type=between(3, 4), nargs="+", default=[3], metavar="N",
         help="sizes of the election, 3 or 4 (default: 3; TLC needs a quarter of an hour for 4)",
     )  # fmt: skip
-    parser.add_argument("--managers", type=int, nargs="+", default=[5, 7], metavar="N", help="sizes of 2pc")
-    parser.add_argument("--threads", type=int, choices=(1, 2), default=1, help="of both (default: 1)")
-    parser.add_argument("--runs", type=int, default=1, metavar="N", help="the best of N runs counts (default: 1)")
+    parser.add_argument("--managers", type=between(1), nargs="+", default=[5, 7], metavar="N", help="sizes of 2pc")
+    parser.add_argument("--threads", type=between(1, 2), default=1, help="of both (default: 1)")
+    parser.add_argument(
+        "--runs", type=between(1), default=1, metavar="N", help="the best of N runs counts (default: 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    options = parser.parse_args(argv)
-    if options.runs < 1 or min(options.managers) < 1:
-        parser.error("--runs and --managers are numbers from 1")
-    return options
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str]) -> int:

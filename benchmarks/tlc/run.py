@@ -15,6 +15,7 @@ from benchmarks.child import Usage, run_alone
 from benchmarks.comparison import SearchFigures
 from benchmarks.engine import TAIL
 from benchmarks.outcome import NotMeasured, ToolFailed, ToolMissing
+from spec.text import required_integer
 
 TLC = "TLC"
 FOLDER = Path(__file__).parent
@@ -50,7 +51,7 @@ def parse(output: str) -> TlcReport:
     counts, version = _COUNTS.search(output), _VERSION.search(output)
     if COMPLETED not in output or counts is None or version is None:
         raise ToolFailed(f"TLC's search was not completed without an error:\n{output[-TAIL:]}")
-    generated, distinct = (int(figure.replace(",", "")) for figure in counts.groups())
+    generated, distinct = (required_integer(figure.replace(",", "")) for figure in counts.groups())
     return TlcReport(distinct, generated - 1, version.group(1))
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.cli.command import Command, refused, say, unread_output_discarded
-from checker.cli.options import between, release, seconds
+from checker.cli.options import release, seconds
 from checker.report.verdict import ExitCode
 from checker.source import STARTED
 from spec.quorum import Sid
+from spec.text import LONG, between, integers, required_integer
 
 if TYPE_CHECKING:
     from checker.rollout import PlanRequest
@@ -118,9 +119,10 @@ def _input(text: str) -> str:
 
 def sids(text: str) -> tuple[Sid, ...]:
     """Parse comma-separated server ids."""
-    if not re.fullmatch(r"[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*", text.strip()):
+    found = integers(map(str.strip, text.split(",")), 0, LONG[1])
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of server ids; write 4,5,1,3,2")
-    return tuple(int(sid) for sid in text.split(","))
+    return found
 
 
 def _sid(text: str) -> Sid:
@@ -138,7 +140,7 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
     kinds = [each.value for each in DiskHazard]
     if named is None or named[2] not in kinds:
         raise argparse.ArgumentTypeError(f"{text!r} is not a disk of a server; write 3={', 3='.join(kinds)}")
-    return int(named[1]), DiskHazard(named[2])
+    return required_integer(named[1]), DiskHazard(named[2])
 
 
 def _request_of(options: argparse.Namespace) -> PlanRequest:

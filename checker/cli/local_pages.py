@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from checker.cli.command import Command, refused, say
-from checker.cli.options import between
 from checker.report.verdict import ExitCode
 from checker.source import STARTED
+from spec.text import between
 
 if TYPE_CHECKING:
     from checker.local_page import PageServer

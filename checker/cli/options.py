@@ -20,7 +20,7 @@ from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
 from checker.user_files import OutputError
 from spec.quorum import Sid
 from spec.releases import Release, ReleaseError, release_named
-from spec.text import on_a_line
+from spec.text import LONG, between, integers, on_a_line, required_decimal
 from spec.variants import Variant
 
 if TYPE_CHECKING:
@@ -197,21 +197,6 @@ def add_format(group: argparse._ActionsContainer, meaning: str) -> None:
     group.add_argument("--format", choices=(*FORMATS, "none"), default="text", help=meaning)
 
 
-def between(low: int, high: int) -> Callable[[str], int]:
-    """Make a parser of whole numbers in a range."""
-
-    def number(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-        if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
-        return value
-
-    return number
-
-
 def workers(text: str) -> Workers:
     """Parse a number of threads, or the name of a Ray cluster."""
     try:
@@ -241,9 +226,10 @@ def release(text: str) -> Release:
 def seconds(text: str) -> float:
     """Parse a time in seconds: a number, with an optional unit s, m or h."""
     found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
-    if found is None or not float(found[1]):
+    number = required_decimal(found[1]) if found is not None else 0
+    if found is None or not number:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+    return number * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def budget(text: str) -> Deadline:
@@ -254,7 +240,7 @@ def budget(text: str) -> Deadline:
 def size(text: str) -> int:
     """Parse a size in bytes: a number, with an optional unit K, M, G or T."""
     found = re.fullmatch(rf"({NUMBER})([kmgt]?)i?b?", text.strip().lower())
-    value = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    value = int(required_decimal(found[1]) * UNITS[found[2]]) if found else 0
     if not value:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 500M or 4G")
     return value
@@ -262,10 +248,11 @@ def size(text: str) -> int:
 
 def other_view(text: str) -> tuple[Sid, tuple[Sid, ...]]:
     """Parse a server id and the voters in the configuration of that server."""
-    found = re.fullmatch(r"(\d+)=(\d+(?:,\d+)*)", text.strip())
-    if found is None:
+    sid, mark, voters = text.strip().partition("=")
+    found = integers((sid, *voters.split(",")), 0, LONG[1])
+    if found is None or not mark:
         raise argparse.ArgumentTypeError(f"{text!r} is not a server with its voters; write 3=1,2,3")
-    return int(found[1]), tuple(int(sid) for sid in found[2].split(","))
+    return found[0], found[1:]
 
 
 PROFILES: Mapping[str, Mapping[str, Callable[[], Any]]] = {

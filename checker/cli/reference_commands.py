@@ -12,6 +12,7 @@ from typing import Any
 from checker.cli.command import Command, refused, say, unread_output_discarded
 from checker.report.verdict import ExitCode
 from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, fixed_text, is_defect
+from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant
 
 RELEASE_TABLE = "releases"
@@ -62,12 +63,12 @@ def _proofs_options(parser: argparse.ArgumentParser) -> None:
         choices=(VOTES, ZAB),
         help="votes: quorums and the order of votes; zab: the safety of Zab (default: both)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the random seed of z3 for Zab (default 0)")
+    parser.add_argument(
+        "--seed", type=between(0, INT[1]), default=0, metavar="N", help="the random seed of z3 for Zab (default 0)"
+    )
 
 
 def _proofs(options: argparse.Namespace) -> int:
-    if not 0 <= options.seed < 2**31:
-        return refused(f"--seed {options.seed}: a seed is from 0 to {2**31 - 1}", ExitCode.COMMAND_LINE)
     with unread_output_discarded():
         votes = _proofs_of_votes() if options.only != ZAB else ExitCode.PASSED
         zab = _proofs_of_zab(options.seed) if options.only != VOTES else ExitCode.PASSED

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checker.cli.command import Command, refused, say
-from checker.cli.options import add_format, add_like, between, seconds, size, variant, workers
+from checker.cli.options import add_format, add_like, seconds, size, variant, workers
 from checker.engine.result import MOST_SEED
 from checker.report.verdict import ExitCode
+from spec.text import between
 
 if TYPE_CHECKING:
     from checker.cli.sources import RunRequest

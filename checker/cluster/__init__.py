@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from spec.text import integer
+
 MOST_THREADS = 64
 MOST_PROCESSES = 1024
 _ADDRESS = re.compile(r"auto|[A-Za-z0-9_.-]{1,253}:[0-9]{1,5}|\[[0-9A-Fa-f:.]{2,45}\]:[0-9]{1,5}")
@@ -50,14 +52,11 @@ def workers_named(text: str) -> Workers:
 
 
 def _threads(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a whole number, ray or ray:ADDRESS") from None
-    if not 1 <= value <= MOST_THREADS:
-        raise ValueError(f"{value} is not between 1 and {MOST_THREADS}")
+    value = integer(text, 1, MOST_THREADS)
+    if value is None:
+        raise ValueError(f"{text!r} is not a whole number from 1 to {MOST_THREADS}, ray or ray:ADDRESS")
     return value
 
 
 def _is_port(address: str) -> bool:
-    return address == "auto" or 0 < int(address.rpartition(":")[2]) < 1 << 16
+    return address == "auto" or integer(address.rpartition(":")[2], 1, 65535) is not None

@@ -32,6 +32,7 @@ from checker.cluster import Ray
 from checker.cluster.part.search_part import SearchPart
 from checker.cluster.transport import PartLostError, Ref
 from checker.engine.model import ModelError
+from spec.text import required_integer
 
 STORE = 2 << 30  # bytes of the object store of a Ray that is started here, or a quarter of the free memory
 CONNECTING = 10  # seconds
@@ -150,7 +151,7 @@ def _check_reachable(address: str) -> None:
         return
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECTING).close()
+        socket.create_connection((host.strip("[]"), required_integer(port)), CONNECTING).close()
     except OSError as error:
         raise _unreachable(address, error) from None
 

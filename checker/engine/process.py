@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import psutil
 
+from spec.text import required_integer
+
 BOTH = (signal.SIGINT, signal.SIGTERM)
 UNLIMITED = 1 << 62  # bytes
 CGROUPS = Path("/sys/fs/cgroup")
@@ -114,8 +116,8 @@ def free_in(folder: Path, version: int) -> int:
         limit = (folder / files.limit).read_text().strip()
         if limit == "max":
             return UNLIMITED
-        used = int((folder / files.used).read_text())
+        used = required_integer((folder / files.used).read_text().strip())
         statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return max(0, int(limit) - used + int(statistics.get(files.reclaimable, 0)))
+        return max(0, required_integer(limit) - used + required_integer(statistics.get(files.reclaimable, "0")))
     except (OSError, ValueError):
         return UNLIMITED

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 
 from checker.local_page import BadRequestError
+from spec.text import integers
 
 LONGEST = 2000  # moves of a walk
 LONGEST_FILE_NAME = 255  # limit of common file systems
@@ -89,9 +90,10 @@ def read_path(text: str) -> tuple[int, ...]:
     parts = text.split(".") if text else []
     if len(parts) > LONGEST:
         raise BadRequestError(f"the path has {len(parts):,} moves; a walk has {LONGEST:,} at most")
-    if not all(part.isascii() and part.isdigit() and len(part) <= len(str(ORDINALS)) for part in parts):
+    ordinals = integers(parts, 0, ORDINALS)
+    if ordinals is None:
         raise BadRequestError("the path is not a list of ordinals; write it like 0.2.1")
-    return tuple(int(part) for part in parts)
+    return ordinals
 
 
 def write_path(path: Sequence[int]) -> str:

@@ -27,6 +27,7 @@ Source: Wing and Gong, "Testing and Verifying Concurrent Objects" (1993); Lowe, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -101,7 +102,7 @@ class _OrderSearch:
     def candidates(self, at: _Configuration) -> tuple[list[int], list[int]]:
         """The answered and the unanswered operations that may be next in the order."""
         known: list[int] = []
-        earliest = float("inf")
+        earliest = math.inf
         for index in range(at.base, len(self.known)):
             if self.known[index].invoked > earliest:
                 break

@@ -19,6 +19,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -94,7 +95,7 @@ class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry",
     @property
     def end(self) -> float:
         """The time of completion; infinity if no answer arrived."""
-        return float("inf") if self.completed is None else self.completed
+        return math.inf if self.completed is None else self.completed
 
     def __str__(self) -> str:
         asked = "" if self.condition == ANY_VERSION else f" if version {self.condition}"

@@ -25,6 +25,7 @@ Source: `Leader.propose` (a zxid for each proposal, in order); `PrepRequestProce
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -217,7 +218,7 @@ def _durable(key: str, leaf: Leaf | None, server: int, writes: Writes) -> Violat
     placed = writes.placed(key)
     last = placed[-1] if placed else None
     if leaf is None:
-        if last is None or last.operation.kind == "delete" or writes.may_have_deleted(key, float("inf")):
+        if last is None or last.operation.kind == "delete" or writes.may_have_deleted(key, math.inf):
             return None
         return Violation(DURABLE, f"{key} does not exist on server {server}", (last.operation,))
     return _explained(key, leaf, server, last, writes)

@@ -14,7 +14,6 @@ Rules of this module:
 from __future__ import annotations
 
 import json
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -28,7 +27,7 @@ from urllib.parse import SplitResult, urlsplit
 from checker.job import Json
 from checker.local_page.requests import BadRequestError
 from checker.traces.svg.picture import STYLE
-from spec.text import excerpt
+from spec.text import excerpt, integer
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")  # host names of this server
@@ -174,13 +173,13 @@ class PageHandler(BaseHTTPRequestHandler):
     def _body(self, largest: int = LARGEST) -> bytes:
         if self.headers.get_content_type() != "application/json":
             raise BadRequestError("a request is JSON", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        length = self.headers.get("Content-Length", "")
-        if not re.fullmatch("[0-9]{1,12}", length):
+        length = integer(self.headers.get("Content-Length", ""), 0, 10**12)
+        if length is None:
             raise BadRequestError("a request says how long it is", HTTPStatus.LENGTH_REQUIRED)
-        if int(length) > largest:
-            what = f"the request has {int(length):,} bytes, and {largest:,} are the most"
+        if length > largest:
+            what = f"the request has {length:,} bytes, and {largest:,} are the most"
             raise BadRequestError(what, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        return self.rfile.read(int(length))
+        return self.rfile.read(length)
 
     # -- answers ---------------------------------------------------------------------------------------------
 

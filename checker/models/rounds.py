@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from checker.engine.model import Finding, Model, Property, Read
 from checker.models.processes import Deliver, Process, Stepped, model_of
+from spec.text import required_integer
 
 NOT_STARTED, LOOKING, LEADING, FOLLOWING = "NOT_STARTED", "LOOKING", "LEADING", "FOLLOWING"
 START, DECIDE = "start", "decide"
@@ -80,7 +81,7 @@ class _Server:
         if event == DECIDE:
             return Stepped(self._decided(local, local.vote))
         assert isinstance(event, Deliver)
-        return self._receive(local, int(event.source), event.message)
+        return self._receive(local, required_integer(event.source), event.message)
 
     def _receive(self, local: Local, sender: int, message: Message) -> Stepped | None:
         if local.state == NOT_STARTED:

@@ -20,6 +20,7 @@ from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, quoted
 from checker.properties.registry import Condition, Parameter, ParameterError
 from spec.election.vote import ServerState
 from spec.quorum import Sid, View
+from spec.text import LONG, integer
 
 DOWN = "down"
 STANDALONE = "STANDALONE"
@@ -110,7 +111,8 @@ def _condition(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> RoleC
         raise ParameterError(f"{quoted(value)} is not the status of a server", right, inside)
     leader = None
     if len(words) == 2:
-        leader = server_of(setup, int(words[1]) if words[1].isdecimal() and len(words[1]) < 20 else words[1], inside)
+        number = integer(words[1], 0, LONG[1])
+        leader = server_of(setup, words[1] if number is None else number, inside)
     return RoleCondition(words[0] if words[0] in (DOWN, STANDALONE) else ServerState[words[0]], leader)
 
 

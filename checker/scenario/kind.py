@@ -35,6 +35,7 @@ from checker.scenario.yaml_lines import (
     variant_names,
 )
 from spec.releases import Release
+from spec.text import required_decimal
 from spec.variants import Variant
 
 Keys = TypeVar("Keys", bound=Common)
@@ -169,10 +170,11 @@ class ScenarioKind(ABC, Generic[Keys]):
         if memory is None:
             return None
         found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
-        if found is None or not float(found[1]):
+        number = required_decimal(found[1]) if found is not None else 0
+        if found is None or not number:
             what = f"{str(memory)[:40]!r} is not a size"
             raise self.document.error(("limits", "memory"), what, "write it like 500MB or 2GB")
-        return int(float(found[1]) * _UNITS[(found[2] or "B").upper()])
+        return int(number * _UNITS[(found[2] or "B").upper()])
 
     def _expected_verdict(self) -> Verdict | None:
         if self.keys.expect is None:
@@ -226,5 +228,5 @@ def _places(value: Any, inside: Path) -> Iterator[str | int]:
     """A path into a parameter; positions in lists are distinct from keys."""
     for key in inside:
         is_place = isinstance(value, list) and isinstance(key, int)
-        yield position(int(key)) if is_place else key
+        yield position(key) if is_place and isinstance(key, int) else key
         value = value[key] if is_place or (isinstance(value, dict) and key in value) else None

@@ -23,6 +23,7 @@ from typing import Any
 from checker.models.service.observations import Expected, fields_of
 from checker.models.service.scripts import Script
 from checker.scenario.yaml_lines import nearest
+from spec.text import required_integer
 from spec.tree import replies, requests
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Perms, Record
 from spec.tree.paths import fault_of
@@ -141,7 +142,7 @@ def _create(path: str, given: Mapping[str, str]) -> Record:
     acl = _acl(given)
     if "-t" in given:
         mode = CreateMode.PERSISTENT_SEQUENTIAL_WITH_TTL if "-s" in given else CreateMode.PERSISTENT_WITH_TTL
-        return CreateTtl(path, b"", acl, mode, int(given["-t"]))
+        return CreateTtl(path, b"", acl, mode, required_integer(given["-t"]))
     if "-c" in given:
         return CreateContainer(path, b"", acl, CreateMode.CONTAINER)
     return Create2(path, b"", acl, ("-e" in given) + 2 * ("-s" in given))
@@ -156,7 +157,7 @@ def _acl(given: Mapping[str, str]) -> tuple[Acl, ...]:
 
 
 def _version(given: Mapping[str, str]) -> int:
-    return int(given.get("-v", -1))
+    return required_integer(given.get("-v", "-1"))
 
 
 _PERMS = {"r": Perms.READ, "w": Perms.WRITE, "c": Perms.CREATE, "d": Perms.DELETE, "a": Perms.ADMIN}

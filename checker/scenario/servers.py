@@ -23,6 +23,7 @@ from checker.scenario.schema import ZAB, LogEntry, PlanEntry, Scenario, ServerEn
 from checker.scenario.yaml_lines import LikeError, NoEffect, Path, YamlDocument, like_named, position, variant_names
 from spec.durable import Durable
 from spec.releases import defects_of
+from spec.text import integer, required_integer
 from spec.txn import Txn, counter_of, epoch_of, format_zxid
 from spec.variants import Variant
 
@@ -114,8 +115,9 @@ def _zxid(document: YamlDocument, written: int | str, path: Path) -> int:
     zxid = written
     if isinstance(zxid, str):
         parts = re.fullmatch(r"([0-9]{1,10}):(0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10})", zxid)
-        counter = int(parts[2], 16 if parts[2][:2] in ("0x", "0X") else 10) if parts else 0
-        zxid = (int(parts[1]) << 32) + counter if parts and counter < 1 << 32 else -1
+        text = parts[2].lower() if parts else ""
+        counter = integer(text.removeprefix("0x"), 0, (1 << 32) - 1, 16 if text.startswith("0x") else 10)
+        zxid = (required_integer(parts[1]) << 32) + counter if parts and counter is not None else -1
     if not 0 <= zxid <= LARGEST:
         right = "write a number, as 0x100000003, or epoch:counter, as 1:3"
         raise document.error(path, f"{str(written)[:40]!r} is not a zxid", right)

@@ -24,7 +24,7 @@ import yaml
 from checker.printable import nearest, one_of
 from checker.user_files import SCENARIO, TooLargeError
 from spec.releases import Release, ReleaseError, release_named
-from spec.text import on_a_line
+from spec.text import on_a_line, required_decimal, required_integer
 from spec.variants import Variant
 
 Path = tuple[str | int, ...]
@@ -179,11 +179,11 @@ def _scalar(document: YamlDocument, node: yaml.ScalarNode, path: Path) -> Any:
     if text.casefold() in _WORDS:
         return _WORDS[text.casefold()]
     if _DECIMAL.fullmatch(text):
-        return int(text)
+        return required_integer(text, -(10**41), 10**41)
     if _HEXADECIMAL.fullmatch(text):
-        return int(text, 16)
+        return required_integer(text[2:], 0, 16**40, base=16)
     if _FLOAT.fullmatch(text):
-        return float(text)
+        return required_decimal(text, -1e41, 1e41)
     if node.tag == "tag:yaml.org,2002:float" and _NOT_FINITE.fullmatch(text):
         line = node.start_mark.line + 1
         right = "write a number in digits, or in quotes if it is text"

@@ -33,6 +33,7 @@ from checker.engine.model import Kind
 from checker.job import DiagramEvent, Json, Verdict
 from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields
 from checker.traces.values import key_of, show
+from spec.text import excerpt, integer
 
 ACTION, PICKS = "mbt::actionTaken", "mbt::nondetPicks"
 NONE = {"tag": "None", "value": {"#tup": []}}
@@ -333,11 +334,9 @@ def json_of(value: Any, where: str = "value") -> Json:
 
 
 def _special(tag: str, content: Any, where: str) -> Json:
-    if tag == "#bigint" and isinstance(content, str) and content.removeprefix("-").isdecimal():
-        try:
-            return int(content)
-        except ValueError:
-            return _unknown(where, f"a number of {len(content)} digits")
+    if tag == "#bigint" and isinstance(content, str):
+        number = integer(content, -(10**999), 10**999)
+        return _unknown(where, f"{tag} with {excerpt(content, 40)!r}") if number is None else number
     if tag in ("#tup", "#set") and isinstance(content, list):
         return [json_of(item, where) for item in content]
     pairs = isinstance(content, list) and all(isinstance(item, list) and len(item) == 2 for item in content)

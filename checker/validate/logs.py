@@ -18,6 +18,7 @@ from checker.models.ensemble.history import FirstCommit
 from checker.validate.codec import digest_in
 from checker.validate.happens_before import NONE
 from spec.quorum import Reconfiguration
+from spec.text import required_integer
 from spec.txn import Txn
 
 Txns = tuple[Txn, ...]
@@ -95,4 +96,4 @@ class CommittedLog:
 
 def _number_of(txn: Txn) -> int:
     """The digest of a transaction's value, as a number."""
-    return int(digest_in(txn.value), 16)
+    return required_integer(digest_in(txn.value), base=16)

@@ -26,6 +26,7 @@ from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, relea
 from harness.directories import add_keep, directories, keep_mistake
 from harness.ensemble import Ensemble
 from harness.processes import ServerError
+from spec.text import between, decimals_between
 
 ROOT_PATH = re.compile(r"(/[\w.-]+)+")
 SECONDS = 10.0
@@ -45,8 +46,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--area", action="append", metavar="NAME", help=f"only this area: {'; '.join(AREAS)}")
     parser.add_argument("--without", action="append", default=[], metavar="NAME", help="all areas but this one")
-    parser.add_argument("--random", type=int, default=0, metavar="N", help="random scripts in addition (default: 0)")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="the seed of the random scripts (default: 1)")
+    parser.add_argument(
+        "--random", type=between(0), default=0, metavar="N", help="random scripts in addition (default: 0)"
+    )
+    parser.add_argument(
+        "--seed", type=between(0), default=1, metavar="S", help="the seed of the random scripts (default: 1)"
+    )
     parser.add_argument("--release", metavar="R", help="the release of the servers (default: what srvr answers)")
     parser.add_argument(
         "--oracle",
@@ -57,12 +62,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--wait",
-        type=float,
+        type=decimals_between(0),
         metavar="SECONDS",
         help="only the deletion of containers and TTL znodes by the server; SECONDS bounds each wait for one",
     )
     add_kills(parser)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="the bound of an answer (default: 10)")
+    parser.add_argument(
+        "--seconds", type=decimals_between(0), default=SECONDS, help="the bound of an answer (default: 10)"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the report as Markdown")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what the run found as a record for --table")
@@ -75,7 +82,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_kills(parser: argparse.ArgumentParser) -> None:
     """Add the options of the run under kills."""
     parser.add_argument(
-        "--kills", type=int, default=0, metavar="N", help="in addition kill servers N times under load, and judge it"
+        "--kills",
+        type=between(0),
+        default=0,
+        metavar="N",
+        help="in addition kill servers N times under load, and judge it",
     )
     parser.add_argument(
         "--kill", metavar="COMMAND", help="kills a server; {server} is its number from 1, {host} and {port} its address"
@@ -84,13 +95,13 @@ def add_kills(parser: argparse.ArgumentParser) -> None:
         "--restart", metavar="COMMAND", help="starts a server that was killed, or that a request has stopped"
     )
     parser.add_argument("--history", type=Path, metavar="FILE", help="keep the history of the run under kills")
-    parser.add_argument("--size", type=int, default=1, metavar="N", help="servers that --start starts (default: 1)")
+    parser.add_argument(
+        "--size", type=between(1, MOST_SERVERS), default=1, metavar="N", help="servers that --start starts (default: 1)"
+    )
 
 
 def kills_mistake(options: argparse.Namespace) -> str | None:
     """The mistake in the options of the run under kills; None if there is no mistake."""
-    if options.kills < 0 or not 1 <= options.size <= MOST_SERVERS:
-        return f"--kills must be at least 0, and --size from 1 to {MOST_SERVERS}"
     if options.start is not None and (options.kill or options.restart):
         return "--kill and --restart are for servers that run already; --start kills and starts its own"
     if options.kill and not options.restart:

@@ -38,11 +38,12 @@ from harness.conform.mismatch import (
     unchecked_permission,
 )
 from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, Opcode, error_of, opcode_of
+from spec.text import required_integer
 
 
 def number_of(release: str) -> tuple[int, ...]:
     """A release as numbers, for comparisons."""
-    return tuple(map(int, release.split(".")))
+    return tuple(map(required_integer, release.split(".")))
 
 
 CAUSES: tuple[KnownCause, ...] = (

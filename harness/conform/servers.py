@@ -26,6 +26,7 @@ from harness.ensemble import Ensemble
 from harness.interpreter import AUTH, QUOTA, TIMEOUT, Interpreter, Seen
 from harness.processes import Place, ServerError, address_of, srvr
 from harness.session import DisconnectedError, Session
+from spec.text import integer
 
 SESSIONS = 3
 UNREADABLE = "unreadable answer"
@@ -49,8 +50,8 @@ def parse_places(text: str) -> tuple[tuple[str, int], ...]:
     places: list[tuple[str, int]] = []
     for part in text.split(","):
         found = ADDRESS.fullmatch(part.strip())
-        port = int(found["port"] or found["sixport"]) if found else 0
-        if found is None or not 0 < port < 65536:
+        port = integer(found["port"] or found["sixport"], 1, 65535) if found else None
+        if found is None or port is None:
             raise ValueError(f"{part!r} is no address; write HOST:PORT, with a port from 1 to 65535")
         places.append((found["host"] or found["six"], port))
     return tuple(places)

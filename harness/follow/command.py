@@ -26,6 +26,7 @@ from harness.follow.run import PlanFollower
 from harness.processes import ServerError
 from harness.releases import MAVEN
 from spec.config import ConfigError
+from spec.text import between
 
 DESCRIPTION = "Follows the plan for a roll-out on real servers, under writes, with random kills."
 
@@ -35,11 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", required=True, dest="old", metavar="INPUT", help="the present state, as for rollout")
     parser.add_argument("--to", required=True, dest="new", metavar="INPUT", help="the new state")
     parser.add_argument("--release", default=MAVEN[-1], help=f"the release of the servers (default: {MAVEN[-1]})")
-    parser.add_argument("--runs", type=_number, default=1, metavar="N", help="how often (default: once)")
+    parser.add_argument("--runs", type=between(0), default=1, metavar="N", help="how often (default: once)")
     parser.add_argument(
-        "--kills", type=_number, metavar="K", help="SIGKILLs in each run (default: 1; none in a plan by reconfig)"
+        "--kills", type=between(0), metavar="K", help="SIGKILLs in each run (default: 1; none in a plan by reconfig)"
     )
-    parser.add_argument("--seed", type=_number, default=1, metavar="S", help="of the first run; each run adds 1")
+    parser.add_argument("--seed", type=between(0), default=1, metavar="S", help="of the first run; each run adds 1")
     add_keep(parser)
 
 
@@ -143,9 +144,3 @@ def exit_code(results: list[FollowedRun]) -> int:
     if any(each.ending is Ending.FAILED for each in results):
         return 3
     return int(any(each.ending is not Ending.KEPT for each in results))
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
-    return int(text)

@@ -26,6 +26,7 @@ from spec.config.problems import Findings
 from spec.config.properties import read_properties
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
+from spec.text import required_integer
 
 REPLACED = ("dataDir", "dataLogDir", "clientPort", "clientPortAddress", "4lw.commands.whitelist")
 """The keys that a file gets for this machine."""
@@ -57,7 +58,7 @@ class Loopback:
         lines = []
         for each in read_properties(given.text, given.origin, Findings()):
             if each.key.startswith("server."):
-                lines.append(self._line(state, sid, int(each.key.removeprefix("server."))))
+                lines.append(self._line(state, sid, required_integer(each.key.removeprefix("server."))))
             elif each.key not in REPLACED:
                 lines.append(f"{each.key}={_escaped(each.value)}")
         return self._with_ours(lines, data, {"clientPort": self.client_port(sid), "clientPortAddress": LOOPBACK})

@@ -19,6 +19,7 @@ from harness.kazoo_suite.run import ServerCommand, SuiteOutcome, SuiteRun, node_
 from harness.kazoo_suite.source import KAZOO, suite_python
 from harness.processes import ServerError
 from harness.releases import MAVEN
+from spec.text import between
 
 LARGEST = 5
 
@@ -26,13 +27,22 @@ LARGEST = 5
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "--servers", type=int, nargs="+", default=[1, 3], metavar="N", help="sizes of the ensembles (default: 1 3)"
+        "--servers",
+        type=between(1, LARGEST),
+        nargs="+",
+        default=[1, 3],
+        metavar="N",
+        help="sizes of the ensembles (default: 1 3)",
     )
     parser.add_argument("--release", default=MAVEN[-1], metavar="R", help=f"of the real servers (default: {MAVEN[-1]})")
     parser.add_argument("--ours-only", action="store_true", help="no real servers: no test may fail")
     parser.add_argument("--select", default="", metavar="EXPRESSION", help="the tests to run, as pytest's -k")
     parser.add_argument(
-        "--again", type=int, default=1, metavar="N", help="run tests that do not pass up to N more times (default: 1)"
+        "--again",
+        type=between(0),
+        default=1,
+        metavar="N",
+        help="run tests that do not pass up to N more times (default: 1)",
     )
     parser.add_argument("--all", action="store_true", help="list every test, not only those that do not pass")
     add_keep(parser)
@@ -111,9 +121,4 @@ class _Progress:
 
 def _mistake(options: argparse.Namespace) -> str | None:
     """The mistake in the command line; None if there is none."""
-    for size in options.servers:
-        if not 1 <= size <= LARGEST:
-            return f"--servers {size}: write numbers from 1 to {LARGEST}"
-    if options.again < 0:
-        return f"--again {options.again}: write a number from 0"
     return keep_mistake(options.keep) or (None if options.ours_only else real.available(options.release))

@@ -12,6 +12,7 @@ from harness.reconfig.facts import FactBench, FactTable
 from harness.reconfig.servers import OPTIONS, RECONFIG, SESSION_MILLISECONDS, ReconfigServers
 from harness.session import Session
 from harness.zoo_cfg import Member, View, write_zoo_cfg
+from spec.text import required_integer
 
 NAMES = {
     0: "accepted", -5: "MarshallingError", -6: "Unimplemented", -8: "BadArguments", -13: "NewConfigNoQuorum",
@@ -78,7 +79,7 @@ def _refused(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
 
 def servers_version(servers: ReconfigServers) -> int:
     """The version of the configuration that clients read from server 3."""
-    return int(servers.config(3).rpartition("version=")[2], 16)
+    return required_integer(servers.config(3).rpartition("version=")[2].strip(), base=16)
 
 
 def _standalone(directory: Path, release: str) -> int:

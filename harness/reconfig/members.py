@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from harness.processes import LOOPBACK, free_ports
 from spec.quorum import Sid
+from spec.text import required_integer
 
 PARTICIPANT, OBSERVER = "participant", "observer"
 Roles = Mapping[Sid, str]
@@ -96,7 +97,7 @@ def observers_of(config: str) -> tuple[Sid, ...]:
 def version_of(config: str) -> int:
     """The version of a configuration text; 0 if it has none."""
     found = re.search(r"^version=([0-9a-f]+)$", config, re.MULTILINE)
-    return int(found[1], 16) if found else 0
+    return required_integer(found[1], base=16) if found else 0
 
 
 def _with_role(config: str, role: str) -> tuple[Sid, ...]:

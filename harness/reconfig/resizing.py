@@ -20,6 +20,7 @@ from harness.reconfig.members import brief, observers_of, voters_of
 from harness.reconfig.servers import CREATE, SERVE_SECONDS, WORLD, ReconfigServers
 from harness.session import Session
 from spec.quorum import Sid
+from spec.text import required_integer
 from spec.txn import epoch_of
 
 QUIET_SECONDS = 1.0
@@ -139,7 +140,7 @@ class ReconfigSteps:
 def looking_count(servers: ReconfigServers, sid: Sid) -> int:
     """How often a process has been LOOKING; -1 if it does not serve."""
     found = re.search(r"^zk_looking_count\s+(\d+)$", servers.word(sid, "mntr"), re.MULTILINE)
-    return int(found[1]) if found else -1
+    return required_integer(found[1]) if found else -1
 
 
 def measure(bench: FactBench) -> Iterable[FactTable]:

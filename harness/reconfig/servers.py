@@ -27,6 +27,7 @@ from harness.reproduce.gates import DiskGate
 from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
 from harness.session import Answer, Session
 from spec.quorum import Sid
+from spec.text import required_integer
 
 TICK_MILLISECONDS = 500
 LIMIT_TICKS = 40
@@ -186,7 +187,8 @@ class ReconfigServers:
 
     def applied(self, sid: Sid) -> int:
         """The last zxid that a server has applied, from `srvr`; 0 while it does not serve."""
-        return int(srvr(self.members[sid].client_port).get("Zxid", "0x0"), 16)
+        zxid = srvr(self.members[sid].client_port).get("Zxid", "0x0")
+        return required_integer(zxid.removeprefix("0x"), base=16)
 
     def leader(self) -> Sid:
         """The server that leads. Raises ServerError if there is not exactly one."""

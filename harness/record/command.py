@@ -13,6 +13,7 @@ from harness.processes import ServerError
 from harness.record.ensemble import Plan, record
 from harness.record.writer import Recorder
 from harness.releases import DEBIAN
+from spec.text import between, decimals_between
 
 MOST_SERVERS = 9
 MOST_CLIENTS = 50
@@ -22,15 +23,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the recording, a new file")
     parser.add_argument("--release", default=DEBIAN, help=f"the release of the servers (default: {DEBIAN})")
-    parser.add_argument("--servers", type=_from_one, default=3, metavar="N", help="voters (default: 3)")
-    parser.add_argument("--observers", type=_from_zero, default=0, metavar="N", help="observers (default: 0)")
-    parser.add_argument("--kills", type=_from_zero, default=3, metavar="N", help="SIGKILLs, at random (default: 3)")
+    parser.add_argument("--servers", type=between(1), default=3, metavar="N", help="voters (default: 3)")
+    parser.add_argument("--observers", type=between(0), default=0, metavar="N", help="observers (default: 0)")
+    parser.add_argument("--kills", type=between(0), default=3, metavar="N", help="SIGKILLs, at random (default: 3)")
     parser.add_argument(
-        "--seconds", type=_seconds, default=10.0, metavar="S", help="duration of the load (default: 10)"
+        "--seconds",
+        type=decimals_between(0, 3600),
+        default=10.0,
+        metavar="S",
+        help="duration of the load (default: 10)",
     )
-    parser.add_argument("--clients", type=_from_one, default=3, metavar="N", help="concurrent writers (default: 3)")
-    parser.add_argument("--pause", type=_seconds, default=0.01, metavar="S", help="after each write (default: 0.01)")
-    parser.add_argument("--seed", type=_from_zero, default=1, metavar="K", help="of the kills and the clients")
+    parser.add_argument("--clients", type=between(1), default=3, metavar="N", help="concurrent writers (default: 3)")
+    parser.add_argument(
+        "--pause", type=decimals_between(0, 3600), default=0.01, metavar="S", help="after each write (default: 0.01)"
+    )
+    parser.add_argument("--seed", type=between(0), default=1, metavar="K", help="of the kills and the clients")
     add_keep(parser)
 
 
@@ -72,25 +79,3 @@ def _mistake(options: argparse.Namespace) -> str | None:
     if options.clients > MOST_CLIENTS:
         return f"--clients {options.clients}: {MOST_CLIENTS} are the most"
     return None
-
-
-def _from_one(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
-
-
-def _from_zero(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 3600")
-    return seconds

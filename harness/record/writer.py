@@ -26,6 +26,7 @@ from harness.reproduce.proxies import HEAD, Fate, Link, Way, WirePacket
 from refimpl.wire.packet import PacketType
 from spec.quorum import Sid
 from spec.quorum.view import View
+from spec.text import required_integer
 from spec.txn import counter_of, epoch_of, format_zxid
 
 FORMAT = 1
@@ -145,10 +146,10 @@ def digest_of(data: bytes) -> str:
 def disk_of(data: Path) -> dict[str, Any]:
     """The epochs, the transactions in the log files, and the zxids in the names of the snapshots of a `dataDir`."""
     folder = data / "version-2"
-    files = sorted(folder.glob("log.*"), key=lambda file: int(file.suffix[1:], 16))
+    files = sorted(folder.glob("log.*"), key=lambda file: required_integer(file.suffix[1:], base=16))
     log = [record for file in files for record in _records(file.read_bytes())]
     names = (file.name.removeprefix("snapshot.") for file in folder.glob("snapshot.*"))
-    snapshots = sorted(int(name, 16) for name in names if _is_hexadecimal(name))
+    snapshots = sorted(required_integer(name, base=16) for name in names if _is_hexadecimal(name))
     return {
         "accepted": _number(folder / "acceptedEpoch"),
         "current": _number(folder / "currentEpoch"),
@@ -177,6 +178,6 @@ def _records(content: bytes) -> Iterable[str]:
 def _number(file: Path) -> int:
     """The number in an epoch file; 0 without the file."""
     try:
-        return int(file.read_text(encoding="ascii").split("\n")[0])
+        return required_integer(file.read_text(encoding="ascii").split("\n")[0].strip())
     except (FileNotFoundError, ValueError):
         return 0

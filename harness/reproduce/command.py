@@ -21,6 +21,7 @@ from harness.reproduce.gates import compile_shim
 from harness.reproduce.losses import with_losses
 from harness.reproduce.result import Outcome, Reproduction, StepReport
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, without
+from spec.text import between
 
 WIDTH = 110
 DESCRIPTION = "Executes a counterexample of the checker on real servers."
@@ -30,9 +31,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a saved trace, or a scenario that is violated")
     parser.add_argument("--release", default=DEBIAN, help=f"the release of the servers (default: {DEBIAN})")
-    parser.add_argument("--runs", type=_positive, default=1, metavar="N", help="how often (default: once)")
+    parser.add_argument("--runs", type=between(1), default=1, metavar="N", help="how often (default: once)")
     parser.add_argument(
-        "--without", type=_positive, metavar="STEP", help="a control: leave out this step, and what it makes impossible"
+        "--without",
+        type=between(1),
+        metavar="STEP",
+        help="a control: leave out this step, and what it makes impossible",
     )
     parser.add_argument(
         "--record",
@@ -137,9 +141,3 @@ def _exit_code(results: list[Reproduction], *, control: bool) -> int:
 
 def _wrapped(text: str, indent: str) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, drop_whitespace=True)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)

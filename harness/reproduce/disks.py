@@ -12,6 +12,7 @@ from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
 from spec.durable import Durable
+from spec.text import required_integer
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.store import Operation
@@ -69,7 +70,7 @@ def _creation(path: str, value: object) -> Change:
 
 def logged_zxids(data: Path) -> tuple[int, ...]:
     """The zxids of all records in the log files of a `dataDir`, in the order of the files."""
-    files = sorted((data / "version-2").glob("log.*"), key=lambda file: int(file.suffix[1:], 16))
+    files = sorted((data / "version-2").glob("log.*"), key=lambda file: required_integer(file.suffix[1:], base=16))
     return tuple(zxid for file in files for zxid in zxids_in(file.read_bytes()[FILE_HEADER_BYTES:]))
 
 

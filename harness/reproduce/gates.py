@@ -18,6 +18,7 @@ from pathlib import Path
 
 from harness.processes import ServerError
 from harness.reproduce.disks import zxids_in
+from spec.text import required_integer
 
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("disk_gate.c", "thread_gate.c"))
 
@@ -77,7 +78,7 @@ class DiskGate:
         """The waiting writes that have no permission yet, oldest first; the log has one writer, so at most one."""
         found = [mark for mark in self.directory.glob("waiting-*") if mark.suffix != ".part"]
         found = [mark for mark in found if not (self.directory / mark.name.replace("waiting", "go")).exists()]
-        return sorted(found, key=lambda mark: int(mark.name.partition("-")[2]))
+        return sorted(found, key=lambda mark: required_integer(mark.name.partition("-")[2]))
 
 
 class ServerThread(Enum):

@@ -28,6 +28,7 @@ from harness.zoo_cfg import View as Written
 from spec.durable import Durable
 from spec.quorum import Sid
 from spec.quorum.view import View
+from spec.text import required_integer
 
 TICK_MILLISECONDS = 2000
 LIMIT_TICKS = 60
@@ -163,7 +164,7 @@ class Lab:
     def applied(self, sid: Sid) -> int | None:
         """The last zxid that a server has applied; None while it does not serve."""
         zxid = srvr(self._members[sid].client_port).get("Zxid") if self.runs(sid) else None
-        return None if zxid is None else int(zxid, 16)
+        return None if zxid is None else required_integer(zxid.removeprefix("0x"), base=16)
 
     def logged(self, sid: Sid) -> tuple[int, ...]:
         """The zxids of the records in a server's log files."""
@@ -213,7 +214,7 @@ class Lab:
         self._stalls[sid] = [self._read_slowly(sid, requests) for _ in range(2)]
         port = self._members[sid].client_port
         enough = f"server {sid} has {requests} slow reads to answer"
-        wait_until(lambda: int(srvr(port).get("Outstanding", 0)) >= requests, STALL_SECONDS, enough)
+        wait_until(lambda: required_integer(srvr(port).get("Outstanding", "0")) >= requests, STALL_SECONDS, enough)
 
     def stop_stall(self, sid: Sid) -> None:
         """Close the connections of the slow reads."""

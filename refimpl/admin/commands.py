@@ -13,7 +13,6 @@ Source: `Commands`, `CommandBase`, `JettyAdminServer.CommandServlet`, `JsonOutpu
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,6 +25,7 @@ from refimpl.clients.backend import Backend
 from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.snapshot import newest_first
+from spec.text import LONG, integer
 from spec.tree.accounting.digest import VERSION
 
 Body: TypeAlias = dict[str, Any]
@@ -141,9 +141,10 @@ def _set_trace_mask(_view: AdminView, query: Query) -> Body:
     text = query.get("traceMask")
     if text is None:
         return {"error": "setTraceMask requires long traceMask argument"}
-    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or not -(1 << 63) <= int(text) < 1 << 63:
+    mask = integer(text, *LONG)
+    if mask is None:
         return {"error": f"setTraceMask requires long traceMask argument, got {text}"}
-    return {"tracemask": int(text)}
+    return {"tracemask": mask}
 
 
 def _system_properties(view: AdminView, _query: Query) -> Body:

@@ -11,7 +11,8 @@ Source: `JettyAdminServer`, `AdminServerFactory`, `PrometheusMetricsProvider.con
 import msgspec
 
 from spec.config import Address
-from spec.config.problems import is_true, java_integer
+from spec.config.problems import is_true
+from spec.text import INT, integer
 
 LOOPBACK = "127.0.0.1"
 PROMETHEUS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
@@ -63,7 +64,7 @@ class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def _number(properties: dict[str, str], key: str, default: int, most: int = 65535, least: int = 0) -> int:
     text = properties.get(key)
-    number = default if text is None else java_integer(text)
+    number = default if text is None else integer(text, *INT)
     if number is None or not least <= number <= most:
         raise AdminError(f"{key}={text}: not a number from {least} to {most}; write one")
     return number

@@ -23,6 +23,7 @@ from refimpl.membership import Membership
 from refimpl.node import Node
 from refimpl.settings import Settings
 from spec.server import Server
+from spec.text import required_integer
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage
 
 _LEADER_PHASES = {
@@ -128,18 +129,19 @@ def process_figures() -> Iterator[tuple[str, float, str, str]]:
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     yield (
         "process_cpu_seconds_total",
-        (int(fields[11]) + int(fields[12])) / ticks,
+        (required_integer(fields[11]) + required_integer(fields[12])) / ticks,
         "counter",
         "Total user and system CPU time spent in seconds.",
     )
     yield (
         "process_start_time_seconds",
-        booted + int(fields[19]) / ticks,
+        booted + required_integer(fields[19]) / ticks,
         "gauge",
         "Start time of the process since unix epoch in seconds.",
     )
-    yield "process_virtual_memory_bytes", float(fields[20]), "gauge", "Virtual memory size in bytes."
-    yield "process_resident_memory_bytes", float(int(fields[21]) * page), "gauge", "Resident memory size in bytes."
+    virtual, resident = required_integer(fields[20]), required_integer(fields[21]) * page
+    yield "process_virtual_memory_bytes", float(virtual), "gauge", "Virtual memory size in bytes."
+    yield "process_resident_memory_bytes", float(resident), "gauge", "Resident memory size in bytes."
 
 
 def _stat_fields() -> list[str] | None:

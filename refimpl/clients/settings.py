@@ -13,10 +13,10 @@ import msgspec
 
 from refimpl.clients.auth.settings import AuthSettings
 from refimpl.tls.settings import TlsSettings
-from spec.config.problems import java_integer
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config
 from spec.service.handshake import Limits
+from spec.text import INT, integer
 
 DEFAULT_WORDS = frozenset({"srvr"})
 
@@ -86,7 +86,7 @@ def _number(properties: dict[str, str], key: str, default: int, least: int = 0) 
     if text is None:
         return default
     # jute.maxbuffer is read with Integer.getInteger, which accepts 0x.
-    number = java_integer(text[2:], base=16) if text.lower().startswith("0x") else java_integer(text)
+    number = integer(text[2:], *INT, base=16) if text.lower().startswith("0x") else integer(text, *INT)
     if number is None or number < least:
         raise ValueError(f"{key}={text}: not a whole number of at least {least}")
     return number

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from refimpl.disk.files import REMEDY, TEMPORARY, DataError, epoch_of, replace_file
+from spec.text import integer
 
 ACCEPTED = "acceptedEpoch"
 CURRENT = "currentEpoch"
@@ -93,6 +94,7 @@ def _read(path: Path) -> int | None:
             text = file.read(64).split(b"\n")[0].rstrip(b"\r")
     except FileNotFoundError:
         return None
-    if not (text.isdigit() and int(text) <= _HIGHEST):
+    epoch = integer(text.decode("latin-1"), 0, _HIGHEST)
+    if epoch is None:
         raise DataError(f"{path}: found {text!r}, expected an epoch, a number from 0 to {_HIGHEST}: {REMEDY}")
-    return int(text)
+    return epoch

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from refimpl.system import system
+from spec.text import required_integer
 
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
@@ -59,7 +60,7 @@ def numbered(directory: Path, prefix: str) -> list[tuple[int, Path]]:
     if not directory.is_dir():
         return []
     matches = ((pattern.fullmatch(path.name), path) for path in directory.iterdir())
-    return sorted((int(match[1], 16), path) for match, path in matches if match)
+    return sorted((required_integer(match[1], base=16), path) for match, path in matches if match)
 
 
 def sync_directory(directory: Path) -> None:

@@ -33,6 +33,7 @@ from refimpl.disk.body import BodyReader, DamagedSnapshotError, body_chunks
 from refimpl.disk.files import TEMPORARY, numbered, sync_directory
 from refimpl.system import system
 from refimpl.tree import Tree
+from spec.text import required_integer
 
 PREFIX = "snapshot"
 HEADER = struct.pack(">4siq", b"ZKSN", 2, -1)
@@ -227,7 +228,7 @@ def compressed(directory: Path) -> list[tuple[int, Path]]:
     for path in directory.glob(f"{PREFIX}.*"):
         match = _COMPRESSED.fullmatch(path.name)
         if match:
-            found.append((int(match[1], 16), path))
+            found.append((required_integer(match[1], base=16), path))
     return sorted(found)
 
 

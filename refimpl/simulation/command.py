@@ -20,6 +20,7 @@ from refimpl.simulation.minimise import minimised
 from refimpl.simulation.report import RunSummary, SwarmReport, shortened, swarm_report
 from refimpl.simulation.run import Plan, plan_of
 from refimpl.simulation.swarm import run_all, run_plan
+from spec.text import between, decimals_between, required_integer
 
 MOST_SERVERS = 9
 LENGTH = 60.0
@@ -42,44 +43,33 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         epilog="exit codes: 0 every run passed, 2 bad command line, 12 a run failed, 20 interrupted, "
         "21 nothing was checked",
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the first seed (default 1)")
+    parser.add_argument("--seed", type=between(0), default=1, metavar="N", help="the first seed (default 1)")
     parser.add_argument(
-        "--seeds", type=int, metavar="N", help="how many seeds (default 1, or as many as --seconds allows)"
+        "--seeds", type=between(1), metavar="N", help="how many seeds (default 1, or as many as --seconds allows)"
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help="begin no further seed after this real time")
-    parser.add_argument("--servers", type=int, default=3, metavar="N", help="voting servers (default 3)")
-    parser.add_argument("--observers", type=int, default=0, metavar="N", help="observers (default 0)")
     parser.add_argument(
-        "--length", type=float, default=LENGTH, metavar="S", help=f"simulated seconds with faults (default {LENGTH:g})"
+        "--seconds", type=decimals_between(0), metavar="S", help="begin no further seed after this real time"
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
+    parser.add_argument(
+        "--servers", type=between(3, MOST_SERVERS), default=3, metavar="N", help="voting servers (default 3)"
+    )
+    parser.add_argument(
+        "--observers", type=between(0, MOST_SERVERS), default=0, metavar="N", help="observers (default 0)"
+    )
+    parser.add_argument(
+        "--length",
+        type=decimals_between(10),
+        default=LENGTH,
+        metavar="S",
+        help=f"simulated seconds with faults (default {LENGTH:g})",
+    )
+    parser.add_argument("--workers", type=between(1), metavar="N", help="processes (default: one for each processor)")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run the plan in this file, and nothing else")
     parser.add_argument(
         "--folder", type=Path, default=Path(), metavar="DIR", help="where the files of failing runs go (default: here)"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    options = parser.parse_args(argv)
-    _check(parser, options)
-    return options
-
-
-def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    if not 3 <= options.servers <= MOST_SERVERS:
-        parser.error(f"--servers {options.servers}: write a number from 3 to {MOST_SERVERS}")
-    if not 0 <= options.observers <= MOST_SERVERS:
-        parser.error(f"--observers {options.observers}: write a number from 0 to {MOST_SERVERS}")
-    for name in ("seeds", "workers"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name} {value}: write a number from 1 on")
-    if options.seed < 0:
-        parser.error(f"--seed {options.seed}: write a number from 0 on")
-    for name in ("seconds", "length"):
-        value = getattr(options, name)
-        if value is not None and not 0 < value < 1e6:
-            parser.error(f"--{name} {value}: write a number of seconds above 0")
-    if options.length < 10:
-        parser.error(f"--length {options.length:g}: write at least 10 seconds")
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -148,7 +138,7 @@ def _swarm(options: argparse.Namespace) -> SwarmReport:
 
 def _written(options: argparse.Namespace, run: RunSummary) -> str:
     """Minimises a failing run, and writes its file; returns the name, or an empty text if it cannot be written."""
-    plan = plan_of(int(run.seed), options.servers, options.observers, options.length)
+    plan = plan_of(required_integer(run.seed), options.servers, options.observers, options.length)
     _say(f"seed {run.seed} failed; looking for a smaller run that fails")
     smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures))
     final = run_plan(smaller)

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import msgspec
 
 from checker.report.verdict import ExitCode
+from spec.text import required_integer
 
 
 class RunSummary(msgspec.Struct, frozen=True):
@@ -110,7 +111,7 @@ def swarm_report(
     interrupted: bool = False,
 ) -> SwarmReport:
     """The report on these runs; `replays` are files by seed."""
-    done = sorted(runs, key=lambda run: int(run.seed))
+    done = sorted(runs, key=lambda run: required_integer(run.seed))
     sums: dict[str, Counter[str]] = {"faults": Counter(), "operations": Counter(), "roles": Counter()}
     for run in done:
         for name, counter in sums.items():

@@ -34,6 +34,7 @@ from refimpl.listening import MAX_STRANGERS, Listener, serve
 from refimpl.log_lines import RateLimit
 from refimpl.tls.settings import SERVERS, TlsError, TlsSettings
 from spec.config.problems import is_true
+from spec.text import INT, excerpt, integer
 
 logger = logging.getLogger("quorate.tls")
 logger.addFilter(RateLimit())
@@ -223,6 +224,7 @@ def _stamp_of(file: str) -> tuple[int, int, int] | None:
 
 def _milliseconds(properties: dict[str, str], key: str, default: int) -> int:
     text = properties.get(key, str(default))
-    if not text.isdecimal() or int(text) < 1:
-        raise TlsError(f"{key}={text}: not a number of milliseconds; write a whole number of at least 1")
-    return int(text)
+    number = integer(text, 1, INT[1])
+    if number is None:
+        raise TlsError(f"{key}={excerpt(text)}: not a number of milliseconds; write a whole number from 1 to {INT[1]}")
+    return number

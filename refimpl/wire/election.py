@@ -29,6 +29,7 @@ from spec.config.dynamic_files import view_in
 from spec.election.messages import Notification
 from spec.election.vote import ServerState, Vote
 from spec.quorum import Sid, View
+from spec.text import integer
 from spec.txn import epoch_of
 
 MAX_FRAME = 512 * 1024
@@ -187,11 +188,12 @@ def _addresses(content: bytes) -> tuple[Address, ...]:
     found = []
     for text in texts:
         match = _ADDRESS.fullmatch(text)
-        if match is None or int(match[3]) > 65535:
+        port = integer(match[3], 0, 65535) if match is not None else None
+        if match is None or port is None:
             raise JuteError("opening", "addresses", OPENING.size, f"{text[:60]!r}, where host:port would be right")
         host = match[1] or match[2]
         if host not in _WILDCARDS:
-            found.append(Address(host, int(match[3])))
+            found.append(Address(host, port))
     return tuple(found)
 
 

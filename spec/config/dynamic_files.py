@@ -21,10 +21,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from spec.config.ensemble import Ensemble, is_ensemble_key, parse_ensemble, render_servers, render_version
-from spec.config.problems import WHITE, ConfigError, Findings, Problem, java_integer
+from spec.config.problems import WHITE, ConfigError, Findings, Problem
 from spec.config.properties import is_continued, natural_lines, read_properties
 from spec.config.server_line import Address
 from spec.quorum import View
+from spec.text import INT, integer
 
 _CLIENT = ("clientPort", "clientPortAddress")
 _ROLE, _VERSION = "peerType", "version"
@@ -119,4 +120,4 @@ def static_text(text: str, dynamic: str, client: Address | None) -> str:
 def _names(written: Mapping[str, str], client: Address) -> bool:
     """Whether the keys of a static file name this client address."""
     port, host = (written.get(key) for key in _CLIENT)
-    return host is not None and port is not None and client == Address(host, java_integer(port) or 0)
+    return host is not None and port is not None and client == Address(host, integer(port, *INT) or 0)

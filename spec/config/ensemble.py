@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from spec.config.problems import Findings, java_integer, java_split
+from spec.config.problems import Findings, java_split
 from spec.config.properties import Property, last_of_each, read_properties
 from spec.config.server_line import (
     ANY_ADDRESS,
@@ -35,6 +35,7 @@ from spec.config.server_line import (
 from spec.quorum import Hierarchical, Majority, QuorumSystem, Sid, View, hierarchical
 from spec.quorum.addresses import is_loopback
 from spec.quorum.systems import sums_fit
+from spec.text import LONG, integer
 
 _GROUP_FORM = "write group.N=1:2:3, the ids of its servers between colons"
 _WEIGHT_FORM = "write weight.N=W, the id of a server and a whole number"
@@ -104,7 +105,7 @@ def read_version(properties: Mapping[str, Property], file: str, findings: Findin
     prop = properties.get("version")
     if prop is None:
         return 0
-    version = java_integer(prop.value, bits=64, base=16)
+    version = integer(prop.value, *LONG, base=16)
     if version is None:
         what = f"version {prop.value!r} is not a hexadecimal number"
         findings.error(file, prop.line, what, "write it like version=100000003")
@@ -144,7 +145,7 @@ def _read_servers(
     for key, prop in properties.items():
         if not key.startswith("server."):
             continue
-        sid = java_integer(key.removeprefix("server."), bits=64)
+        sid = integer(key.removeprefix("server."), *LONG)
         if sid is None:
             findings.error(file, prop.line, f"{key} does not name a server by its number", _SERVER_FORM)
         elif sid in servers:
@@ -263,7 +264,7 @@ class _HierarchyReader:
 
     def _number_in(self, prop: Property, form: str) -> int | None:
         """Parse the part of the key after its first dot; as in ZooKeeper, the whole key if it has no dot."""
-        number = java_integer(prop.key[prop.key.find(".") + 1 :], bits=64)
+        number = integer(prop.key[prop.key.find(".") + 1 :], *LONG)
         if number is None:
             self._error(prop, "no number after the dot", form)
         return number
@@ -277,7 +278,7 @@ class _HierarchyReader:
             return
         self._groups[gid] = []
         for text in java_split(prop.value, ":"):
-            self._place(java_integer(text, bits=64), text, gid, prop)
+            self._place(integer(text, *LONG), text, gid, prop)
         # ZooKeeper counts such a group, and no set of servers can win it.
         if not java_split(prop.value, ":"):
             self._error(prop, "the group has no server", _GROUP_FORM)
@@ -295,7 +296,7 @@ class _HierarchyReader:
 
     def _read_weight(self, prop: Property) -> None:
         sid = self._number_in(prop, _WEIGHT_FORM)
-        weight = java_integer(prop.value, bits=64)
+        weight = integer(prop.value, *LONG)
         if weight is None:
             self._error(prop, f"weight {prop.value!r} is not a whole number", _WEIGHT_FORM)
         if sid is None or weight is None:

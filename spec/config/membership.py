@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from spec.config.dynamic_files import LONGEST_CONFIGURATION, view_with_text
 from spec.config.ensemble import Ensemble, parse_ensemble
-from spec.config.problems import WHITE, ConfigError, java_integer
+from spec.config.problems import WHITE, ConfigError
 from spec.config.server_line import (
     ANY_ADDRESS,
     Address,
@@ -29,6 +29,7 @@ from spec.config.server_line import (
 )
 from spec.quorum import Majority, Sid, View
 from spec.quorum.addresses import is_loopback
+from spec.text import LONG, integer
 
 
 class BadMembersError(ValueError):
@@ -87,7 +88,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _sid(text: str) -> Sid:
-    sid = java_integer(text, bits=64)
+    sid = integer(text, *LONG)
     if sid is None:
         raise UnreadableMembersError(f"{text[:40]!r} is not the id of a server")
     return sid

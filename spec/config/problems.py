@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from spec.text import integer
-
 WHITE = "".join(map(chr, range(33)))
 """The characters that `String.trim()` removes: all up to and including the space."""
 
@@ -80,15 +78,6 @@ class Findings:
 
 def _place(problem: Problem) -> tuple[str, int]:
     return (problem.file, problem.line)
-
-
-def java_integer(text: str, bits: int = 32, base: int = 10) -> int | None:
-    """Parse a number as `Integer.parseInt` (32 bits) or `Long.parseLong` (64) does; None if it is invalid.
-
-    As strict as Java: no blanks, no underscores, nothing out of range.
-    """
-    half = 1 << bits - 1
-    return integer(text, -half, half - 1, base)
 
 
 def is_true(properties: Mapping[str, str], key: str, *, otherwise: str = "false") -> bool:

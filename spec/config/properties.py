@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from spec.config.problems import Findings
+from spec.text import required_integer
 
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -133,7 +134,7 @@ def _unescape(raw: str) -> str:
 def _code_unit(digits: str) -> str:
     if len(digits) != 4 or not _HEX.issuperset(digits):
         raise ValueError(f"malformed escape \\u{digits}")
-    return chr(int(digits, 16))
+    return chr(required_integer(digits, base=16))
 
 
 def _join_surrogates(text: str) -> str:

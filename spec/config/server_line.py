@@ -18,8 +18,9 @@ from enum import Enum
 
 import msgspec
 
-from spec.config.problems import WHITE, java_integer, java_split, template_in
+from spec.config.problems import WHITE, java_split, template_in
 from spec.quorum import Sid
+from spec.text import INT, integer
 
 FORM = "write host:quorumPort:electionPort[:participant|observer][;[clientAddress:]clientPort]"
 ANY_ADDRESS = "0.0.0.0"
@@ -168,7 +169,7 @@ def _host_and_ports(text: str) -> list[str]:
 
 
 def _port(text: str, name: str) -> int:
-    port = java_integer(text)
+    port = integer(text, *INT)
     if port is None or not 0 <= port <= 65535:
         hint = " without blanks" if text.strip(WHITE) != text else ""
         raise BadServerLineError(f"{name} {text!r} is not a port", f"write a number from 0 to 65535{hint}")

@@ -15,8 +15,9 @@ Source: `QuorumPeerConfig.parseProperties` and `parseBoolean`; the key names of 
 from collections.abc import Mapping
 
 from spec.config.ensemble import is_ensemble_key
-from spec.config.problems import WHITE, Findings, java_integer, template_in
+from spec.config.problems import WHITE, Findings, template_in
 from spec.config.properties import Property
+from spec.text import INT, LONG, integer
 
 INTEGERS = frozenset(
     {
@@ -101,7 +102,7 @@ class Settings:
 
     def integer(self, key: str, default: int) -> int:
         """Return the number of a key, or the default for a missing or an invalid value."""
-        number = java_integer(self.text(key) or "")
+        number = integer(self.text(key) or "", *INT)
         return default if number is None else number
 
     def boolean(self, key: str, default: bool) -> bool:
@@ -114,7 +115,7 @@ class Settings:
         if 0 <= number <= 65535:
             return number
         # The constructor has reported values that are not numbers.
-        if java_integer(self.text(key) or "") is not None:
+        if integer(self.text(key) or "", *INT) is not None:
             self.error(key, f"{number} is not a port", "write a number from 0 to 65535")
         return None
 
@@ -134,7 +135,7 @@ class Settings:
         self.findings.warn(self.file, prop.line if prop else 0, f"{key}: {what}", right)
 
     def _check_type(self, key: str, value: str) -> None:
-        if (key in INTEGERS and java_integer(value) is None) or (key in LONGS and java_integer(value, bits=64) is None):
+        if (key in INTEGERS and integer(value, *INT) is None) or (key in LONGS and integer(value, *LONG) is None):
             self.error(key, f"{value!r} is not a whole number", "write digits only")
         elif key in BOOLEANS and value.lower() not in ("true", "false"):
             self.error(key, f"{value!r} is neither true nor false", "write true or false")

@@ -25,11 +25,12 @@ from spec.config.ensemble import (
     read_version,
     reject_unrecognised,
 )
-from spec.config.problems import Findings, Problem, is_true, java_integer
+from spec.config.problems import Findings, Problem, is_true
 from spec.config.properties import Property, last_of_each, read_properties
 from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, ServerLine, parse_role
 from spec.config.settings import Settings
 from spec.quorum import Addresses, Sid, View, addresses_of, standalone_view
+from spec.text import LONG, integer
 
 Read = Callable[[str], str | None]
 """Returns the text of the file with that name, or None. `dict.get` is an example."""
@@ -159,7 +160,7 @@ def parse_zoo_cfg(
 def version_in_name(name: str) -> int:
     """Return the hexadecimal version at the end of the name of a dynamic file (`zoo.cfg.dynamic.100000003`), or 0."""
     _, dot, suffix = name.rpartition(".")
-    return (java_integer(suffix, bits=64, base=16) or 0) if dot else 0
+    return (integer(suffix, *LONG, base=16) or 0) if dot else 0
 
 
 def _is_too_large(text: str, file: str, findings: Findings) -> bool:
@@ -200,7 +201,7 @@ def _read_myid(text: str | None, settings: Settings) -> Sid | None:
     if text is None:
         return None
     first = text.replace("\r", "\n").split("\n")[0]
-    sid = java_integer(first, bits=64)
+    sid = integer(first, *LONG)
     if sid is None:
         what = f"{first[:40]!r} is not a number"
         settings.findings.error("myid", 1, what, "write the server's number alone, without blanks")

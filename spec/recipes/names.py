@@ -12,6 +12,7 @@ Source: Curator's `ProtectedUtils` (`_c_` + id + `-`), `LockInternals.getSortedC
 import re
 from collections.abc import Iterable
 
+from spec.text import required_integer
 from spec.tree.paths import below
 
 _NUMBER = re.compile(r"-?[0-9]{9,10}").fullmatch
@@ -30,7 +31,7 @@ def of_id(names: Iterable[str], id: str) -> str | None:
 def number(name: str, word: str) -> int | None:
     """The sequence number after the last occurrence of the word (Curator's `fixForSorting`); None if there is none."""
     _, found, digits = name.rpartition(word)
-    return int(digits) if found and _NUMBER(digits) else None
+    return required_integer(digits) if found and _NUMBER(digits) else None
 
 
 def in_order(names: Iterable[str], word: str) -> tuple[str, ...]:

@@ -17,10 +17,10 @@ import base64
 import hashlib
 import re
 
+from spec.text import integer, integers
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, ClientInfo, Id
 from spec.tree.options import DEFAULTS, Options
 
-_INTEGER = re.compile(r"[+-]?[0-9]+").fullmatch
 _KERBEROS = re.compile(r"[^/@]*(?:/[^/@]*)?@[^/@]*").fullmatch
 _WORDS_OF_IP = 4
 _BITS_OF_IP = 32
@@ -145,22 +145,13 @@ def _network(expression: str) -> tuple[int, int] | None:
     """An IPv4 address and its number of significant bits; ZooKeeper supports no other addresses."""
     address, slash, length = expression.partition("/")
     number = _ip_number(address)
-    bits = _integer(length) if slash else _BITS_OF_IP
-    return None if number is None or bits is None or not 0 <= bits <= _BITS_OF_IP else (number, bits)
+    bits = integer(length, 0, _BITS_OF_IP) if slash else _BITS_OF_IP
+    return None if number is None or bits is None else (number, bits)
 
 
 def _ip_number(address: str) -> int | None:
-    words = [_integer(word) for word in address.split(".")]
-    number = 0
-    for word in words:
-        if word is None or not 0 <= word <= 255:
-            return None
-        number = number * 256 + word
-    return number if len(words) == _WORDS_OF_IP else None
-
-
-def _integer(text: str) -> int | None:
-    return int(text) if _INTEGER(text) and len(text) < 20 else None
+    words = integers(address.split("."), 0, 255)
+    return None if words is None or len(words) != _WORDS_OF_IP else int.from_bytes(words)
 
 
 _VALID = {"digest": _digest_valid, "ip": _ip_valid, "sasl": is_valid_name}

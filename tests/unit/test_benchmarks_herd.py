@@ -116,7 +116,7 @@ def test_the_command_counts_in_the_model_alone(capsys: pytest.CaptureFixture[str
     ("argv", "says"),
     [
         (["--clients", "1,5"], "2 or more"),
-        (["--deaths", "0"], "1 or more"),
+        (["--deaths", "0"], "'0' is not a whole number from 1 to"),
         (["--plot", "herd.png"], "ends in .svg"),
         (["--directory", "/nowhere/at/all"], "the directory does not exist"),
     ],

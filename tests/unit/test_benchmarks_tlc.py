@@ -118,7 +118,7 @@ def test_a_missing_java_is_named(
     ("argv", "says"),
     [
         ([], "--jar"),
-        (["--servers", "5"], "choose from 3, 4"),
+        (["--servers", "5"], "'5' is not a whole number from 3 to 4"),
         (["--jar", "/nowhere/tla2tools.jar"], "this is no jar file; the path of tla2tools.jar would be right"),
         (["--jar", __file__], "this is no jar file"),
     ],

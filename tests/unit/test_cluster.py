@@ -70,9 +70,9 @@ def test_workers_are_threads_or_a_cluster(text, meaning):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("0", "0 is not between 1 and 64"),
-        ("65", "65 is not between 1 and 64"),
-        ("two", "'two' is not a whole number, ray or ray:ADDRESS"),
+        ("0", "'0' is not a whole number from 1 to 64"),
+        ("65", "'65' is not a whole number from 1 to 64"),
+        ("two", "'two' is not a whole number from 1 to 64, ray or ray:ADDRESS"),
         ("ray:", "'' is not the address of a Ray cluster"),
         ("ray:host", "'host' is not the address of a Ray cluster"),
         ("ray:host:70000", "'host:70000' is not the address of a Ray cluster"),

@@ -2,8 +2,9 @@
 
 import pytest
 
-from spec.config.problems import Findings, java_integer, java_split
+from spec.config.problems import Findings, java_split
 from spec.config.properties import last_of_each, read_properties
+from spec.text import INT, integer
 
 
 def read(text: str) -> list[tuple[str, str]]:
@@ -106,12 +107,12 @@ def test_of_a_repeated_key_the_last_line_counts_and_a_warning_names_the_first() 
 
 @pytest.mark.parametrize("text", ["", " 1", "1 ", "1_0", "0x1", "2147483648", "-2147483649", "1.0", "x"])
 def test_java_reads_no_number_in(text: str) -> None:
-    assert java_integer(text) is None
+    assert integer(text, *INT) is None
 
 
 @pytest.mark.parametrize(("text", "number"), [("+5", 5), ("-1", -1), ("007", 7), ("2147483647", 2147483647)])
 def test_java_reads_a_number_in(text: str, number: int) -> None:
-    assert java_integer(text) == number
+    assert integer(text, *INT) == number
 
 
 @pytest.mark.parametrize(

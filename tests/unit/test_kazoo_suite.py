@@ -61,13 +61,18 @@ def test_the_table_has_the_tests_that_do_not_pass_and_the_totals() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--servers", "9"], "--servers 9: write numbers from 1 to 5"),
-        (["--again", "-1"], "--again -1: write a number from 0"),
-        (["--release", "1.0.0"], "no known release of ZooKeeper is called '1.0.0'"),
+        (["--servers", "9"], "argument --servers: '9' is not a whole number from 1 to 5"),
+        (["--again", "-1"], "argument --again: '-1' is not a whole number from 0 to"),
+        (["--again", "1_0"], "argument --again: '1_0' is not a whole number from 0 to"),
     ],
 )
-def test_a_wrong_command_line_is_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["kazoo", *arguments]) == 2
+def test_a_wrong_number_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["kazoo", *arguments])
+    assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_unknown_release_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kazoo", "--release", "1.0.0"]) == 2
+    assert "no known release of ZooKeeper is called '1.0.0'" in capsys.readouterr().err

@@ -242,7 +242,7 @@ def test_the_subcommand_gets_the_rest_of_the_line(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["--rounds", "0"], "'0' is no number of rounds; write 1 or more"),
+        (["--rounds", "0"], "'0' is not a whole number from 1 to"),
         (["--rounds", "x"], "'x' is no number of rounds"),
         (["--directory", "/nowhere"], "the directory does not exist"),
         (["--only", "other"], "invalid choice: 'other'"),

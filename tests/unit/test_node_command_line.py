@@ -165,10 +165,10 @@ def test_an_event_log_that_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (["--servers", "0"], "--servers 0: write a number from 1 to 9"),
-        (["--servers", "10"], "--servers 10: write a number from 1 to 9"),
-        (["--servers", "three"], "invalid int value: 'three'"),
-        (["--tick", "0"], "--tick 0: write a number of milliseconds above 0"),
+        (["--servers", "0"], "argument --servers: '0' is not a whole number from 1 to 9"),
+        (["--servers", "10"], "argument --servers: '10' is not a whole number from 1 to 9"),
+        (["--servers", "three"], "'three' is not a whole number from 1 to 9"),
+        (["--tick", "0"], "argument --tick: '0' is not a whole number from 1 to"),
     ],
 )
 def test_a_demo_that_cannot_be(tmp_path: Path, arguments: list[str], what: str) -> None:

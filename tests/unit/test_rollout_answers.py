@@ -257,7 +257,7 @@ BAD = {
     "a leader that is new": (("--leader", 4), "server 4 cannot lead at first; one of 1, 2, 3 can"),
     "several leaders": (("--leader", "1,2"), "name the one that leads"),
     "no quorum left": (("--down", "1,2"), "without 1, 2 the ensemble has no quorum"),
-    "too many faults": (("--faults", 9), "9 is not between 0 and 3"),
+    "too many faults": (("--faults", 9), "'9' is not a whole number from 0 to 3"),
 }
 
 

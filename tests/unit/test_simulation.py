@@ -136,10 +136,10 @@ def test_a_failing_seed_is_written_as_a_file_that_replays_it(
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (["--servers", "2"], "--servers 2: write a number from 3 to 9"),
-        (["--length", "1"], "--length 1: write at least 10 seconds"),
-        (["--seeds", "0"], "--seeds 0: write a number from 1 on"),
-        (["--seed", "-1"], "--seed -1: write a number from 0 on"),
+        (["--servers", "2"], "argument --servers: '2' is not a whole number from 3 to 9"),
+        (["--length", "1"], "argument --length: '1' is not a number from 10 to"),
+        (["--seeds", "0"], "argument --seeds: '0' is not a whole number from 1 to"),
+        (["--seed", "-1"], "argument --seed: '-1' is not a whole number from 0 to"),
     ],
 )
 def test_a_bad_option_is_named_with_the_right_values(

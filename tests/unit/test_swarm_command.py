@@ -123,11 +123,11 @@ def test_reports_are_written(tmp_path):
     ("words", "code", "said"),
     [
         (("nowhere.yaml",), 150, "nowhere.yaml"),
-        ((DEFECT, "--depth", 0), 2, "0 is not between 1 and"),
+        ((DEFECT, "--depth", 0), 2, "'0' is not a whole number from 1 to"),
         ((DEFECT, "--walks", "many"), 2, "'many' is not a whole number"),
         ((DEFECT, "--seconds", "soon"), 2, "'soon' is not a time"),
         ((DEFECT, "--workers", "ray:nowhere"), 2, "is not the address of a Ray cluster"),
-        ((DEFECT, "--seed", -1), 2, "-1 is not between 0 and"),
+        ((DEFECT, "--seed", -1), 2, "'-1' is not a whole number from 0 to"),
         ((DEFECT, "--plot", "plot.png"), 2, "name a file that ends in .svg"),
         ((DEFECT, "--plot", "nowhere/plot.svg"), 2, "cannot be written"),
         ((DEFECT, "--variant", "ZOOKEEPER-1"), 2, "ZOOKEEPER-1"),

@@ -1,8 +1,20 @@
 """Numbers and lines of foreign text. Expected values: `Integer.parseInt` and `Long.parseLong` of Java."""
 
+from argparse import ArgumentTypeError
+
 import pytest
 
-from spec.text import LONGEST_EXCERPT, decimal, excerpt, integer, on_a_line
+from spec.text import (
+    LONGEST_EXCERPT,
+    between,
+    decimal,
+    decimals_between,
+    excerpt,
+    integer,
+    integers,
+    on_a_line,
+    required_integer,
+)
 
 LONG = 1 << 63
 
@@ -32,6 +44,25 @@ def test_a_fraction_is_written_with_ascii_digits(text: str) -> None:
 
 def test_a_fraction_has_both_bounds() -> None:
     assert [decimal(text, 0.5, 2) for text in ("0.4", "0.5", "2", "2.1")] == [None, 0.5, 2, None]
+
+
+def test_several_numbers_are_read_together_or_not_at_all() -> None:
+    assert integers(["1", "2", "3"], 1, 3) == (1, 2, 3)
+    assert [integers(text.split(","), 1, 3) for text in ("", "1,4", "1,x", "1,,2")] == [None] * 4
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0661", "11", "-1", "", "9" * 5000])
+def test_an_option_has_one_error_that_says_what_would_be_right(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"is not a whole number from 0 to 10$"):
+        between(0, 10)(text)
+    with pytest.raises(ArgumentTypeError, match=r"is not a number from 0 to 10$"):
+        decimals_between(0, 10)(text)
+
+
+def test_the_error_of_a_required_number_is_short() -> None:
+    with pytest.raises(ValueError, match="is not a whole number") as refused:
+        required_integer("9" * (2 << 20))
+    assert len(str(refused.value)) < 400
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\x00", "\x7f", "\x9b", "\u202e", "\u200b", "\ufeff", "\ud800"])

@@ -31,6 +31,7 @@ from checker.models.service.observations import Expected, Note, Observations
 from checker.models.service.rules import ModelFragment
 from checker.models.service.servers import Leader
 from checker.models.service.setup import LEADER, ServiceSetup, client_name, link_name
+from spec.text import required_integer
 from spec.tree.data import Record
 from spec.tree.requests import CloseSession, Create, Multi, SetData
 
@@ -77,7 +78,7 @@ def tag(client: int, step: int, choice: int | None = None) -> bytes:
 def step_of_tag(data: bytes) -> tuple[int, int]:
     """The client and the step of an update, from its data."""
     client, _, step = data.decode().partition(".")
-    return int(client), int(step.rstrip(ascii_lowercase))
+    return required_integer(client), required_integer(step.rstrip(ascii_lowercase))
 
 
 def with_data(record: Record, data: bytes) -> Record:

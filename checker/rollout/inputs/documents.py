@@ -20,6 +20,7 @@ from pathlib import Path
 import yaml
 
 from spec.config import ConfigError, Problem
+from spec.text import required_integer
 
 LARGEST = 256 * 1024
 """The limit for a file, in bytes: PyYAML takes seconds for it."""
@@ -133,7 +134,7 @@ class YamlValue:
         assert isinstance(self.node, yaml.ScalarNode)
         if not DECIMAL.fullmatch(text.strip()) or (self.node.style is not None and not quoted):
             raise self.error(f"{text[:40]!r} is not a number", "write a number in digits, without quotes")
-        return int(text)
+        return required_integer(text.strip())
 
     def yes(self) -> bool:
         """The value as true or false. Raises ConfigError."""

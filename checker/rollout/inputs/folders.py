@@ -35,12 +35,13 @@ from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid, View
+from spec.text import LONG, integer, required_integer
 
-NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?(\d{1,9})", re.IGNORECASE)
+NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?([0-9]{1,9})", re.IGNORECASE)
 """A name with the id of a server: 3, zoo-3, server3."""
 NAMED = ("server", "group", "weight")
 KEY_WITH_ID = re.compile(r"^[ \t\f]*([A-Za-z]+)\.(\d+)[ \t\f]*[=: \t]")
-LINE = re.compile(r"^[ \t\f]*server\.([+-]?\d+)[ \t\f]*[=: \t]")
+LINE = re.compile(r"^[ \t\f]*server\.([+-]?[0-9]+)[ \t\f]*[=: \t]")
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def text_of(path: Path) -> str | None:
 def line_of(text: str, sid: Sid) -> int:
     """The number of the line that names a server; 0 if there is none."""
     lines = enumerate(text.splitlines(), start=1)
-    return next((number for number, line in lines if (m := LINE.match(line)) and int(m[1]) == sid), 0)
+    return next((number for number, line in lines if (m := LINE.match(line)) and integer(m[1], *LONG) == sid), 0)
 
 
 # The layout of a folder.
@@ -189,7 +190,7 @@ def _of_file(file: Path, root: Path) -> _ConfigFile:
     if named is None:
         what = "there are several files, and the name of this one does not say for which server it is"
         raise _error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
-    return _ConfigFile(file, root, int(named[1]), f"the name {file.name}")
+    return _ConfigFile(file, root, required_integer(named[1]), f"the name {file.name}")
 
 
 def _of_folder(folder: Path, root: Path) -> _ConfigFile:
@@ -208,13 +209,14 @@ def _of_folder(folder: Path, root: Path) -> _ConfigFile:
     if named is None:
         what = "nothing says for which server this folder is"
         raise _error(folder, what, "put its myid next to zoo.cfg, or give the folder the number as its name")
-    return _ConfigFile(file, root, int(named[1]), f"the name of the folder {folder.name}")
+    return _ConfigFile(file, root, required_integer(named[1]), f"the name of the folder {folder.name}")
 
 
 def _myid(path: Path, text: str) -> Sid:
-    if not re.fullmatch(r"[+-]?\d{1,18}", text):
+    sid = integer(text, *LONG)
+    if sid is None:
         raise _error(path, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
-    return int(text)
+    return sid
 
 
 def _myids(folder: Path, text: str, root: Path) -> Iterator[Path]:
@@ -290,7 +292,7 @@ def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
         if (number := text_of(myid)) is not None:
             return _ConfigFile(found.path, found.root, _myid(myid, number.strip()), str(myid), by_myid=True)
     if (named := NUMBERED.fullmatch(found.path.stem)) is not None:
-        return _ConfigFile(found.path, found.root, int(named[1]), f"the name {found.path.name}")
+        return _ConfigFile(found.path, found.root, required_integer(named[1]), f"the name {found.path.name}")
     what = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
     right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
     raise _error(found.path, what, right)

@@ -27,6 +27,7 @@ from enum import Enum
 
 from checker.rollout.inputs.pods import PodHosts
 from spec.quorum import Sid
+from spec.text import integer, required_integer
 
 YES = ("yes", "true", "1")
 
@@ -135,8 +136,8 @@ KEYS: Mapping[ContainerImage, tuple[_Key, ...]] = {
     ),
 }
 FLAG = re.compile(r"--([a-z_]+)=(\S+)")
-ENTRY = re.compile(r"[^\s:;,]+:\d+:\d+(?::observer|:participant)?(?:::(?P<sid>\d{1,9}))?")
-LIBRARY_ENTRY = re.compile(r"server\.(\d{1,9})=(\S+)")
+ENTRY = re.compile(r"[^\s:;,]+:[0-9]+:[0-9]+(?::observer|:participant)?(?:::(?P<sid>[0-9]{1,9}))?")
+LIBRARY_ENTRY = re.compile(r"server\.([0-9]{1,9})=(\S+)")
 
 
 def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None, port: int = 2181) -> ImageConfig:
@@ -178,7 +179,7 @@ def _library_servers(servers: str) -> dict[Sid, str]:
         match = LIBRARY_ENTRY.fullmatch(entry)
         if match is None:
             raise ImageError("ZOO_SERVERS", f"{entry[:60]!r} is no server", "write server.1=HOST:2888:3888;2181")
-        found[_new(int(match[1]), found, "ZOO_SERVERS")] = match[2]
+        found[_new(required_integer(match[1]), found, "ZOO_SERVERS")] = match[2]
     return found
 
 
@@ -192,7 +193,7 @@ def _bitnami(env: Mapping[str, str], servers: str, port: int) -> ImageConfig:
             raise ImageError(
                 "ZOO_SERVERS", f"{entry[:60]!r} is no server", "write HOST:2888:3888::1, with an id for each"
             )
-        sid = int(match["sid"]) if jumps else position
+        sid = required_integer(match["sid"]) if jumps else position
         found[_new(sid, found, "ZOO_SERVERS")] = f"{entry.partition('::')[0]};{client}"
     how = "ids and addresses as ZOO_SERVERS states them" if jumps else "the id of each is its position in ZOO_SERVERS"
     return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, found, how)
@@ -200,12 +201,13 @@ def _bitnami(env: Mapping[str, str], servers: str, port: int) -> ImageConfig:
 
 def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ImageConfig:
     count = env["ZK_REPLICAS"].strip()
-    if not re.fullmatch(r"[1-9][0-9]?", count):
+    number = integer(count, 1, 99)
+    if number is None:
         raise ImageError(name, f"{count[:40]!r} is not a number of servers", "write a number of servers, such as 3")
     if hosts is None:
         raise ImageError(name, "the names of the pods are not known", "give the StatefulSet with its serviceName")
     ports = env.get("ZK_SERVER_PORT", "2888"), env.get("ZK_ELECTION_PORT", "3888")
-    servers = {n: ":".join((hosts.host(n - 1), *ports)) for n in range(1, int(count) + 1)}
+    servers = {n: ":".join((hosts.host(n - 1), *ports)) for n in range(1, number + 1)}
     how = f"{name} is {count}; the id of a pod is its ordinal plus one"
     return _config(ContainerImage.SCRIPT, env, servers, how)
 

@@ -31,9 +31,9 @@ from spec.config import ConfigError, ServerLine, parse_server, render_server
 from spec.config.server_line import BadServerLineError
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
-from spec.text import on_a_line
+from spec.text import LONG, integer, on_a_line, required_integer
 
-ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
+ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 CLIENT_PORT = 2181
 SECONDS = 5.0
 """The limit for the answer to a word, in seconds."""
@@ -65,9 +65,10 @@ class LiveServer:
         found: dict[Sid, ServerLine] = {}
         for line in self.membership:
             key, _, value = line.partition("=")
-            if (match := re.fullmatch(r"server\.(\d{1,18})", key)) is not None:
+            if (match := re.fullmatch(r"server\.([0-9]{1,18})", key)) is not None:
                 try:
-                    found[int(match[1])] = parse_server(int(match[1]), value)
+                    sid = required_integer(match[1])
+                    found[sid] = parse_server(sid, value)
                 except BadServerLineError as error:
                     what = f"conf has the line {on_a_line(line[:80])}: {error}"
                     raise input_error(self.address, what, "name the client port of a ZooKeeper server") from None
@@ -77,7 +78,7 @@ class LiveServer:
     def version(self) -> int:
         """The version of the membership."""
         found = next((line.partition("=")[2] for line in self.membership if line.startswith("version=")), "0")
-        return int(found, 16) if re.fullmatch(r"[0-9a-fA-F]{1,16}", found) else 0
+        return integer(found, 0, LONG[1], base=16) or 0
 
 
 def is_live(text: str) -> bool:
@@ -126,9 +127,10 @@ def _hosts_in(text: str) -> list[str]:
 
 def _address(part: str) -> tuple[str, int]:
     match = ADDRESS.fullmatch(part)
-    if match is None or not 0 < int(match["port"] or CLIENT_PORT) < 65536:
+    port = integer(match["port"] or str(CLIENT_PORT), 1, 65535) if match is not None else None
+    if match is None or port is None:
         raise input_error(part[:80], "not an address", "write HOST:PORT, such as zk1:2181")
-    return match["host"].strip("[]"), int(match["port"] or CLIENT_PORT)
+    return match["host"].strip("[]"), port
 
 
 # The words.
@@ -193,17 +195,15 @@ def _server(name: str, conf: str, srvr: str) -> LiveServer:
     settings = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
     mode = re.search(r"^Mode: (\S+)", srvr, re.MULTILINE)
     release = re.search(r"^Zookeeper version: ([0-9][^\s,-]*)", srvr, re.MULTILINE)
-    sid = settings.get("serverId", "")
-    if not re.fullmatch(r"\d{1,18}", sid) or mode is None:
+    sid = integer(settings.get("serverId", ""), 0, LONG[1])
+    if sid is None or mode is None:
         what = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
         raise input_error(name, what, "name the client port of a ZooKeeper server")
     if not found:
         what = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
         raise input_error(name, what, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
-    return LiveServer(
-        name, int(sid), settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown"
-    )
+    return LiveServer(name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown")
 
 
 # The ensemble.

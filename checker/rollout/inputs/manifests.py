@@ -28,6 +28,7 @@ from checker.rollout.inputs.volumes import DataVolume, mounted_volume
 from checker.rollout.inputs.working import WayOfWorking
 from spec.config import Config
 from spec.quorum import Sid
+from spec.text import integer
 
 WORKLOADS = ("StatefulSet", "Deployment", "Pod")
 NAMES = re.compile(r"zookeeper|k8szk", re.IGNORECASE)
@@ -265,7 +266,7 @@ def _working(value: YamlValue) -> WayOfWorking:
 
 def _own_id(workload: _Workload) -> Sid | None:
     given = next((workload.env[name] for name in IDS if name in workload.env), "")
-    return int(given) if re.fullmatch(r"\d{1,9}", given) else None
+    return integer(given, 0, 999_999_999)
 
 
 def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], path: str) -> Folder:

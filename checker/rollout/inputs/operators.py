@@ -22,6 +22,7 @@ from checker.rollout.inputs.kubernetes import variables
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
 from checker.rollout.inputs.volumes import DataVolume, typed_volume
 from checker.rollout.inputs.working import Operator, WayOfWorking
+from spec.text import required_integer
 
 MOST = 255
 STRIMZI = (
@@ -124,7 +125,7 @@ def _pravega_keys(config: YamlValue | None) -> Iterator[str]:
     given = {key: _scalar(config, key) for key in PRAVEGA_VALUES}
     values = {key: value if given[key] in ("", "0") else given[key] for key, value in PRAVEGA_VALUES.items()}
     ticks = config.get("tickTime") if config is not None else None
-    tick = ticks.number() if ticks is not None and ticks.number() else int(PRAVEGA_DEFAULTS["tickTime"])
+    tick = ticks.number() if ticks is not None and ticks.number() else required_integer(PRAVEGA_DEFAULTS["tickTime"])
     for key, value in values.items():
         yield f"{AUTOPURGE.get(key, key)}={value or tick * TICKS[key]}"
     more = config.get("additionalConfig") if config is not None else None

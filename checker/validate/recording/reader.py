@@ -29,6 +29,7 @@ from checker.validate.recording.events import (
     TreeRecord,
 )
 from spec.quorum.view import majority_view
+from spec.text import integers
 from spec.txn import Txn, make_zxid
 from spec.zab import packets as zab
 
@@ -207,10 +208,11 @@ def _zxid_of(line: _RecordedLine) -> int:
 
 
 def _zxid(text: str) -> int:
-    epoch, colon, counter = text.partition(":")
-    if not (colon and epoch.isdecimal() and counter.isdecimal() and int(epoch) < 1 << 32 and int(counter) < 1 << 32):
+    epoch, _, counter = text.partition(":")
+    numbers = integers((epoch, counter), 0, (1 << 32) - 1)
+    if numbers is None:
         raise _LineError(f"{text[:40]!r} is not a zxid; write it as epoch:counter")
-    return make_zxid(int(epoch), int(counter))
+    return make_zxid(*numbers)
 
 
 def _epoch_of(line: _RecordedLine) -> int:

@@ -15,6 +15,7 @@ from harness.reconfig.facts import FactBench, FactTable, look, wait_config
 from harness.reconfig.servers import ReconfigServers
 from harness.reproduce.proxies import Way
 from spec.quorum import Sid
+from spec.text import required_integer
 
 EPOCH = 2
 WRITE = "/new-side"
@@ -51,7 +52,8 @@ def run(bench: FactBench, name: str) -> Iterable[tuple[str, ...]]:
 
 def epoch_of(servers: ReconfigServers, sid: Sid) -> int:
     """The content of the file `currentEpoch`."""
-    return int((servers.home(sid) / "data" / "version-2" / "currentEpoch").read_text(encoding="ascii"))
+    text = (servers.home(sid) / "data" / "version-2" / "currentEpoch").read_text(encoding="ascii")
+    return required_integer(text.strip())
 
 
 def _commit_at_the_leader(servers: ReconfigServers) -> None:
