@@ -72,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
     security: PeerSecurity = PLAIN
     admin: AdminSettings = AdminSettings()
     digests: bool = True
+    trusts_empty: bool = False
     read_only: bool = False
     local_sessions: bool = False
     last_seen: View | None = None
@@ -123,6 +124,7 @@ def settings_of(config: Config) -> Settings:
         container_check=number("znode.container.checkIntervalMs", 60_000, 1),
         jute_maxbuffer=clients.max_buffer,
         digests=is_true(properties, "digest.enabled", otherwise="true"),
+        trusts_empty=is_true(properties, "snapshot.trust.empty"),
         read_only=config.distributed and is_true(properties, "readonlymode.enabled"),
         local_sessions=is_true(properties, "localSessionsEnabled"),
         options=Options(

@@ -107,7 +107,8 @@ class _MoreNeeded(Exception):  # noqa: N818 - not an error: the next piece has n
 
 
 class BodyReader:
-    """Takes a body in pieces of any size and fills a tree with it, which should be a new one.
+    """Takes a body in pieces of any size and fills a tree with it, which should be empty: a snapshot of 3.4
+    has no `/zookeeper/config`, and neither has a standalone server that reads it (`DataTree.deserialize`).
 
     `zxid` is the transaction that the body represents.
     """
@@ -194,6 +195,8 @@ class BodyReader:
 
     def _count_quotas(self, _buffer: bytes) -> None:
         """The tree is complete, but it was written while it changed: the use of each quota is counted again."""
+        if self._tree.node(ROOT) is None:
+            raise self._damaged("there is no root")
         self._tree.carry_out(tuple(recounted(self._tree)))
 
     def _text(self, buffer: bytes, offset: int) -> tuple[str, int]:
@@ -241,7 +244,7 @@ class BodyReader:
         if path and (path[0] != "/" or path[-1] == "/"):
             raise self._damaged(f"{path!r} is not a path of a znode")
         parent = path.rpartition("/")[0] or ROOT
-        if parent != self._parent:
+        if path and parent != self._parent:
             if self._tree.node(parent) is None:
                 raise self._damaged(f"znode {path!r} comes before its parent {parent!r}")
             self._parent = parent

@@ -9,8 +9,9 @@
   its changes were committed, and the leader sends them again.
 - The first transaction after the snapshot must be the next one. ZooKeeper does not check this.
 - Transactions without any snapshot are refused, as in 3.8 ("No snapshot found, but there are log entries"): every
-  server writes `snapshot.0` when it starts for the first time, so one is lost. An empty directory becomes that of a
-  new server. (`zookeeper.snapshot.trust.empty`, `zookeeper.db.autocreate` and the file `initialize` have no effect.)
+  server since 3.5 writes `snapshot.0` when it starts for the first time, so one is lost. A server of 3.4 did not. With
+  `snapshot.trust.empty` such a log begins with the empty tree, whose `snapshot.0` is written then. An empty directory
+  becomes that of a new server. (`zookeeper.db.autocreate` and the file `initialize` have no effect.)
 - A truncation to Z also removes, first, the snapshots that may hold anything beyond Z. ZooKeeper keeps them, and may
   load the truncated changes again.
 
@@ -57,15 +58,17 @@ class LoadedDatabase(NamedTuple):
     warnings: list[str]
 
 
-def load(data_dir: Path, log_dir: Path, keep: int = COMMITTED_LOG) -> LoadedDatabase:
+def load(data_dir: Path, log_dir: Path, keep: int = COMMITTED_LOG, *, trusts_empty: bool = False) -> LoadedDatabase:
     """Read a data directory; if it is missing or empty, create that of a new server.
+
+    `trusts_empty` is `snapshot.trust.empty`: a log without a snapshot is the whole history.
 
     Raises DataError (including DamagedLogError and DamagedSnapshotError) and OSError. It disables the garbage collector
     while it works, and freezes the tree so that the collector does not scan it again.
     """
     snapshots, logs = make_directories(data_dir, log_dir)
     with _no_collections():
-        return _load(snapshots, logs, keep)
+        return _load(snapshots, logs, keep, trusts_empty)
 
 
 @contextmanager
@@ -80,7 +83,7 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _load(snapshots: Path, logs: Path, keep: int) -> LoadedDatabase:
+def _load(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedDatabase:
     warnings = _warn_of_compressed(snapshots)
     passed_over: set[int] = set()
     uncovered: LoadedDatabase | None = None
@@ -109,7 +112,7 @@ def _load(snapshots: Path, logs: Path, keep: int) -> LoadedDatabase:
             )
     if uncovered is None and warnings:
         raise DataError(f"{snapshots}: no snapshot can be read ({'; '.join(warnings)}); {REMEDY}")
-    return uncovered or _new_server(snapshots, logs, warnings, keep)
+    return uncovered or _new_server(snapshots, logs, keep, trusts_empty)
 
 
 def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str], awaited: set[int]) -> LoadedDatabase:
@@ -162,16 +165,19 @@ def _warn_of_compressed(directory: Path) -> list[str]:
     ]
 
 
-def _new_server(snapshots: Path, logs: Path, warnings: list[str], keep: int) -> LoadedDatabase:
+def _new_server(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedDatabase:
     found = numbered(logs, LOG)
-    if found:
+    if found and not trusts_empty:
         raise DataError(
-            f"{found[0][1]}: there are transactions, but {snapshots} has no snapshot, and every server "
-            f"writes {snapshot.PREFIX}.0 when it first starts; {REMEDY}"
+            f"{found[0][1]}: there are transactions, but {snapshots} has no snapshot. If this is the data of ZooKeeper"
+            " 3.4, which had written none yet, start once with snapshot.trust.empty=true in the zoo.cfg. Otherwise the"
+            f" snapshot is lost; {REMEDY}"
         )
-    tree = Tree()
-    snapshot.save(snapshots, tree, 0)
-    return LoadedDatabase(tree, 0, 0, deque(maxlen=keep), LogBytes(), warnings)
+    what = f"{snapshots}: no snapshot was found, and the log is taken for the whole history; this is for upgrades only"
+    warnings = [what] if found else []
+    loaded = _replayed(logs, 0, Tree(), keep, warnings, set())
+    snapshot.save(snapshots, Tree(), 0)  # not before the log is known to begin there
+    return loaded._replace(warnings=warnings)
 
 
 def _decode(logs: Path, zxid: int, payload: bytes) -> Change:

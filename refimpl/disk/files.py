@@ -21,8 +21,11 @@ from spec.text import required_integer
 
 VERSION_DIRECTORY = "version-2"
 TEMPORARY = ".tmp"
-REMEDY = "restore it from a copy, or remove this server's data and let it synchronise with the others"
-"""The remedy for a lost promise or transaction; the end of such messages."""
+REMEDY = (
+    "restore it from a copy; only if other servers have a quorum without this one, move its data to another place, and "
+    "let it synchronise with them"
+)
+"""The remedy for a lost promise or transaction, which removes no data; the end of such messages."""
 
 
 class DataError(Exception):

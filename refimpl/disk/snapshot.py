@@ -130,7 +130,7 @@ def read(path: Path, zxid: int) -> Snapshot:
 
 
 def _read(path: Path, zxid: int) -> Snapshot:
-    tree = Tree()
+    tree = Tree(())
     reader = BodyReader(tree, zxid)
     with path.open("rb") as file:
         header = file.read(len(HEADER))

@@ -70,7 +70,9 @@ class Storage:
 
     def load(self) -> database.LoadedDatabase:
         """The tree, and the end of the log. Raises DataError and OSError."""
-        loaded = database.load(self._settings.data_dir, self._settings.log_dir, LIMIT)
+        loaded = database.load(
+            self._settings.data_dir, self._settings.log_dir, LIMIT, trusts_empty=self._settings.trusts_empty
+        )
         for warning in loaded.warnings:
             logger.warning("%s", warning)
         return loaded

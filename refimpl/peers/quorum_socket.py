@@ -122,7 +122,7 @@ class QuorumSocket(asyncio.Protocol):
     def _expect_snapshot(self, packet: Packet) -> None:
         if not self._leads or self.snapshot is not None:
             raise DataError("a snapshot, which only a leader may send" if not self._leads else "a second snapshot")
-        self.snapshot = Tree()
+        self.snapshot = Tree(())
         self._reader = BodyReader(self.snapshot, packet.zxid)
         self._snap = packet
 

@@ -15,6 +15,7 @@ from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Znode
+from spec.tree.store import Remove
 from spec.tree.txns import (
     Change,
     CloseSessionTxn,
@@ -181,6 +182,36 @@ def test_without_a_readable_snapshot_it_is_refused(directory: Directory) -> None
     damage(directory.snapshot(0))
     with pytest.raises(DataError, match=r"no snapshot can be read \(.*snapshot\.0: the file ends"):
         directory.load()
+
+
+def test_a_log_without_a_snapshot_is_read_if_it_is_trusted_as_in_3_9_5(directory: Directory) -> None:
+    """Data of 3.4.14 before its first snapshot: 3.9.5 with `snapshot.trust.empty` has all of it, and `config`."""
+    directory.log(1, 2)
+    refused = directory.names()
+    with pytest.raises(DataError, match=r"start once with snapshot\.trust\.empty=true") as raised:
+        directory.load()
+    assert "remove" not in str(raised.value)
+    assert directory.names() == refused
+
+    loaded = database.load(directory.base, directory.base, trusts_empty=True)
+    assert nodes(loaded.tree) == nodes(directory.tree)
+    assert loaded.last_zxid == 2
+    assert "no snapshot was found" in loaded.warnings[0]
+    assert nodes(directory.load().tree) == nodes(directory.tree)
+
+
+def test_a_trusted_log_that_begins_later_is_refused_and_gets_no_snapshot(directory: Directory) -> None:
+    directory.log(7, 8)
+    with pytest.raises(DamagedLogError, match="transactions are missing"):
+        database.load(directory.base, directory.base, trusts_empty=True)
+    assert directory.names() == {"log.7"}
+
+
+def test_a_snapshot_of_3_4_has_no_configuration_and_a_standalone_server_adds_none(directory: Directory) -> None:
+    """3.9.5 answers getData of /zookeeper/config with NoNode on such data."""
+    directory.tree.carry_out([Remove("/zookeeper/config")])
+    directory.snapshot(0)
+    assert directory.load().tree.children("/zookeeper") == {"quota"}
 
 
 def test_transactions_without_a_snapshot_are_refused(directory: Directory) -> None:

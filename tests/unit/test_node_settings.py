@@ -45,6 +45,7 @@ def test_a_member_has_its_id_and_times_in_milliseconds() -> None:
     ("name", "default", "key", "text", "value"),
     [
         ("snap_count", 100_000, "snapCount", "500", 500),
+        ("trusts_empty", False, "snapshot__trust__empty", "TRUE", True),
         ("purge_interval", 0, "autopurge__purgeInterval", "2", 2 * 3_600_000),
         ("snapshots_kept", 3, "autopurge__snapRetainCount", "5", 5),
         ("jute_maxbuffer", 0xFFFFF, "jute__maxbuffer", "4194304", 4_194_304),
