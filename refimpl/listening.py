@@ -1,4 +1,6 @@
-"""Listening sockets: each accepted connection is checked before it costs more than one file descriptor.
+"""Listening sockets, and bounds on what the peers of one port may cost together.
+
+Each accepted connection is checked before it costs more than one file descriptor.
 
 Rules:
 
@@ -7,6 +9,7 @@ Rules:
 - A turn of the event loop accepts at most `ACCEPTS` connections of each socket; a server of asyncio accepts as many as
   its backlog. The others wait in the kernel, where they cost no descriptor of this process.
 - Without a free descriptor a port pauses for a second.
+- `SmallShare` bounds the time that work for strangers takes, `UnreadOutput` the bytes that wait to be read.
 
 Source: `NIOServerCnxnFactory.AcceptThread.doAccept`, `pauseAccept`.
 """
@@ -18,8 +21,9 @@ import contextlib
 import errno
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from refimpl.system import system
 
@@ -29,6 +33,8 @@ ACCEPTS = 8
 """Connections that one listening socket accepts in one turn of the event loop."""
 MAX_STRANGERS = 64
 """The maximum number of connections per port from peers that are unknown or have not introduced themselves."""
+PAUSES = 3
+"""The pause after a piece of work of `SmallShare`, as a multiple of its time."""
 PAUSE = 1.0
 """Seconds without accepting after the system has refused a socket."""
 _BACKLOG = 128
@@ -75,6 +81,73 @@ class StreamTransport(Protocol):
 def stream_of(transport: asyncio.BaseTransport) -> StreamTransport:
     """The transport of a stream, as `asyncio.Protocol.connection_made` receives it."""
     return cast(StreamTransport, transport)
+
+
+class SmallShare:
+    """Work that anyone can cause: one piece at a time, in order, and never more than a quarter of the time."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._next: asyncio.TimerHandle | None = None
+        self._free_at = 0.0
+
+    def add(self, work: Callable[[], None]) -> None:
+        """Does a piece of work in a later turn of the event loop."""
+        self._waiting.append(work)
+        if self._next is None:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        pause = max(0.0, self._free_at - system().monotonic())
+        self._next = asyncio.get_running_loop().call_later(pause, self._run)
+
+    def _run(self) -> None:
+        began = system().monotonic()
+        try:
+            self._waiting.popleft()()
+        finally:
+            ended = system().monotonic()
+            self._free_at, self._next = ended + PAUSES * (ended - began), None
+            if self._waiting:
+                self._schedule()
+
+
+class Reader(Protocol):
+    """A connection whose peer reads output."""
+
+    def unread(self) -> int:
+        """The number of bytes that the peer has not read."""
+
+
+AnyReader = TypeVar("AnyReader", bound=Reader)
+
+
+class UnreadOutput(Generic[AnyReader]):
+    """The bytes that the peers of a port have not read: at most `most` bytes and the last output."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sizes: dict[AnyReader, int] = {}
+        self._total = 0
+
+    def slowest_with(self, reader: AnyReader) -> AnyReader | None:
+        """The connection to end, now that one has output: that with the most unread bytes if all have too many."""
+        self._count(reader)
+        if self._total <= self._most:
+            return None
+        for other in tuple(self._sizes):
+            self._count(other)
+        return max(self._sizes, key=self._sizes.__getitem__) if self._total > self._most else None
+
+    def forget(self, reader: AnyReader) -> None:
+        """Forgets a connection that has ended."""
+        self._total -= self._sizes.pop(reader, 0)
+
+    def _count(self, reader: AnyReader) -> None:
+        self.forget(reader)
+        if size := reader.unread():
+            self._sizes[reader] = size
+            self._total += size
 
 
 class ListenError(OSError):

@@ -27,6 +27,7 @@ from urllib.parse import SplitResult, urlsplit
 from checker.job import Json
 from checker.local_page.requests import BadRequestError
 from checker.traces.svg.picture import STYLE
+from spec.foreign_pages import refused_page
 from spec.text import excerpt, integer
 
 HOST = "127.0.0.1"
@@ -141,13 +142,12 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _check_sender(self) -> None:
         hosts = [f"{name}:{self.server.server_port}" for name in NAMES]
-        origin, site = self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site")
-        if self.headers.get("Host") not in hosts:
-            raise BadRequestError(f"this page is at {self.server.address}", HTTPStatus.MISDIRECTED_REQUEST)
-        if origin is not None and origin not in [f"http://{host}" for host in hosts]:
-            raise BadRequestError("another page may not ask this one", HTTPStatus.FORBIDDEN)
-        if self.path != "/" and site not in (None, "same-origin", "none"):  # links may lead to the page itself
-            raise BadRequestError("another page may not ask this one", HTTPStatus.FORBIDDEN)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        status = refused_page(headers, hosts, is_front=self.path == "/")
+        if status is HTTPStatus.MISDIRECTED_REQUEST:
+            raise BadRequestError(f"this page is at {self.server.address}", status)
+        if status is not None:
+            raise BadRequestError("another page may not ask this one", status)
 
     # -- requests --------------------------------------------------------------------------------------------
 

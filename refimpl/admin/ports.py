@@ -16,7 +16,7 @@ from refimpl.admin.http import HttpPort
 from refimpl.admin.metrics import answer_metrics
 from refimpl.admin.settings import AdminSettings
 from refimpl.admin.view import AdminView
-from refimpl.listening import ListenError
+from refimpl.listening import ListenError, SmallShare
 
 logger = logging.getLogger("quorate.admin")
 
@@ -26,9 +26,9 @@ class AdminPorts:
 
     def __init__(self, settings: AdminSettings, view: AdminView) -> None:
         self._open: list[HttpPort] = []
-        idle = settings.idle / 1000
+        idle, share = settings.idle / 1000, SmallShare()
         if settings.metrics is not None:
-            metrics = HttpPort(settings.metrics, partial(answer_metrics, view), idle)
+            metrics = HttpPort(settings.metrics, partial(answer_metrics, view), idle, share)
             try:
                 metrics.listen()
             except (OSError, ValueError) as error:
@@ -36,7 +36,7 @@ class AdminPorts:
                 raise ListenError(f"cannot listen for metrics at {settings.metrics}: {why}") from None
             self._open.append(metrics)
         if settings.admin is not None:
-            admin = HttpPort(settings.admin, partial(answer_command, view, settings.url), idle)
+            admin = HttpPort(settings.admin, partial(answer_command, view, settings.url), idle, share, settings.url)
             try:
                 admin.listen()
             except (OSError, ValueError) as error:

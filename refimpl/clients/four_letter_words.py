@@ -21,6 +21,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Protocol
@@ -282,6 +283,7 @@ def _full(connection: Connection) -> str:
     )
 
 
+@cache
 def version_text() -> str:
     """Returns ZooKeeper's version, then this package's, then its installation time; tools parse the beginning."""
     try:
