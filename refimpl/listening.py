@@ -112,14 +112,14 @@ class SmallShare:
                 self._schedule()
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """A connection whose peer reads output."""
 
     def unread(self) -> int:
         """The number of bytes that the peer has not read."""
 
 
-AnyReader = TypeVar("AnyReader", bound=Reader)
+AnyReader = TypeVar("AnyReader", bound=OutputReader)
 
 
 class UnreadOutput(Generic[AnyReader]):
@@ -131,13 +131,19 @@ class UnreadOutput(Generic[AnyReader]):
         self._total = 0
 
     def slowest_with(self, reader: AnyReader) -> AnyReader | None:
-        """The connection to end, now that one has output: that with the most unread bytes if all have too many."""
+        """The connection that must end, now that one has output: that with the most unread bytes if all have too many.
+
+        It does not count any more.
+        """
         self._count(reader)
+        if self._total > self._most:
+            for other in tuple(self._sizes):
+                self._count(other)
         if self._total <= self._most:
             return None
-        for other in tuple(self._sizes):
-            self._count(other)
-        return max(self._sizes, key=self._sizes.__getitem__) if self._total > self._most else None
+        slowest = max(self._sizes, key=self._sizes.__getitem__)
+        self.forget(slowest)
+        return slowest
 
     def forget(self, reader: AnyReader) -> None:
         """Forgets a connection that has ended."""

@@ -4,8 +4,10 @@ Rules:
 
 - The packets of one turn of the event loop leave in one write, in the order of their creation.
 - A refused connection leaves one line in the log, under a rate limit.
-- The unread bytes of a client are bounded. A client that does not read gets no further answers (`full`). Watch events
-  arrive without a request, so a client whose unread bytes exceed the bound is disconnected.
+- The unread bytes of a client are bounded, and those of all clients. A client that does not read gets no further
+  answers (`full`). Watch events arrive without a request, so a client whose unread bytes exceed the bound is
+  disconnected, and the one with the most unread bytes if those of all do. ZooKeeper bounds neither: `NIOServerCnxn`
+  queues every event.
 
 Source: `NIOServerCnxn.sendBuffer`, `handleWrite`, `close`; `NettyServerCnxn`.
 """
@@ -21,7 +23,7 @@ from typing import Protocol
 
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ConnectionStatistics, ServerStatistics
-from refimpl.listening import StreamTransport, stream_of
+from refimpl.listening import StreamTransport, UnreadOutput, stream_of
 from refimpl.log_lines import RateLimit
 from spec.tree.requests import SessionId
 
@@ -47,6 +49,7 @@ class ChannelOwner(Protocol):
     settings: ClientSettings
     statistics: ServerStatistics
     write_queue: WriteQueue
+    unread_output: UnreadOutput[Channel]
 
     def linger(self, number: int) -> None:
         """Give the client of a finished connection time to close it."""
@@ -100,6 +103,7 @@ class Channel(asyncio.Protocol, ABC):
     def resume_writing(self) -> None:
         """The client reads again."""
         self._unwritable = False
+        self._owner.unread_output.forget(self)
         self.work()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
@@ -107,6 +111,7 @@ class Channel(asyncio.Protocol, ABC):
         self.phase = Phase.ENDED
         self._transport = None
         self._out.clear()
+        self._owner.unread_output.forget(self)
         self.drop()
 
     # Bytes out.
@@ -130,11 +135,19 @@ class Channel(asyncio.Protocol, ABC):
         self._out.clear()
         self._unsent = 0
         self._transport.write(data)
-        if self._unwritable and self.unread() > self._owner.settings.max_unsent:
-            logger.warning("%s: disconnected: it does not read its answers", self)
-            self.abort()
-        elif self._paused or self.stopped:
+        if self._unwritable and self.phase is not Phase.ENDED:
+            self._bound_unread()
+        if self._paused or self.stopped:
             self.work()
+
+    def _bound_unread(self) -> None:
+        """Disconnects a client that does not read: the slowest one beyond the bound of all, or else this one."""
+        slowest = self._owner.unread_output.slowest_with(self)
+        if slowest is None and self.unread() > self._owner.settings.max_unsent:
+            slowest = self
+        if slowest is not None:
+            logger.warning("%s: disconnected: it does not read its answers", slowest)
+            slowest.abort()
 
     def full(self) -> bool:
         """Whether further answers wait until the client reads, or until a hold ends."""

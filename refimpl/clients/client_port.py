@@ -28,7 +28,7 @@ from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
 from refimpl.clients.turns import Turns
 from refimpl.clock import monotonic_ms, wall_ms
-from refimpl.listening import ListenError
+from refimpl.listening import ListenError, UnreadOutput
 from spec.service.connection import PendingRequest, Route
 from spec.service.expiry import AttendedTime, ExpiryQueue
 from spec.service.handshake import ReadOnlyRules
@@ -67,6 +67,7 @@ class ClientPort:
         self.in_process = 0
         self.now = 0
         self.write_queue = WriteQueue(self._call_soon)
+        self.unread_output: UnreadOutput[Channel] = UnreadOutput(settings.max_unsent_in_all)
         self.four_letter_words = FourLetterWords(self)
         self._first_reserved = first_reserved
         self._connections: dict[int, Connection] = {}

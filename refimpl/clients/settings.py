@@ -25,10 +25,11 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The client port's settings. Times are in milliseconds, sizes in bytes; a limit of 0 means unlimited.
 
     `max_waiting` and `max_waiting_bytes` bound the waiting requests of one connection; beyond them reading from the
-    client pauses. `max_unsent` bounds the bytes that a client has not read, and `max_watch_bytes` the paths that it
-    watches; beyond them the client is disconnected. ZooKeeper has no such bounds. `large_request_max_bytes` bounds the
-    waiting requests of all connections: each may then have one. ZooKeeper counts only those above
-    `largeRequestThreshold`, none by default, and disconnects the client.
+    client pauses. `max_unsent` bounds the bytes that a client has not read, `max_unsent_in_all` those of all clients,
+    and `max_watch_bytes` the paths that one watches; beyond them the client, or the slowest one, is disconnected.
+    ZooKeeper has no such bounds. `large_request_max_bytes` bounds the waiting requests of all connections: each may
+    then have one. ZooKeeper counts only those above `largeRequestThreshold`, none by default, and disconnects the
+    client.
     `conf` are the lines of the word `conf`, without the members.
     """
 
@@ -48,6 +49,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_waiting_bytes: int = 4 * 1024 * 1024
     large_request_max_bytes: int = 100 * 1024 * 1024
     max_unsent: int = 64 * 1024 * 1024
+    max_unsent_in_all: int = 128 * 1024 * 1024
     max_watch_bytes: int = 64 * 1024 * 1024
     words: frozenset[str] = DEFAULT_WORDS
     conf: tuple[str, ...] = ()

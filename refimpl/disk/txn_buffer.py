@@ -74,6 +74,8 @@ class TxnBuffer(SharedSequence[Txn]):
         kept = self
         if self._end - self._start >= 2 * LIMIT and self[-LIMIT].zxid <= applied:
             kept = TxnBuffer(self[-LIMIT:])
+            if sizes is not None:
+                sizes.forget_before(kept[0].zxid)
         if sizes is not None and sizes.total > BYTES and len(kept) > LEAST:
             sizes.forget_before(kept[0].zxid)
             if sizes.total > BYTES:

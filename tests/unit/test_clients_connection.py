@@ -527,6 +527,23 @@ def test_a_client_that_reads_nothing_is_disconnected_before_its_events_fill_the_
     assert client.wire.closed
 
 
+@pytest.mark.parametrize("limited", [{"max_unsent_in_all": 1000}], indirect=True)
+def test_beyond_the_unread_bytes_of_all_the_slowest_client_is_disconnected(
+    limited: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients = [Client(limited) for _ in range(4)]
+    for client, unread in zip(clients, (300, 600, 200, 0), strict=True):
+        client.asks((1, Exists("/a", True)), (2, Exists("/b", True)))
+        client.taken()
+        client.wire.unread = unread
+        if unread:
+            client.protocol.pause_writing()
+    clients[3].asks((3, create("/a")), (4, create("/b")))
+    clients[3].taken()
+    assert [client.wire.closed for client in clients] == [False, True, False, False]
+    assert caplog.text.count("does not read its answers") == 1
+
+
 @pytest.mark.parametrize("before", [Sync("/"), Ping()], ids=["behind a sync", "at once"])
 def test_large_answers_are_made_only_as_fast_as_they_are_read(world: World, before: Record) -> None:
     client = Client(world)

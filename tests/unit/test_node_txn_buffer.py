@@ -1,11 +1,13 @@
 """The end of the log in memory behaves like the tuple in the checker, whatever the order of extensions."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refimpl.disk import txn_buffer
-from refimpl.disk.txn_buffer import LogBytes, TxnBuffer
+from refimpl.disk.txn_buffer import LIMIT, LogBytes, TxnBuffer
 from spec.durable import Durable
 from spec.txn import Txn
 
@@ -115,6 +117,18 @@ def test_large_transactions_are_kept_in_smaller_numbers(monkeypatch: pytest.Monk
     for zxid in range(1, 11):
         huge.add(zxid, 10_000)
     assert len(TxnBuffer(txns(1, 10)).trimmed(10, huge)) == 5
+
+
+def test_the_sizes_of_small_transactions_are_forgotten_with_them_a_few_at_a_time() -> None:
+    """100,000 transactions of 50 bytes are far below `BYTES`, so nothing but their number limits their sizes."""
+    sizes, buffer, lengths = LogBytes(), TxnBuffer(), [0]
+    for zxid in range(1, 100_001):
+        sizes.add(zxid, 50)
+        buffer = (buffer + txns(zxid, 1)).trimmed(zxid, sizes)
+        lengths.append(len(sizes))
+    assert max(lengths) <= 2 * LIMIT
+    assert max(before - after for before, after in pairwise(lengths)) <= LIMIT
+    assert sizes.total == 50 * len(buffer)
 
 
 def test_a_log_that_was_cut_forgets_the_sizes_behind_the_cut() -> None:
