@@ -209,7 +209,8 @@ class HttpConnection(asyncio.Protocol):
             elif isinstance(event, h11.EndOfMessage):
                 return request
             elif event is h11.NEED_DATA and self._arrived:
-                self._parser.receive_data(self._arrived[:_PIECE])  # h11 bounds the rest of an incomplete request alone
+                # In pieces, since h11 bounds only the rest of an incomplete request.
+                self._parser.receive_data(bytes(self._arrived[:_PIECE]))
                 del self._arrived[:_PIECE]
             else:
                 return None
