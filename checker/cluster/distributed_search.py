@@ -16,7 +16,7 @@ from typing import Any
 from checker.cluster.findings import Divided, SearchFindings
 from checker.cluster.level_rounds import expand_rounds
 from checker.cluster.part.messages import PartReport
-from checker.cluster.part.pieces import Pieces, dealt
+from checker.cluster.part.pieces import Pieces, dealt, joined
 from checker.cluster.part.saved import SavedSearchPosition
 from checker.cluster.saved_search import SavedFolder
 from checker.cluster.totals import add_reports, planned_bytes
@@ -113,9 +113,14 @@ class DistributedSearch:
             stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
             if stop is not None:
                 result.stop = stop
-                if stop not in FINISHED and self._folder is not None and not self._is_restored:
+                keeps = stop not in FINISHED and self._folder is not None
+                examines = stop is Stop.DEPTH and bool(result.model.finals)
+                if (keeps or examines) and not self._is_restored:
                     self._all("advance")
-                    self._save()
+                    if keeps:
+                        self._save()
+                if examines:
+                    self._examine_ends()
                 return
             if not self._is_restored:
                 self._all("advance")
@@ -142,6 +147,23 @@ class DistributedSearch:
         self._firsts = [first + int(pieces.of(part).sum()) for part, first in enumerate(self._firsts)]
         self._pieces, self._waiting = following, following.rows
         return finished
+
+    def _examine_ends(self) -> None:
+        """Examine the level at the depth given for states without a successor, after the search was saved."""
+        result, pieces = self.result, self._pieces
+        rounds = [None] if pieces is None else pieces.rounds(ROUND * self._transport.parts)
+        for part in rounds:
+            if self._must_end():
+                result.stop = self._reached_limit() or Stop.INTERRUPTED
+                break
+            self._reports = self._all("find_ends", part)
+            self._report()
+        self._findings.note(
+            self._reports[:1] if pieces is None else self._reports,
+            None if pieces is None else Divided(pieces, joined([]), self._firsts),
+        )
+        if result.stop is Stop.DEPTH:
+            result.stop = wanted(result.model, result, until_witnessed=False) or result.stop
 
     def _expand_alone(self) -> bool:
         """Expand a level in each part alone."""

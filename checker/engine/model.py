@@ -311,6 +311,11 @@ class Model:
         return frozenset(action for rule in self.rules for action in rule.actions)
 
     @property
+    def finals(self) -> tuple[Property, ...]:
+        """The properties of states without a successor."""
+        return tuple(prop for prop in self.properties if prop.kind is Kind.FINAL)
+
+    @property
     def liveness(self) -> tuple[Property, ...]:
         """The properties of liveness, which need the whole graph of states."""
         return tuple(prop for prop in self.properties if prop.kind.is_liveness)

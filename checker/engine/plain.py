@@ -19,7 +19,7 @@ from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
 from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
 from checker.engine.semantics import answer, by_rule, ordinals, rebuild
-from checker.engine.steps import count_steps, forget_steps
+from checker.engine.steps import count_steps, forget_steps, stop_counting
 
 MEASURE_EVERY = 4096  # rows between two measurements of time and memory
 
@@ -69,6 +69,8 @@ def _explore(
         stop = wanted(model, result, until_witnessed) or result.limits.reached(result)
         if stop is not None:
             result.stop = stop
+            if stop is Stop.DEPTH and model.finals:
+                _examine_ends(result, parents, level, began)
             return
         level = _expand(result, parents, level, began, graph)
         if result.stop is not Stop.EXHAUSTED:
@@ -127,6 +129,24 @@ def _expand(
             result.deadlocks += 1
             _evaluate(result, parents, row, final=True)
     return following
+
+
+def _examine_ends(
+    result: Exploration, parents: dict[Row, tuple[Row, int] | None], level: list[Row], began: tuple[float, int]
+) -> None:
+    """Examine the level at the depth given for states without a successor; no other figure counts its moves."""
+    stop_counting(result.model)
+    for number, row in enumerate(level):
+        if number % MEASURE_EVERY == MEASURE_EVERY - 1:
+            _measure(result, began)
+            stop = result.limits.inside_a_level.reached(result)
+            if stop is not None:
+                result.stop = stop
+                return
+        if not list(by_rule(result.model, row)):
+            result.deadlocks += 1
+            _evaluate(result, parents, row, final=True)
+    result.stop = wanted(result.model, result, until_witnessed=False) or result.stop
 
 
 def _hashable(model: Model, row: Row) -> Row:

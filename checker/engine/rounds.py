@@ -76,12 +76,7 @@ class Rounds:
         `check` is called between two passes with the bytes that the visited set is going to grow by, and may raise to
         end the search.
         """
-        self._present = []
-        for block in self._wake(blocks):
-            self._present.append((base, block))
-            base += block.size
-        slices = self._cut()
-        self._generate(slices, check)
+        slices = self._generated(blocks, base, check)
         for part in slices:
             part.make_room(slots=self._state.graph is not None)
         self.candidates = sum(part.size for part in slices)
@@ -89,9 +84,18 @@ class Rounds:
         shards = len(self._workers)
         self._each_worker(lambda worker: worker.probe(slices, shards), alone=len(slices) == 1)
         self._add(slices)
-        for _, block in self._present:
-            self._state.pool.give(block)
+        self._give_back()
         self._store()
+
+    def find_ends(self, blocks: list[Block], base: int, check: Callable[[int], None]) -> None:
+        """Examine blocks, as `expand` takes them, for states without a successor; nothing else is added or counted."""
+        slices = self._generated(blocks, base, check)
+        with Interrupts():
+            self._examine_ends(slices)
+            for worker in self._workers:
+                worker.clear()
+        self.settle()
+        self._give_back()
 
     def settle(self) -> None:
         """Finish the evaluations that need Python."""
@@ -103,6 +107,29 @@ class Rounds:
             self._threads.shutdown()
 
     # -- passes ----------------------------------------------------------------------------------------------
+
+    def _generated(self, blocks: list[Block], base: int, check: Callable[[int], None]) -> list[Slice]:
+        """The slices of some blocks after pass one."""
+        self._present = []
+        for block in self._wake(blocks):
+            self._present.append((base, block))
+            base += block.size
+        slices = self._cut()
+        self._generate(slices, check)
+        return slices
+
+    def _give_back(self) -> None:
+        """Return the blocks of the round to the pool."""
+        for _, block in self._present:
+            self._state.pool.give(block)
+
+    def _examine_ends(self, slices: list[Slice]) -> None:
+        """Count the states without a successor, which the evaluator examines, and the work of pass one."""
+        for part in slices:
+            dead = np.sort(np.concatenate(part.dead))
+            self._state.result.deadlocks += dead.size
+            self.expanded += part.transitions
+            self._state.evaluator.examine_final(part.block, dead, part.base)
 
     def _cut(self) -> list[Slice]:
         """The slices of this round."""
@@ -166,12 +193,8 @@ class Rounds:
     def _commit(self, slices: list[Slice], targets: list[Target], parents: Array, ordinals: Array) -> None:
         """Add the round to the result, the history and the next level."""
         state, result = self._state, self._state.result
-        for part in slices:
-            dead = np.sort(np.concatenate(part.dead))
-            result.transitions += part.transitions
-            result.deadlocks += dead.size
-            self.expanded += part.transitions
-            state.evaluator.examine_final(part.block, dead, part.base)
+        result.transitions += sum(part.transitions for part in slices)
+        self._examine_ends(slices)
         self.following.add(targets)
         fingerprints = [into.fingerprints[begin:end] for into, begin, end, _ in targets]
         state.history.append(parents, ordinals, np.concatenate([np.zeros(0, np.uint64), *fingerprints]))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -29,6 +29,7 @@ from checker.engine.model import Model, ModelError
 from checker.engine.result import COMPILING, CUT_SHORT, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.search_state import SearchState
 from checker.engine.states.waiting import Block
+from checker.engine.steps import stop_counting
 from checker.engine.tables import Tables
 
 JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
@@ -144,28 +145,51 @@ class Search:
                 self._state.waiting.begin_level()
                 result.levels.append(sum(block.size for block in self._level))
                 self._report()
+            if self._is_at_a_level:
                 stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
                 if stop is not None:
                     result.stop = stop
                     if stop not in FINISHED:
                         self._save()
+                    if stop is Stop.DEPTH and result.model.finals:
+                        self._examine_ends()
                     return
             self._expand_level()
         result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
         if self._graph is not None:
             self._save()
 
+    @property
+    def _is_at_a_level(self) -> bool:
+        """Whether nothing of the present level was expanded."""
+        return not self._rounds.following.rows and sum(block.size for block in self._level) == self.result.levels[-1]
+
     def _expand_level(self) -> None:
         """Expand the rest of a level."""
-        base = self._history.size - self._rounds.following.rows - sum(block.size for block in self._level)
-        while self._level:
-            blocks = self._level[: -rounds.ROUND - 1 : -1]
-            self._rounds.expand(blocks, base, self._check_inside)
-            del self._level[-len(blocks) :]
-            base += sum(block.size for block in blocks)
+        for _ in self._in_rounds(self._rounds.expand):
             self._check_limits()
             self._save_if_due()
         self.result.compiling = False
+
+    def _examine_ends(self) -> None:
+        """Examine the level at the depth given for states without a successor, after the search was saved."""
+        stop_counting(self.result.model)
+        for _ in self._in_rounds(self._rounds.find_ends):
+            self._check_limits()
+            stop = self._reached_limit()
+            if stop is not None or (self._checkpoint is not None and self._checkpoint.interrupts.requested):
+                raise _LimitReachedError(stop)
+        self.result.stop = wanted(self.result.model, self.result, until_witnessed=False) or self.result.stop
+
+    def _in_rounds(self, task: Callable[[list[Block], int, Callable[[int], None]], None]) -> Iterator[None]:
+        """Carry out a task for the blocks of each round of the rest of a level."""
+        base = self._history.size - self._rounds.following.rows - sum(block.size for block in self._level)
+        while self._level:
+            blocks = self._level[: -rounds.ROUND - 1 : -1]
+            task(blocks, base, self._check_inside)
+            del self._level[-len(blocks) :]
+            base += sum(block.size for block in blocks)
+            yield
 
     def _judge_liveness(self, graph: Graph) -> None:
         """Judge the properties of liveness, one after the other, while time and memory are left."""

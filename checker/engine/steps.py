@@ -50,10 +50,11 @@ Findings = tuple[tuple[str, Finding], ...]
 
 @dataclass
 class StepCounts:
-    """The hashes of the distinct steps that were judged, and of those whose premise held."""
+    """The distinct steps that were judged, each with its actor, and the number of those whose premise held."""
 
-    judged: set[int] = field(default_factory=set)
-    premise: set[int] = field(default_factory=set)
+    judged: set[tuple[str, tuple[Any, ...], Any]] = field(default_factory=set)
+    premise: int = 0
+    is_open: bool = True
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class StepProperty(Property):
         step = actor.step
         inner, others = (step.inner, step.properties) if isinstance(step, _JudgedStep) else (step, ())
         kept = tuple(each for each in others if each.name != self.name)
-        return replace(actor, step=_JudgedStep(inner, (*kept, self)))
+        return replace(actor, step=_JudgedStep(actor.name, inner, (*kept, self)))
 
 
 class _FindingOf:
@@ -112,19 +113,19 @@ class _FindingOf:
 class _JudgedStep:
     """The step of an actor, which also sends the findings of its step properties to the column `STEPS`."""
 
-    def __init__(self, inner: Callable[..., Outcome | None], properties: tuple[StepProperty, ...]) -> None:
-        self.inner, self.properties = inner, properties
+    def __init__(self, actor: str, inner: Callable[..., Outcome | None], properties: tuple[StepProperty, ...]) -> None:
+        self._actor, self.inner, self.properties = actor, inner, properties
 
     def __call__(self, values: tuple[Any, ...], operation: Any) -> Outcome | None:
         outcome = self.inner(values, operation)
         if not isinstance(outcome, Outcome):
             return outcome
-        found = []
+        found, step = [], (self._actor, values, operation)
         for prop in self.properties:
-            answer, number = prop.judge(values, operation, outcome), hash((values, operation))
-            prop.counts.judged.add(number)
-            if answer is not TRIVIAL:
-                prop.counts.premise.add(number)
+            answer, counts = prop.judge(values, operation, outcome), prop.counts
+            if counts.is_open and step not in counts.judged:
+                counts.judged.add(step)
+                counts.premise += answer is not TRIVIAL
             if isinstance(answer, Finding):
                 found.append(Send(STEPS, (prop.name, answer)))
         return Outcome(outcome.values, (*outcome.sends, *found)) if found else outcome
@@ -147,10 +148,16 @@ def forget_steps(model: Model) -> None:
     """Begin to count the steps of a new search."""
     for prop in step_properties(model.properties):
         prop.counts.judged.clear()
-        prop.counts.premise.clear()
+        prop.counts.premise, prop.counts.is_open = 0, True
+
+
+def stop_counting(model: Model) -> None:
+    """Count no further step of this search: what follows lies behind its depth."""
+    for prop in step_properties(model.properties):
+        prop.counts.is_open = False
 
 
 def count_steps(result: Exploration) -> None:
     """Replace the evaluations of step properties: distinct steps, and those of them whose premise held."""
     for prop in step_properties(result.model.properties):
-        result.evaluations[prop.name] = Evaluations(len(prop.counts.judged), len(prop.counts.premise))
+        result.evaluations[prop.name] = Evaluations(len(prop.counts.judged), prop.counts.premise)

@@ -91,9 +91,9 @@ def reason_against_symmetry(model: Model) -> str | None:
         return "the model declares no symmetry"
     if model.liveness:
         return f"the property {model.liveness[0].name!r} is one of liveness, which needs the whole graph of states"
-    final = next((prop for prop in model.properties if prop.kind is Kind.FINAL), None)
-    if final is not None and model.symmetry.wider is not None:
-        return f"the property {final.name!r} is one of states without a successor, which an over-approximation may lack"
+    if model.finals and model.symmetry.wider is not None:
+        name = model.finals[0].name
+        return f"the property {name!r} is one of states without a successor, which an over-approximation may lack"
     return None
 
 

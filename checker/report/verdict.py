@@ -245,7 +245,8 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
             reasons.append(f"{prop.name} was demanded in no state")
         count = exploration.evaluations.get(prop.name)
         if prop.kind is Kind.FINAL and (count is None or not count.states):
-            reasons.append(f"{prop.name} was never examined, since no run ends")
+            bound = f" of at most {exploration.depth} steps" if exploration.stop is Stop.DEPTH else ""
+            reasons.append(f"{prop.name} was never examined, since no run{bound} ends")
     return tuple(reasons)
 
 

@@ -137,8 +137,30 @@ class PartRounds:
 
     def expand(self, sizes: Array) -> Expansion:
         """Expand the next rows of the level, in pieces of these sizes."""
-        rows, worker = int(sizes.sum()), self._worker
-        slices = list(self._cut(self._next, self._next + rows))
+        slices = self._generated(int(sizes.sum()))
+        sources = [np.zeros(0, np.int64)]
+        for part in slices:
+            self.transitions += part.transitions
+            sources.append((part.origins[: part.size] & move_kernels.SOURCE_BITS).astype(np.int64) + part.base)
+        self._count()
+        ends = np.searchsorted(np.concatenate(sources), self._base + self._next + np.cumsum(sizes))
+        self._next += int(sizes.sum())
+        found = [np.zeros(0, np.uint64), *(part.found[: part.size] for part in slices)]
+        return Expansion(slices, np.concatenate(found), ends)
+
+    def find_ends(self, rows: int) -> None:
+        """Examine the next rows of the level for states without a successor; nothing else is added or counted."""
+        slices = self._generated(rows)
+        self._worker.clear()
+        self._settle()
+        self._next += rows
+        self._built += rows
+        self._spare += slices
+        self._release()
+
+    def _generated(self, rows: int) -> list[Slice]:
+        """The slices of the next rows of the level, with their successors and the states that have none."""
+        worker, slices = self._worker, list(self._cut(self._next, self._next + rows))
         self._ready()
         for part in slices:
             worker.expand(part)
@@ -148,21 +170,14 @@ class PartRounds:
             worker.make_room()
             for part in waiting:
                 worker.expand_again(part)
-        sources = [np.zeros(0, np.int64)]
         for part in slices:
             if part.size > part.first_late:
                 part.merge()
             dead = np.sort(np.concatenate(part.dead))
-            self.transitions += part.transitions
             self.deadlocks += dead.size
             self.expanded += part.transitions
             self.evaluator.examine_final(part.block, dead, part.base)
-            sources.append((part.origins[: part.size] & move_kernels.SOURCE_BITS).astype(np.int64) + part.base)
-        self._count()
-        ends = np.searchsorted(np.concatenate(sources), self._base + self._next + np.cumsum(sizes))
-        self._next += rows
-        found = [np.zeros(0, np.uint64), *(part.found[: part.size] for part in slices)]
-        return Expansion(slices, np.concatenate(found), ends)
+        return slices
 
     def _cut(self, begin: int, end: int) -> Iterator[Slice]:
         """The slices of these rows of the level."""

@@ -30,6 +30,7 @@ from checker.engine.evaluator import Hit
 from checker.engine.model import Model, ModelError
 from checker.engine.result import Exploration, Limits
 from checker.engine.states.frontier import OriginLog, padded
+from checker.engine.steps import stop_counting
 
 ALONE = 1 << 15  # rows of a round before the search is divided
 
@@ -69,6 +70,19 @@ class SearchPart:
             rows = min(left, ALONE)
             expansion = self._now.expand(np.array([rows], np.int64))
             self._now.build(expansion, self._now.probe(expansion.found))
+            left -= rows
+        return self.report()
+
+    def find_ends(self, pieces: Pieces | None) -> PartReport:
+        """Examine the own pieces of the level for states without a successor. Raises ModelError.
+
+        None stands for the whole level, before it is divided.
+        """
+        stop_counting(self._model)
+        left = sum(block.size for block in self._now.level) if pieces is None else int(pieces.of(self._number).sum())
+        while left:
+            rows = min(left, ALONE)
+            self._now.find_ends(rows)
             left -= rows
         return self.report()
 

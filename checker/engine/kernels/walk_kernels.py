@@ -280,6 +280,9 @@ def walk(rows: Array, columns: Any, fingerprints: Array, row_judgements: Array, 
                 counters[2] += status[w] != RUNNING
             if outcome != DONE:
                 break
+            if step >= U64(limits[w]):
+                status[w] = ENDED
+                break
             judgement = judge(
                 row, U64(row_judgements[w]), affected, bundles, judgements, cells,
                 groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
@@ -305,7 +308,7 @@ def walk(rows: Array, columns: Any, fingerprints: Array, row_judgements: Array, 
             mark(row, columns, changed, visited)
             if alarms[judgement]:
                 status[w] = ALARMED
-            elif step + ONE >= U64(limits[w]):
+            elif step + ONE >= U64(limits[w]) and final.shape[0] == 0:
                 status[w] = ENDED
 
 
