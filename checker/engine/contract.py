@@ -88,7 +88,7 @@ def described(value: Any) -> str:
     """
     kind = type(value)
     if kind in _PLAIN:
-        return repr(value)
+        return repr(value or 0.0) if kind is float else repr(value)  # -0.0 equals 0.0
     if isinstance(value, Enum):
         return f"{kind.__qualname__}.{value.name}"
     if isinstance(value, frozenset):
@@ -121,9 +121,9 @@ def step(actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | Non
     except (ModelError, MemoryError):
         raise
     except Exception as error:
-        columns = ", ".join(f"{name} = {_short(value)}" for name, value in zip(actor.columns, values, strict=True))
+        columns = ", ".join(f"{name} = {short(value)}" for name, value in zip(actor.columns, values, strict=True))
         why = f"the step of {actor.name!r} {_raised(error)}"
-        raise ModelError(f"{why}; the operation is {_short(operation)}, the values are {columns}") from error
+        raise ModelError(f"{why}; the operation is {short(operation)}, the values are {columns}") from error
 
 
 def _raised(error: Exception) -> str:
@@ -134,10 +134,11 @@ def _raised(error: Exception) -> str:
 
 
 def _shown(values: tuple[Any, ...]) -> str:
-    return ", ".join(map(_short, values)) or "no values"
+    return ", ".join(map(short, values)) or "no values"
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """The text of a value in a message, with at most LONGEST characters of it."""
     try:
         text = repr(value)
     except Exception:  # an invalid value may be the cause of the error

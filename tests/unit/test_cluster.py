@@ -302,7 +302,7 @@ def test_values_that_other_processes_cannot_tell_apart_are_refused():
         (Actor("a", ("c",), lambda values, n: Outcome((Handle(n),))),),
         (Rule("r", (Read("c"),), lambda _: [Move("r", (n,), (Send("a", n),)) for n in (1, 2)]),),
     )
-    with pytest.raises(ModelError, match="the column 'c' has values that other processes cannot tell apart"):
+    with pytest.raises(ModelError, match="the column 'c' has values that their texts do not tell apart"):
         search_in_parts(model, parts=2)
 
 

@@ -16,8 +16,28 @@ from typing import Any
 
 import pytest
 
-from checker.engine import Exploration, Finding, Model, ModelError, Property, Read, plain, search
+from checker.engine import (
+    Actor,
+    Column,
+    Exploration,
+    Finding,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Renaming,
+    Rule,
+    Send,
+    Symmetry,
+    plain,
+    search,
+    symmetric_search,
+)
+from checker.engine.contract import described
 from checker.engine.result import disagreements
+from checker.engine.steps import StepProperty
 from checker.job import Job
 from checker.kit import Bag, Machine, Network, Reaction, network_model
 from checker.kit.register import (
@@ -33,6 +53,7 @@ from checker.kit.register import (
 from checker.present import DefaultPresenter
 from checker.traces import replay, trace_of
 from checker.traces.minimise import minimised
+from tests.support.parts import search_in_parts
 
 
 class Twin:
@@ -146,6 +167,59 @@ def test_a_process_of_a_cluster_refuses_values_that_are_no_data_even_a_single_on
     """Two processes that each meet one of two such values would give them one fingerprint."""
     from checker.cluster.part.tables import PartTables
 
-    with pytest.raises(ModelError, match="values that other processes cannot tell apart"):
+    with pytest.raises(ModelError, match="values that their texts do not tell apart"):
         PartTables(copies(Decimal), 1).row(copies(Decimal).initial())
     PartTables(copies(Quiet), 1).row(copies(Quiet).initial())
+
+
+def one_type() -> type:
+    """A type whose module and name are those of another one."""
+
+    @dataclass(frozen=True)
+    class Alike:
+        number: int
+
+    return Alike
+
+
+def holding(*values: Any) -> Model:
+    """Two processes that choose among some values, and change places."""
+    rules = tuple(
+        Rule(name, (Read(name),), lambda there, to=name: [Move("go", (), (Send(to, v),)) for v in values if not there])
+        for name in ("a", "b")
+    )
+    actors = tuple(Actor(name, (name,), lambda _, value: Outcome((value,))) for name in ("a", "b"))
+    swapped = Symmetry((Renaming({"a": "b", "b": "a"}, lambda value: value),))
+    return Model("holding", (Column("a", None), Column("b", None)), actors, rules, (), swapped)
+
+
+TOLD_APART = "values that their texts do not tell apart"
+
+
+def test_a_symmetric_search_refuses_values_that_are_no_data_even_a_single_one():
+    with pytest.raises(ModelError, match=TOLD_APART):
+        symmetric_search.explore(holding(Twin(1)))
+    assert symmetric_search.explore(holding(Quiet(1), Quiet(2))).states == 6
+
+
+def test_records_of_two_types_of_one_name_are_refused_where_their_texts_count():
+    model = holding(one_type()(1), one_type()(1))
+    assert search.explore(model).states == plain.explore(model).states == 9
+    with pytest.raises(ModelError, match=TOLD_APART):
+        symmetric_search.explore(model)
+    with pytest.raises(ModelError, match=TOLD_APART):
+        search_in_parts(model, parts=2)
+
+
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
+def test_equal_numbers_have_one_text_in_every_process(zeros: tuple[float, float]):
+    assert {described(zero) for zero in zeros} == {"0.0"}
+
+
+@pytest.mark.parametrize("engine", [plain, search])
+def test_steps_are_counted_by_comparison_and_for_each_actor(engine: Any):
+    """The hashes of -1 and -2 are equal; a and b carry out equal operations on equal values."""
+    seen = StepProperty.over("Any", ("a", "b"), lambda *_: None)
+    assert hash(-1) == hash(-2)
+    found = engine.explore(holding(-1, -2).with_properties([seen]))
+    assert found.evaluations["Any"].states == 4

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Any
 
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables
-from checker.engine.contract import described, is_data
-from checker.engine.model import Model, ModelError, Row
+from checker.engine.contract import described
+from checker.engine.model import Model, Row
 from checker.engine.tables.fingerprints import CellNumbers
 
 
@@ -19,13 +19,9 @@ class TextNumbers(CellNumbers):
     """The numbers of values by their texts alone."""
 
     def number(self, column: int, value: Any) -> int:
-        """The number of a new value. Raises ModelError for a value that is no data."""
-        if not is_data(value):
-            raise ModelError(
-                f"the column {self._names[column]!r} has values that other processes cannot tell apart, such as "
-                f"{value!r}: they hold objects that are not data; use --workers N, or data in their place"
-            )
-        return super().number(column, value)
+        """The number of a new value. Raises ModelError for a value whose text others may have."""
+        super().number(column, value)
+        return self.of_text(column, value)
 
 
 class PartTables(ReplayableTables):

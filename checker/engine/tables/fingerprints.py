@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-from checker.engine.contract import described
+from checker.engine.contract import described, is_data, short
 from checker.engine.model import Column, ModelError
 
 
@@ -46,12 +46,17 @@ class CellNumbers:
         known[number] = value
         return number
 
-    def has_repeats(self, column: int) -> bool:
-        """Whether two values of a column had one text, so that the number of one is not that of its text."""
-        return bool(self._repeats[column])
+    def of_text(self, column: int, value: Any) -> int:
+        """The number that a value has by its text alone: in every process, and if it is never met.
 
-    def hash(self, column: int, value: Any) -> int:
-        """The number that a value of a column has, or would have, unless another value has the same text."""
+        Raises ModelError if other values may have the same text: it is no data, or of one of two types with one name.
+        """
+        if self._repeats[column] or not is_data(value):
+            raise ModelError(
+                f"the column {self._names[column]!r} has values that their texts do not tell apart, such as "
+                f"{short(value)}: they hold objects that are no data, or types of one name; a search with "
+                "symmetry or on a cluster needs data in their place"
+            )
         return self._hash(column, described(value))
 
     def _hash(self, column: int, text: str) -> int:

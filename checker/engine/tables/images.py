@@ -13,7 +13,7 @@ import numpy as np
 
 from checker.engine.arrays import Vector
 from checker.engine.contract import call
-from checker.engine.model import Model, ModelError, Renaming, Symmetry
+from checker.engine.model import Model, Renaming, Symmetry
 from checker.engine.tables.fingerprints import CellNumbers
 
 Array = np.ndarray[Any, Any]
@@ -40,8 +40,7 @@ class Images:
 
     def append(self, column: int, value: Any, number: int) -> None:
         """Add the images of a new cell, which has this number. Raises ModelError."""
-        if self._numbers.has_repeats(column):
-            raise ModelError(f"symmetry needs data as values, and another value has the same text as {value!r}")
+        self._numbers.of_text(column, value)
         renamed = (self._image(renaming, column, value, number) for renaming in self._renamings)
         self._images.append((number, *renamed))
 
@@ -52,4 +51,4 @@ class Images:
         if target == column and after is value:
             return number
         cell = self._cells[target].get(after)
-        return self._numbers.hash(target, after) if cell is None else int(self._images.view[cell, 0])
+        return self._numbers.of_text(target, after) if cell is None else int(self._images.view[cell, 0])
