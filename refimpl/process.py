@@ -180,15 +180,14 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
     assert own is not None  # parse_zoo_cfg refuses a myid without a server line
 
     def deliver(source: Sid, notification: Notification) -> None:
-        if not settings.reconfigurable:
-            notification = with_fields(notification, config=None)  # `setLastSeenQuorumVerifier` does nothing then
         node.submit(lambda: node.run(Deliver(source, notification)))
 
     try:
         streams = PeerStreams(settings.security)
     except TlsError as error:
         raise StartError(str(error)) from None
-    election = ElectionSockets(own, membership, deliver, streams)
+    # Without `reconfigEnabled` a configuration that was seen means nothing (`setLastSeenQuorumVerifier`).
+    election = ElectionSockets(own, membership, deliver, streams, reads_views=settings.reconfigurable)
     node.election_port = election
     node.quorum_port = QuorumSockets(node, own, membership, streams)
     try:

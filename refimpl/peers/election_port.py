@@ -10,6 +10,9 @@ Rules this module keeps:
   of peers that have not is limited.
 - When a server with a smaller id connects, it has lost its older socket, even if this side has not noticed. Only a new
   socket is kept: both sides have then connected simultaneously.
+- The frames of one socket are handled a few in a turn of the event loop; it is not read while some wait. Servers that
+  the configuration does not name are called back two at a time, so that their names do not keep others from being
+  resolved.
 - Every vote carries the configuration that was active when it was cast. The configuration in a vote that arrives goes
   to the protocol.
 
@@ -19,7 +22,9 @@ Source: `QuorumCnxManager` (`startConnection`, `handleConnection`, `SendWorker`,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable
 
 from refimpl.jute import JuteError
@@ -48,6 +53,8 @@ logger.addFilter(RateLimit())
 
 CONNECT_TIMEOUT = 5.0
 """Maximum time, in seconds, for a connection or an opening (`zookeeper.cnxTimeout`)."""
+AT_ONCE = 20
+"""Frames of one socket that are handled in one turn of the event loop."""
 CROSSING = 1.0
 """Seconds until a socket no longer counts as new."""
 
@@ -127,6 +134,7 @@ class ElectionSocket(asyncio.Protocol):
         self.transport: StreamTransport | None = None
         self._opening = OpeningDecoder() if peer is None else None
         self._frames = notifications()
+        self._waiting: deque[bytes] = deque()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the time within which an accepted peer must introduce itself."""
@@ -146,11 +154,22 @@ class ElectionSocket(asyncio.Protocol):
                 if not self.port.introduced(self, opening):
                     self.close()
                     return
-            for frame in self._frames.feed(data):
-                self.port.received(self, frame)
+            self._waiting.extend(self._frames.feed(data))
         except JuteError as error:
             logger.warning("election port: %s from %s; the connection ends", error, self.whose)
             self.close()
+        self._work(is_reading=True)
+
+    def _work(self, *, is_reading: bool = False) -> None:
+        """Handle some frames, and read on after the last one."""
+        for _ in range(min(AT_ONCE, len(self._waiting))):
+            self.port.received(self, self._waiting.popleft())
+        if self._waiting:
+            if is_reading and self.transport is not None and not self.transport.is_closing():
+                self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._work)
+        elif not is_reading and self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def connection_lost(self, _: Exception | None) -> None:
         """Handle the end of the connection; uvloop fails if its transport is used after this."""
@@ -191,8 +210,11 @@ class ElectionSockets:
         membership: Membership,
         deliver: Callable[[Sid, Notification], None],
         streams: PeerStreams,
+        *,
+        reads_views: bool = True,
     ) -> None:
-        self._own, self._membership, self._deliver = own, membership, deliver
+        self._own, self._membership, self._deliver, self._reads_views = own, membership, deliver, reads_views
+        self._callbacks = asyncio.Semaphore(2)
         self._streams = streams
         self._opening = encode_opening(Opening(own.sid, _election_addresses(own)[:1]))
         self._links: dict[Sid, Link] = {}
@@ -237,9 +259,10 @@ class ElectionSockets:
     async def open(self, sid: Sid, addresses: tuple[Address, ...]) -> None:
         """Connect to a peer; if it has a larger id, only to be called back."""
         server = self._servers.get(sid)
-        for address in addresses if server is None else _election_addresses(server):
-            if await self._open_at(sid, address):
-                return
+        async with self._callbacks if server is None else contextlib.nullcontext():
+            for address in addresses if server is None else _election_addresses(server):
+                if await self._open_at(sid, address):
+                    return
         if server is None and sid in self._links and self._links[sid].socket is None:
             del self._links[sid]
 
@@ -289,7 +312,7 @@ class ElectionSockets:
         """Handle a frame: a vote, or a malformed message, which is dropped."""
         assert socket.peer is not None
         try:
-            notification = decode_notification(frame)
+            notification = decode_notification(frame, reads_view=self._reads_views)
         except JuteError as error:
             logger.warning("election port: %s from %s; the message is dropped", error, socket.whose)
             return

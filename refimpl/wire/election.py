@@ -37,6 +37,9 @@ MAX_FRAME = 512 * 1024
 MAX_ADDRESSES = 2048
 """The longest address text in an opening (`QuorumCnxManager.maxBuffer`)."""
 
+MOST_ADDRESSES = 16
+"""The maximum number of addresses in an opening, at each of which this server may try to call back."""
+
 ONE_ADDRESS = -65536
 SEVERAL_ADDRESSES = -65535
 NOTIFICATION_VERSION = 2
@@ -132,8 +135,8 @@ def encode_notification(notification: Notification, config: str) -> bytes:
     )
 
 
-def decode_notification(frame: bytes) -> Notification:
-    """Decode a notification of any version, without its length. Raises JuteError."""
+def decode_notification(frame: bytes, *, reads_view: bool = True) -> Notification:
+    """Decode a notification of any version, without its length; its configuration only on demand. Raises JuteError."""
     size = len(frame)
     if size < OLDEST.size:
         raise _short(size, OLDEST.size, "any notification")
@@ -144,14 +147,15 @@ def decode_notification(frame: bytes) -> Notification:
         peer_epoch = WITH_EPOCH.unpack_from(frame)[4]
     else:
         raise _short(size, WITH_EPOCH.size, "one with a peerEpoch")
-    view = _config(frame) if size not in (OLDEST.size, UNVERSIONED_SIZE) else None
+    config = _config(frame) if size not in (OLDEST.size, UNVERSIONED_SIZE) else None
+    view = _view(config) if reads_view and config is not None else None
     if not ServerState.LOOKING <= state <= ServerState.OBSERVING:
         raise JuteError("Notification", "state", 0, f"{state}, where 0 to 3 would be right")
     vote = Vote(leader, zxid, peer_epoch)
     return Notification(ServerState(state), vote, election_epoch, view)
 
 
-def _config(frame: bytes) -> View | None:
+def _config(frame: bytes) -> bytes | None:
     """Return the configuration of a notification in neither of the two old forms; None for one without a version."""
     if len(frame) < UNVERSIONED_SIZE:
         raise _short(len(frame), UNVERSIONED_SIZE, "one with a version")
@@ -165,7 +169,7 @@ def _config(frame: bytes) -> View | None:
     if not 0 <= length <= left:
         what = f"length {length}, where 0 to {left} would be right"
         raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
-    return _view(frame[WITH_CONFIG.size : WITH_CONFIG.size + length])
+    return frame[WITH_CONFIG.size : WITH_CONFIG.size + length]
 
 
 @lru_cache(maxsize=16)
@@ -185,6 +189,9 @@ def _addresses(content: bytes) -> tuple[Address, ...]:
         texts = str(content, "utf-8").split("|")
     except UnicodeDecodeError as error:
         raise JuteError("opening", "addresses", OPENING.size + error.start, f"invalid UTF-8: {error.reason}") from None
+    if len(texts) > MOST_ADDRESSES:
+        right = f"{MOST_ADDRESSES} are the most"
+        raise JuteError("opening", "addresses", OPENING.size, f"{len(texts)} of them, where {right}")
     found = []
     for text in texts:
         match = _ADDRESS.fullmatch(text)

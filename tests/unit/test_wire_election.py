@@ -205,3 +205,17 @@ def test_a_frame_out_of_bounds_is_refused_by_its_length(length: int) -> None:
 def test_a_configuration_that_no_server_would_take_is_not_sent(config: str) -> None:
     with pytest.raises(JuteError, match=r"Notification.config: \d+ bytes"):
         encode_notification(Notification(LOOKING, Vote(1, 0, 0), 1), config)
+
+
+def test_a_configuration_that_means_nothing_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger may send one after another, and to read 64 KiB of lines takes a quarter of a second."""
+    text = b"server.1=a:1:2\n" * 4000 + b"version=100000003"
+    frame = struct.pack(">iqqqqii", 0, 3, 0, 1, 0, 2, len(text)) + text
+    monkeypatch.setattr("refimpl.wire.election.view_in", lambda *_: pytest.fail("it is read"))
+    assert decode_notification(frame, reads_view=False) == Notification(LOOKING, Vote(3, 0, 0), 1)
+
+
+def test_an_opening_has_at_most_sixteen_addresses() -> None:
+    text = b"|".join([b"a:1"] * 17)
+    with pytest.raises(JuteError, match="17 of them, where 16 are the most"):
+        OpeningDecoder().feed(struct.pack(">qqi", -65535, 5, len(text)) + text)
