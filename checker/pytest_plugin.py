@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from spec.text import on_a_line
+
 if TYPE_CHECKING:
     from checker.report.outcome import RunOutcome
 
@@ -143,14 +145,15 @@ class ModelFile(pytest.File):
 def _name(path: Path) -> str:
     """The name of a scenario, else that of its file, as a part of a test's id, which is one line without `::`."""
     from checker.scenario.yaml_lines import ScenarioError, read_yaml  # noqa: PLC0415
+    from checker.user_files import SCENARIO, TooLargeError, read_bytes  # noqa: PLC0415
 
     try:
-        value = read_yaml(path.read_text(encoding="utf-8"), path.name).value
-    except (OSError, ValueError, ScenarioError):
+        value = read_yaml(read_bytes(path, SCENARIO).decode("utf-8"), path.name).value
+    except (OSError, ValueError, ScenarioError, TooLargeError):
         value = None
     name = value.get("name") if isinstance(value, dict) else None
     words = " ".join(str(name or path.stem).replace("::", ":").split())
-    return "".join(each if each.isprintable() else "?" for each in words)
+    return on_a_line(words)
 
 
 class UnexpectedError(Exception):

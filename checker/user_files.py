@@ -1,13 +1,21 @@
 """Files that a user names: input, read up to a limit of size, and output in folders and files.
 
-The time and the memory for an input grow with its size, so every kind has a limit, well above real files. An error
-states the size of the file and the limit. A file that cannot be written raises OutputError, which says where and why.
+Every input is opened here. It is a regular file, since a pipe on a disk may wait for ever. The time and the memory for
+an input grow with its size, so every kind has a limit, well above real files. An error states the size of the file and
+the limit. A file that cannot be written raises OutputError, which says where and why.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 LONGEST_STEM = 150  # characters of a file's name before its suffix
 
@@ -57,6 +65,8 @@ SCENARIO = 256 * 1024
 """The limit for a scenario, in bytes; the largest shipped one has 3 kB."""
 CONFIGURATION = 256 * 1024
 """The limit for a zoo.cfg or a dynamic file, in bytes, as `spec.config.zoo_cfg.LONGEST`."""
+TRACE = 256 * 1024 * 1024
+"""The limit for a saved trace, in bytes."""
 HISTORY = 256 * 1024 * 1024
 """The limit for one file of a recorded history, in bytes."""
 EDN_HISTORY = 16 * 1024 * 1024
@@ -75,21 +85,39 @@ class TooLargeError(Exception):
         self.size, self.limit = size, limit
 
 
-def check_size(path: Path, limit: int) -> None:
-    """Check the size of a file before it is read. Raises OSError and TooLargeError."""
-    size = path.stat().st_size
-    if size > limit:
-        raise TooLargeError(size, limit)
+@contextmanager
+def opened(path: Path, limit: int, *, streams: bool = False) -> Iterator[BinaryIO]:
+    """A file that is open to be read. Raises OSError, also for anything but a regular file, and TooLargeError.
+
+    `streams`: a pipe that the shell has opened is read as well, as `/dev/stdin` and `<(command)` are.
+    """
+    # Without a wait for somebody who writes into a pipe.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if streams and stat.S_ISFIFO(status.st_mode) and path.is_relative_to("/dev"):
+            os.set_blocking(stream.fileno(), True)
+        elif not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if status.st_size > limit:
+            raise TooLargeError(status.st_size, limit)
+        yield stream
 
 
-def read_bytes(path: Path, limit: int) -> bytes:
-    """Read a file. Raises OSError, and TooLargeError, also for an endless device."""
-    check_size(path, limit)
-    with path.open("rb") as stream:
+def read_bytes(path: Path, limit: int, *, streams: bool = False) -> bytes:
+    """Read a file; `streams` as for `opened`. Raises OSError and TooLargeError."""
+    with opened(path, limit, streams=streams) as stream:
         content = stream.read(limit + 1)
     if len(content) > limit:
-        raise TooLargeError(len(content), limit)
+        raise TooLargeError(len(content), limit)  # a stream, or a file that grows
     return content
+
+
+def read_trace_text(path: Path) -> str:
+    """Read a saved trace. Raises OSError, and ValueError for another encoding or a file that is too large."""
+    try:
+        return read_bytes(path, TRACE).decode("utf-8")
+    except TooLargeError as error:
+        raise ValueError(str(error)) from None
 
 
 JOURNAL_KIND = "the journal of a node, which `validate` reads"
@@ -117,6 +145,6 @@ def kind_of(path: Path) -> str:
     """Say by its beginning what kind of file this is, and which command reads it. Raises OSError."""
     if not path.is_file():
         return "no file, whose beginning could be read again"
-    with path.open("rb") as stream:
+    with opened(path, sys.maxsize) as stream:
         beginning = stream.read(4096)
     return next((kind for pattern, kind in _KINDS if pattern.search(beginning)), "a text of another kind")

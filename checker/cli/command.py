@@ -16,6 +16,9 @@ from typing import TextIO
 
 from spec.text import on_lines
 
+STANDARD = (0, 1, 2)
+"""The numbers of the standard streams."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -34,6 +37,16 @@ def refused(message: str, code: int) -> int:
     """Print an error on standard error, and return the code."""
     say_on_error_stream(f"error: {message}")
     return int(code)
+
+
+def open_closed_streams() -> None:
+    """Open the null device in the place of closed standard streams, so that no file that is opened later takes it."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= STANDARD[-1]:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 @contextmanager

@@ -11,9 +11,10 @@ import errno
 import io
 import json
 import sys
+import tempfile
 from collections.abc import Sequence
 
-from checker.cli.command import Command, discard, refused, say, unread_output_discarded
+from checker.cli.command import Command, discard, open_closed_streams, refused, say, unread_output_discarded
 from checker.cli.ensemble_commands import HISTORY, QUORUMS, ROLLOUT, VALIDATE
 from checker.cli.local_pages import PLAN
 from checker.cli.options import command_parser, parser
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Command] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (default: that of this process), and return the exit code."""
+    open_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -55,7 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with unread_output_discarded():
             return _answered(words)
+    except MemoryError as error:
+        why = str(error) or "there is not enough memory for this; allow more (ulimit -v), or ask for less"
+        return refused(why, ExitCode.TOO_LARGE)
     except OSError as error:
+        if error.filename is None and tempfile.tempdir is None and error.errno == errno.ENOENT:
+            what = "no folder takes temporary files; name one in TMPDIR that can be written"
+            return refused(what, ExitCode.COMMAND_LINE)
         if error.errno != errno.ENOSPC:
             raise
         discard(sys.stdout)

@@ -11,6 +11,7 @@ from checker.cli.command import Command, refused, say
 from checker.cli.local_pages import add_page, serve_page
 from checker.cli.options import add_exploration, add_format, add_like, variant, wants_reports
 from checker.report.verdict import ExitCode
+from checker.user_files import read_trace_text
 
 if TYPE_CHECKING:
     from checker.explorer import Handlers
@@ -59,7 +60,7 @@ def _replay(options: argparse.Namespace) -> int:
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     try:
-        text = options.file.read_text(encoding="utf-8")
+        text = read_trace_text(options.file)
     except (OSError, ValueError) as error:
         return refused(f"{options.file}: it cannot be read ({error}); name a saved trace", ExitCode.SCENARIO)
     try:
@@ -125,7 +126,7 @@ def _begin(handlers: Handlers, trace: Path | None) -> None:
     if trace is None:
         return
     try:
-        text = trace.read_text(encoding="utf-8")
+        text = read_trace_text(trace)
     except (OSError, ValueError) as error:
         raise BadRequestError(f"{trace}: it cannot be read ({error}); name a saved trace") from None
     say(f"{trace}: {handlers.begin_with(LoadRequest(str(trace), text))}")

@@ -75,6 +75,14 @@ def free_address_space() -> int:
     return max(0, min(limited) - psutil.Process().memory_info().vms) if limited else UNLIMITED
 
 
+def check_address_space(least: int) -> None:
+    """Raises MemoryError unless this many bytes of address space are left: libraries without it end the process."""
+    left = free_address_space()
+    if left < least:
+        what = f"the limit of this process (ulimit -v) leaves {left // 1_000_000} MB of address space"
+        raise MemoryError(f"{what}, and the compiled engine needs {least // 1_000_000} MB; allow more")
+
+
 class MemoryFiles(NamedTuple):
     """The names of a version of cgroups for the limit, the use, and the part of the use that can be reclaimed."""
 

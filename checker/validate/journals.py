@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from checker.user_files import JOURNAL, JOURNAL_KIND, LINE, TooLargeError, check_size, kind_of
+from checker.user_files import JOURNAL, JOURNAL_KIND, LINE, TooLargeError, kind_of, opened
 from checker.validate.codec import CodecError, durable_of, event_of, rules_of, view_of, zab_rules_of
 from spec.durable import Durable
 from spec.election.state import ElectionRules
@@ -110,8 +110,7 @@ _decode_event = msgspec.json.Decoder().decode
 def read(path: Path) -> Iterator[Record]:
     """Read the records of a file in order. Raises JournalError."""
     try:
-        check_size(path, JOURNAL)
-        with path.open("rb") as stream:
+        with opened(path, JOURNAL) as stream:
             yield from _records(path, enumerate(_lines(path, stream), start=1))
     except TooLargeError as error:
         raise JournalError(path, 0, f"{error}; validate the journal of a shorter run") from None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from checker.user_files import HISTORY, TooLargeError, read_bytes
 from harness.conform.mismatch import CauseKind
 from harness.conform.opcodes import Support
 from harness.conform.protocol import OPCODES
@@ -74,8 +75,8 @@ def save(record: ConformRecord, file: Path) -> None:
 def load(file: Path) -> ConformRecord:
     """Read a record. Raises OSError, and ValueError with the name of the file."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=ConformRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.json.decode(read_bytes(file, HISTORY), type=ConformRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError, TooLargeError) as error:
         raise ValueError(f"{file}: not a record of conform --json: {error}") from None
 
 

@@ -28,6 +28,7 @@ from checker.models.ensemble.setup import Setup, connection_name, server_name
 from checker.scenario import ScenarioError, load
 from checker.scenario.ensemble import OracleRefinement
 from checker.traces import ReplayError, TraceFileError, read_trace, replay
+from checker.user_files import read_trace_text
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.server import Server
@@ -140,10 +141,10 @@ def load_schedule(file: Path) -> Schedule:
         if file.suffix in (".yaml", ".yml"):
             job, found = _explored(file)
             return schedule_of(job, found.path, f"{found.prop.name}: {found.finding.clause}")
-        trace = read_trace(file.read_text(encoding="utf-8"), str(file))
+        trace = read_trace(read_trace_text(file), str(file))
         job = job_of(trace.source)
         return schedule_of(job, replay(trace, job).path, f"{trace.prop}: {trace.clause}")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ScheduleError(f"{file}: it cannot be read ({error}); name a saved trace or a scenario") from None
     except (TraceFileError, SourceError, ReplayError, ScenarioError, ConfigError) as error:
         raise ScheduleError(str(error)) from None

@@ -14,17 +14,24 @@ silently.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from checker.engine.process import Interrupts, check_address_space
+
+LOADED, COMPILED = 260_000_000, 550_000_000
+"""The bytes of address space that compiled kernels need with their libraries, and that their compilation needs."""
 DEBUG = os.environ.get("QUORATE_DEBUG", "") not in ("", "0")
 
 
@@ -37,24 +44,53 @@ def digest(folder: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """A folder for these kernels, this version of Numba and of Python; in a temporary place if home is read-only."""
+    """A folder for these kernels, this version of Numba and of Python; in a temporary place without a home to write."""
     try:
         release = version("quorate")
     except PackageNotFoundError:
         release = "source"
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     python = f"py{sys.version_info.major}{sys.version_info.minor}"
     name = f"{release}-{digest(Path(__file__).parent)}-numba{version('numba')}-{python}"
-    folder = Path(base) / "quorate" / (name + ("-debug" if DEBUG else ""))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="quorate-cache-"))
+    name += "-debug" if DEBUG else ""
+    with suppress(OSError, RuntimeError):  # there may be no home at all
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return _writable(base / "quorate" / name)
+    with suppress(OSError):
+        return _writable(_private(Path(tempfile.gettempdir()) / f"quorate-{os.getuid()}") / name)
+    folder = tempfile.mkdtemp(prefix="quorate-cache-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _writable(folder: Path) -> Path:
+    """The folder, made unless it exists. Raises OSError if no file can be there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        return folder
+
+
+def _private(folder: Path) -> Path:
+    """The folder, made unless it exists. Raises OSError unless it is this user's alone: its files are executed."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise PermissionError(folder)
+    return folder
+
+
+def is_compiled(*, with_graph: bool = False, with_walks: bool = False) -> bool:
+    """Whether compiled kernels are in the cache, so that the first exploration need not wait for the compiler.
+
+    `with_graph`: also those that judge liveness. `with_walks`: also those of random walks.
+    """
+    wanted = ["search_kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
+    wanted += ["walk_kernels.walk"] if with_walks else []
+    return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in wanted)
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+check_address_space(LOADED if is_compiled() else COMPILED)
 
 import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
@@ -62,8 +98,6 @@ from numba.core import types  # noqa: E402
 from numba.core.codegen import JITCodeLibrary  # noqa: E402
 from numba.core.compiler import Compiler  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
-
-from checker.engine.process import Interrupts  # noqa: E402
 
 _njit: Any = numba.njit  # its types do not know the private option
 _library: Any = JITCodeLibrary
@@ -146,16 +180,6 @@ def kernel(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function that is called only by kernels; it is inlined into each of them."""
     return _njit(forceinline=True, no_cpython_wrapper=True, pipeline_class=LinkedCompiler, **OPTIONS)(function)
-
-
-def is_compiled(*, with_graph: bool = False, with_walks: bool = False) -> bool:
-    """Whether compiled kernels are in the cache, so that the first exploration need not wait for the compiler.
-
-    `with_graph`: also those that judge liveness. `with_walks`: also those of random walks.
-    """
-    wanted = ["search_kernels.expand", *(["graph_kernels.components"] if with_graph else [])]
-    wanted += ["walk_kernels.walk"] if with_walks else []
-    return all(any(Path(os.environ["NUMBA_CACHE_DIR"]).rglob(f"{name}-*.nbc")) for name in wanted)
 
 
 def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001

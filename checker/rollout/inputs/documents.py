@@ -19,6 +19,7 @@ from pathlib import Path
 
 import yaml
 
+from checker.user_files import TooLargeError, read_bytes
 from spec.config import ConfigError, Problem
 from spec.text import required_integer
 
@@ -150,15 +151,13 @@ def read_documents(path: Path) -> list[YamlValue]:
 
 
 def read_raw(path: Path) -> bytes:
-    """The content of a file or a stream. Raises ConfigError, also for one without an end."""
+    """The content of a file or a stream. Raises ConfigError."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST + 1)
+        return read_bytes(path, LARGEST, streams=True)
     except OSError:
         raise input_error(str(path), "it cannot be read", "name a readable file") from None
-    if len(raw) > LARGEST:
-        raise input_error(str(path), f"the file is too large: in bytes the limit is {LARGEST:,}", SMALLER)
-    return raw
+    except TooLargeError as error:
+        raise input_error(str(path), f"the file is too large: {error}", SMALLER) from None
 
 
 def documents_in(raw: bytes, file: str) -> list[YamlValue]:

@@ -33,6 +33,7 @@ from checker.execution import poll
 from checker.rollout.inputs.pods import PodHosts
 from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
+from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
 from spec.quorum import Sid, View
 from spec.text import LONG, integer, required_integer
@@ -152,8 +153,8 @@ def _misspelt(given: ServerFiles) -> Iterator[str]:
 def text_of(path: Path) -> str | None:
     """A file's text as Java's Properties.load reads it; None if it cannot be read."""
     try:
-        return path.read_bytes().decode("iso-8859-1")
-    except (OSError, ValueError):  # not there, not readable, or no name that a file can have
+        return read_bytes(path, CONFIGURATION).decode("iso-8859-1")
+    except (OSError, ValueError, TooLargeError):  # not there, not readable, or no name that a file can have
         return None
 
 

@@ -9,13 +9,14 @@ Rules of this module:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from checker.user_files import JOURNAL, TooLargeError, check_size
+from checker.user_files import JOURNAL, TooLargeError, opened, read_bytes
 from checker.validate.journals import JournalError
 from checker.validate.recording.events import (
     DiskRecord,
@@ -81,7 +82,7 @@ class _LineError(Exception):
 def is_recording(path: Path) -> bool:
     """Whether the first line of a file says that it is a recording."""
     try:
-        with path.open("rb") as stream:
+        with opened(path, sys.maxsize) as stream:
             return stream.read(64).lstrip().startswith(b'{"recording"')
     except OSError:
         return False
@@ -90,8 +91,7 @@ def is_recording(path: Path) -> bool:
 def read_recording(path: Path) -> tuple[Header, Iterator[RecordedEvent]]:
     """The header and the events of a file, in order. Raises JournalError, also while the events are read."""
     try:
-        check_size(path, JOURNAL)
-        numbered = enumerate(path.read_bytes().split(b"\n"), start=1)
+        numbered = enumerate(read_bytes(path, JOURNAL).split(b"\n"), start=1)
     except TooLargeError as error:
         raise JournalError(path, 0, f"{error}; validate the recording of a shorter run") from None
     except OSError as error:
