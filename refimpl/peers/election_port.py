@@ -131,6 +131,7 @@ class ElectionSocket(asyncio.Protocol):
     def __init__(self, port: ElectionSockets, peer: Sid | None) -> None:
         self.port, self.peer = port, peer
         self.is_ready = True
+        self.has_complaint = False
         self.transport: StreamTransport | None = None
         self._opening = OpeningDecoder() if peer is None else None
         self._frames = notifications()
@@ -314,7 +315,9 @@ class ElectionSockets:
         try:
             notification = decode_notification(frame, reads_view=self._reads_views)
         except JuteError as error:
-            logger.warning("election port: %s from %s; the message is dropped", error, socket.whose)
+            if not socket.has_complaint:  # one line for each connection
+                socket.has_complaint = True
+                logger.warning("election port: %s from %s; such messages are dropped", error, socket.whose)
             return
         self._deliver(socket.peer, notification)
 

@@ -134,7 +134,9 @@ class QuorumEndpoint(ABC):
         except BadRequestError as error:
             return self.refuse(socket, error)
         except wire.UnknownPacketError as error:
-            logger.warning("quorum port: %s", error)
+            if not socket.has_complaint:  # one line for each connection
+                socket.has_complaint = True
+                logger.warning("quorum port: %s; such packets are passed over", error)
             return True
         except JuteError as error:
             return self.drop(socket, str(error))

@@ -62,6 +62,7 @@ class QuorumSocket(asyncio.Protocol):
         self.owner, self.peer = owner, peer
         self.inbox: deque[Packet] = deque()
         self.snapshot: Tree | None = None
+        self.has_complaint = False
         self.began = self.last_heard = asyncio.get_running_loop().time()
         self._decoder = PacketDecoder(max_buffer, of_stranger=peer is None)
         self._leads = peer is not None
