@@ -156,6 +156,12 @@ class UnreadOutput(Generic[AnyReader]):
             self._total += size
 
 
+def peer_of(transport: StreamTransport) -> str:
+    """The address of the other end, for a log line."""
+    name = transport.get_extra_info("peername")
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) > 1 else "an unknown address"
+
+
 class ListenError(OSError):
     """A port cannot be opened; the message names the address and the reason."""
 

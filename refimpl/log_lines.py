@@ -4,11 +4,15 @@ Rules of this module:
 
 - A record is one line of bounded length without control characters, whoever wrote the text in it. Its exception follows
   in indented lines, so that no text of others looks like a line of its own. `log_to` alone sets up the log.
+- `Repeats` is for facts that stay as they are, such as a peer that is down: a fact is logged when it is new, and then
+  once in five minutes.
 - `RateLimit` is for the loggers of lines that a peer can cause as often as it likes. The filter drops what exceeds the
   limit, and counts it. The first line of the next period says how many were dropped.
 """
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -22,6 +26,8 @@ MOST_LINES = 100
 """Lines of an exception; the last ones say what happened."""
 
 ExceptionInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+REPEATED, MOST_SUBJECTS = 300.0, 1000
+"""Seconds after which an old fact is logged again, and the number of subjects that are remembered."""
 LINES, PERIOD = 100, 10.0
 """Lines that pass in one period, and its length in seconds."""
 
@@ -49,6 +55,41 @@ class RateLimit(logging.Filter):
             return False
         self._passed += 1
         return True
+
+
+class Repeats:
+    """The facts that were logged last, by subject. The oldest of too many subjects is forgotten."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._logged: dict[object, tuple[str, float]] = {}
+
+    def is_due(self, subject: object, fact: str) -> bool:
+        """Whether to log a fact: it is another one than last time, or that was long ago."""
+        now = self._clock()
+        before, since = self._logged.get(subject, ("", now))
+        if before == fact and now - since < REPEATED:
+            return False
+        self._logged.pop(subject, None)
+        self._logged[subject] = fact, now
+        if len(self._logged) > MOST_SUBJECTS:
+            del self._logged[next(iter(self._logged))]
+        return True
+
+    def forget(self, subject: object) -> bool:
+        """Forget a subject whose fact no longer holds; return whether there was one."""
+        return self._logged.pop(subject, None) is not None
+
+
+def reason_of(error: BaseException) -> str:
+    """Say why a connection could not be made."""
+    if isinstance(error, socket.gaierror):
+        return f"the name cannot be resolved ({error.strerror})"
+    if isinstance(error, TimeoutError) and not error.args:
+        return "no answer in time"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)  # the text of asyncio repeats the address
+    return str(error) or type(error).__name__
 
 
 class LineFormatter(logging.Formatter):

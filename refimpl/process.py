@@ -20,6 +20,7 @@ from msgspec.structs import replace as with_fields
 
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
+from refimpl.clients.four_letter_words import version_text
 from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
@@ -34,7 +35,7 @@ from refimpl.system import system
 from refimpl.tls.peers import PeerStreams
 from refimpl.tls.settings import TlsError
 from refimpl.wire.txn import encode_txn
-from spec.config import parse_zoo_cfg
+from spec.config import ConfigError, Problem, parse_zoo_cfg
 from spec.config.dynamic_files import next_file
 from spec.election.messages import Deliver, Notification
 from spec.quorum import Sid
@@ -59,11 +60,11 @@ class FailedError(Exception):
 def read_settings(path: Path) -> Settings:
     """Reads the settings of a `zoo.cfg`, together with its `myid` and its dynamic file.
 
-    Raises ConfigError for mistakes in them, and StartError for a file that cannot be read.
+    Raises ConfigError for mistakes in them, and for a file that cannot be read.
     """
     text = _read(path)
     if text is None:
-        raise StartError(f"{path}: the file does not exist; name a zoo.cfg")
+        raise ConfigError((Problem(str(path), 0, "the file does not exist", "name a zoo.cfg"),))
     first = parse_zoo_cfg(text, str(path), read=_read_relative, complete=False)
     myid = _read(system().path(first.data_dir) / "myid") if first.data_dir else None
     config = parse_zoo_cfg(text, str(path), myid, read=_read_relative)
@@ -86,7 +87,19 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise StartError(f"{path}: cannot be read: {error}") from None
+        raise ConfigError((Problem(str(path), 0, f"it cannot be read ({error})", "name a readable file"),)) from None
+
+
+def log_start(settings: Settings) -> None:
+    """Log what starts: the version, the file, the id and the addresses."""
+    where = [f"clients {address}" for address in (settings.clients.address, settings.clients.secure_address) if address]
+    own = settings.peer(settings.sid) if settings.distributed else None
+    for address in () if own is None else own.addresses:
+        host = address.host
+        where += [f"learners {host}:{address.quorum_port}", f"the election {host}:{address.election_port}"]
+    who = f"server {settings.sid} of {sorted(settings.view.members)}" if settings.distributed else "a standalone server"
+    text = "%s starts: %s; file %s, data in %s; listens for %s"
+    logger.info(text, who, version_text(), settings.config.file, settings.data_dir, ", ".join(where))
 
 
 async def serve(
@@ -105,6 +118,7 @@ async def serve(
         failure.append(reason)
         stopping.set()
 
+    log_start(settings)
     storage = Storage(settings)
     loaded = storage.load()
     server = Server(settings.sid, settings.view, storage.durable(loaded), last_seen=settings.last_seen)
@@ -192,9 +206,8 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
     node.quorum_port = QuorumSockets(node, own, membership, streams)
     try:
         election.listen()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise StartError(f"the election port of server.{own.sid} cannot be opened: {why}") from None
+    except ListenError as error:
+        raise StartError(str(error)) from None
 
 
 def _close(node: Node, journal: Journal | None) -> None:

@@ -13,6 +13,8 @@ Rules this module keeps:
 - The frames of one socket are handled a few in a turn of the event loop; it is not read while some wait. Servers that
   the configuration does not name are called back two at a time, so that their names do not keep others from being
   resolved.
+- The log has the peers that cannot be reached, servers that no line names, and those at the address of another one.
+  ZooKeeper logs each attempt to reach a peer, here it is a new reason.
 - Every vote carries the configuration that was active when it was cast. The configuration in a vote that arrives goes
   to the protocol.
 
@@ -28,8 +30,8 @@ from collections import deque
 from collections.abc import Callable
 
 from refimpl.jute import JuteError
-from refimpl.listening import MAX_STRANGERS, Listener, StreamTransport, bind, stream_of
-from refimpl.log_lines import RateLimit
+from refimpl.listening import MAX_STRANGERS, Listener, ListenError, StreamTransport, bind, peer_of, stream_of
+from refimpl.log_lines import RateLimit, Repeats, reason_of
 from refimpl.membership import Membership
 from refimpl.peers import graceful_close
 from refimpl.tls.peers import PeerStreams
@@ -132,6 +134,7 @@ class ElectionSocket(asyncio.Protocol):
         self.port, self.peer = port, peer
         self.is_ready = True
         self.has_complaint = False
+        self.address = ""
         self.transport: StreamTransport | None = None
         self._opening = OpeningDecoder() if peer is None else None
         self._frames = notifications()
@@ -140,6 +143,7 @@ class ElectionSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the time within which an accepted peer must introduce itself."""
         self.transport = stream_of(transport)
+        self.address = peer_of(self.transport)
         if self.peer is None:
             self.port.stranger_came(self)
 
@@ -199,7 +203,7 @@ class ElectionSocket(asyncio.Protocol):
     @property
     def whose(self) -> str:
         """The peer, for a log line."""
-        return f"server {self.peer}" if self.peer is not None else "a peer that has not said who it is"
+        return f"{'a stranger' if self.peer is None else f'server {self.peer}'} at {self.address}"
 
 
 class ElectionSockets:
@@ -221,12 +225,16 @@ class ElectionSockets:
         self._links: dict[Sid, Link] = {}
         self._strangers: dict[ElectionSocket, asyncio.TimerHandle] = {}
         self._listening: list[Listener] = []
+        self._repeats = Repeats(asyncio.get_running_loop().time)
 
     def listen(self) -> None:
-        """Accept peers, on every address of this server's line. Raises OSError, and ValueError for a bad host."""
-        for address in self._own.addresses:
-            bound = bind(address.host, address.election_port)
-            self._listening.append(self._streams.serve(bound, lambda: ElectionSocket(self, None)))
+        """Accept peers, on every address of this server's line. Raises ListenError."""
+        for address in _election_addresses(self._own):
+            try:
+                bound = bind(address.host, address.port)
+                self._listening.append(self._streams.serve(bound, lambda: ElectionSocket(self, None)))
+            except (OSError, ValueError) as error:
+                raise ListenError(f"cannot listen for the election at {address}: {reason_of(error)}") from None
 
     def close(self) -> None:
         """Stop listening, and end every connection."""
@@ -272,8 +280,12 @@ class ElectionSockets:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 socket = await self._streams.connect(lambda: ElectionSocket(self, sid), address.host, address.port)
         except (OSError, TimeoutError, ValueError) as error:  # ValueError: an IDNA error of the host name
-            logger.debug("server %d cannot be reached at %s: %s", sid, address, error)
+            reason = reason_of(error)
+            if self._repeats.is_due((sid, address), reason):
+                logger.warning("server %d cannot be reached at its election port %s: %s", sid, address, reason)
             return False
+        if self._repeats.forget((sid, address)):
+            logger.info("server %d is reached at its election port %s", sid, address)
         socket.write(self._opening)
         if sid > self._own.sid:
             socket.close()
@@ -299,15 +311,33 @@ class ElectionSockets:
         """Handle the introduction of an unknown peer; return whether its socket is kept."""
         self._known(socket)
         strange = opening.sid not in self._servers and opening.sid not in self._links
-        if opening.sid == self._own.sid or (strange and len(self._links) >= len(self._servers) + MAX_STRANGERS):
-            logger.warning("election port: a connection in the name of server %d is refused", opening.sid)
+        if opening.sid == self._own.sid:
+            what = "election port: %s says that it is server %d, as this one is: two machines have this myid; refused"
+            logger.warning(what, socket.whose, opening.sid)
             return False
+        if strange and len(self._links) >= len(self._servers) + MAX_STRANGERS:
+            logger.warning("election port: server %d at %s is refused: too many others", opening.sid, socket.address)
+            return False
+        self._warn_of(opening, socket)
         if opening.sid < self._own.sid:
             self._link(opening.sid).call_back(opening.addresses)
             return False
         socket.peer = opening.sid
         self._link(opening.sid).opened(socket)
         return True
+
+    def _warn_of(self, opening: Opening, socket: ElectionSocket) -> None:
+        """Log that a peer is no member, or has the address of another one."""
+        sid, said = opening.sid, ", ".join(map(str, opening.addresses))
+        others = [other for other, line in self._servers.items() if {*opening.addresses} & {*_election_addresses(line)}]
+        if sid not in self._servers:
+            fact = f"is not in this server's configuration, which names {', '.join(map(str, sorted(self._servers)))}"
+        elif others and sid not in others:
+            fact = f"says that it is at {said}, where server {others[0]} should be: is its myid that of another one?"
+        else:
+            return
+        if self._repeats.is_due(sid, fact):
+            logger.warning("election port: server %d, connected from %s, %s", sid, socket.address, fact)
 
     def received(self, socket: ElectionSocket, frame: bytes) -> None:
         """Handle a frame: a vote, or a malformed message, which is dropped."""

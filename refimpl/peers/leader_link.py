@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 
+from refimpl.log_lines import Repeats, reason_of
 from refimpl.membership import Membership
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
@@ -50,6 +51,7 @@ class LeaderLink(QuorumEndpoint):
         self.leader: QuorumSocket | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._not_before = 0.0
+        self._repeats = Repeats(self.loop.time)
 
     def end(self) -> None:
         """End the role and close the connection."""
@@ -75,28 +77,35 @@ class LeaderLink(QuorumEndpoint):
         self._not_before = self.loop.time() + wait + BETWEEN
         await asyncio.sleep(wait)
         deadline = self.loop.time() + self.limits.silence(synchronised=False)
+        reason = "its server.N line is missing"
         for _ in range(TRIES):
             for address in () if server is None else server.addresses:
                 socket = await self._connect_at(leader, address.host, address.quorum_port, deadline)
-                if socket is not None:
+                if isinstance(socket, QuorumSocket):
                     self.leader = socket
                     socket.write(first)
                     if not socket.is_open:
-                        self._lose()  # it ended before it was registered as the leader's
+                        self._lose(leader, "it has ended the connection")  # before it was registered as the leader's
                     return
+                reason = f"no connection to its quorum port {address.host}:{address.quorum_port}: {socket}"
             await asyncio.sleep(RETRY)
-        logger.warning("leader %d cannot be reached at its quorum port", leader)
-        self._lose()
+        self._lose(leader, reason)
 
-    async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | None:
+    async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | str:
+        """Connect; return the reason if that fails."""
         try:
             async with asyncio.timeout_at(deadline):
                 socket = await self._streams.connect(lambda: self.socket(leader), host, port)
-        except (OSError, TimeoutError, ValueError):  # ValueError: an IDNA error of the host name
-            return None
+        except (OSError, TimeoutError, ValueError) as error:  # ValueError: an IDNA error of the host name
+            return reason_of(error)
         return socket
 
-    def _lose(self) -> None:
+    def _lose(self, leader: Sid, why: str) -> None:
+        part = self._core.server.zab
+        if isinstance(part, Learner) and part.serves:
+            self._repeats.forget(leader)  # it was followed, so this is news
+        if not self.lost and self._repeats.is_due(leader, why):
+            logger.warning("lost leader %d: %s", leader, why)
         self.lost = True
         self._core.submit(self.retry)
 
@@ -114,8 +123,8 @@ class LeaderLink(QuorumEndpoint):
     def gone(self, socket: QuorumSocket) -> None:
         """Handle the end of the connection."""
         self.waiting.pop(socket, None)
-        if socket is self.leader:
-            self._lose()
+        if socket is self.leader and socket.peer is not None:
+            self._lose(socket.peer, f"the connection with {socket.address} has ended")
 
     # Messages.
 
@@ -211,6 +220,5 @@ class LeaderLink(QuorumEndpoint):
         if not isinstance(part, Learner) or leader is None:
             return
         if is_leader_silent(part, self.loop.time() - leader.last_heard, self.limits):
-            logger.warning("leader %d is silent", part.leader)
+            self._lose(part.leader, f"it was silent for {self.loop.time() - leader.last_heard:.1f} s")
             leader.close()
-            self._lose()

@@ -99,13 +99,14 @@ class Learners(QuorumEndpoint):
         self._strangers.pop(socket, None)
         self.waiting.pop(socket, None)
         if self._is_learner(socket):
-            self._core.submit(lambda: self._learner_gone(socket))
+            self._core.submit(lambda: self._learner_gone(socket, "the connection has ended"))
 
     def _is_learner(self, socket: QuorumSocket) -> bool:
         return socket.peer is not None and self._learners.get(socket.peer) is socket
 
-    def _learner_gone(self, socket: QuorumSocket) -> None:
+    def _learner_gone(self, socket: QuorumSocket, why: str) -> None:
         if socket.peer is not None and self._is_learner(socket):
+            logger.warning("lost learner %d at %s: %s", socket.peer, socket.address, why)
             del self._learners[socket.peer]
             self._core.run(LearnerGone(socket.peer))
             part = self._core.server.zab
@@ -160,11 +161,16 @@ class Learners(QuorumEndpoint):
             return self.drop(socket, why)
         older = self._learners.get(message.sid)
         if older is not None:
-            self._learner_gone(older)
+            self._learner_gone(older, f"it connects again from {socket.address}")
             older.close()
         self._strangers.pop(socket, None)
         socket.peer = message.sid
         self._learners[message.sid] = socket
+        if message.sid in self._membership.servers:
+            logger.info("server %d at %s follows", message.sid, socket.address)
+        else:
+            what = "server %d at %s follows, and is not in the configuration: its acknowledgements do not count"
+            logger.warning(what, message.sid, socket.address)
         return self._core.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
@@ -209,13 +215,12 @@ class Learners(QuorumEndpoint):
             for sid in silent_learners(part, silence, self.limits):
                 socket = self._learners.get(sid)
                 if socket is not None:  # the end of another connection may have ended this one
-                    logger.warning("learner %d is silent", sid)
-                    self._core.submit(self._ending(socket))
+                    self._core.submit(self._ending(socket, f"it was silent for {silence[sid]:.1f} s"))
         self._core.submit(self._judge)
 
-    def _ending(self, socket: QuorumSocket) -> Callable[[], None]:
+    def _ending(self, socket: QuorumSocket, why: str) -> Callable[[], None]:
         def end() -> None:
-            self._learner_gone(socket)
+            self._learner_gone(socket, why)
             socket.close()
 
         return end

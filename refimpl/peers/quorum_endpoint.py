@@ -136,7 +136,8 @@ class QuorumEndpoint(ABC):
         except wire.UnknownPacketError as error:
             if not socket.has_complaint:  # one line for each connection
                 socket.has_complaint = True
-                logger.warning("quorum port: %s; such packets are passed over", error)
+                what = "quorum port: server %s at %s: %s; such packets are passed over"
+                logger.warning(what, socket.peer, socket.address, error)
             return True
         except JuteError as error:
             return self.drop(socket, str(error))
@@ -151,8 +152,8 @@ class QuorumEndpoint(ABC):
 
     def broken(self, socket: QuorumSocket, why: str) -> None:
         """Log that a peer sent malformed bytes, or does not read; the connection is being closed."""
-        whose = "a peer that has not said who it is" if socket.peer is None else f"server {socket.peer}"
-        logger.warning("quorum port: %s: %s; the connection ends", whose, why)
+        whose = "a stranger" if socket.peer is None else f"server {socket.peer}"
+        logger.warning("quorum port: %s at %s: %s; the connection ends", whose, socket.address, why)
 
     # Time.
 

@@ -22,7 +22,7 @@ from typing import Protocol
 from refimpl.disk.body import BodyReader
 from refimpl.disk.files import DataError
 from refimpl.jute import JuteError
-from refimpl.listening import StreamTransport, stream_of
+from refimpl.listening import StreamTransport, peer_of, stream_of
 from refimpl.peers import graceful_close
 from refimpl.tree import Tree
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType
@@ -70,6 +70,7 @@ class QuorumSocket(asyncio.Protocol):
         self._reader: BodyReader | None = None
         self._tail: bytes | None = None
         self._transport: StreamTransport | None = None
+        self.address = ""
         self._held = 0
         self._unsent: list[bytes] = []
         self._behind: deque[bytes] = deque()
@@ -82,6 +83,7 @@ class QuorumSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Report the new connection to the owner."""
         self._transport = stream_of(transport)
+        self.address = peer_of(self._transport)
         self.owner.opened(self)
 
     def data_received(self, data: bytes) -> None:

@@ -311,7 +311,7 @@ def test_a_learner_that_reads_nothing_is_silent_at_last_and_cut_off(ensemble: En
     deaf = Impostor(ensemble, leader)
     deaf.say(wire.Registration(zab.FollowerInfo(0, observer=True), STRANGER))
     deaf.say(zab.AckEpoch(0, 0))
-    wait_said(ensemble, leader, f"learner {STRANGER} is silent")
+    wait_said(ensemble, leader, f"lost learner {STRANGER} at ")
     deaf.close()
 
 

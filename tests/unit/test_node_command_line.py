@@ -49,20 +49,20 @@ def test_without_arguments_it_says_what_it_needs(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
     code, said = command("nope.cfg", directory=tmp_path)
-    assert (code, said) == (1, "error: nope.cfg: the file does not exist; name a zoo.cfg\n")
+    assert (code, said) == (151, "error: nope.cfg: the file does not exist; name a zoo.cfg\n")
 
 
 def test_a_file_that_is_a_directory(tmp_path: Path) -> None:
     code, said = command(tmp_path, directory=tmp_path)
-    assert code == 1
-    assert said.startswith(f"error: {tmp_path}: cannot be read")
+    assert code == 151
+    assert said.startswith(f"error: {tmp_path}: it cannot be read")
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "zoo.cfg").write_bytes(b"\xff\xfe\x00")
     code, said = command("zoo.cfg", directory=tmp_path)
-    assert code == 1
-    assert said.startswith("error: zoo.cfg: cannot be read")
+    assert code == 151
+    assert said.startswith("error: zoo.cfg: it cannot be read")
 
 
 def test_a_file_that_is_wrong_in_two_places_names_both_lines(tmp_path: Path) -> None:
@@ -89,6 +89,19 @@ def test_a_member_that_its_file_does_not_list(tmp_path: Path) -> None:
     assert "server 7 is not in the server list" in said
 
 
+def test_the_first_line_has_version_file_id_and_addresses(tmp_path: Path) -> None:
+    """The line is there although the server then cannot open a port."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "myid").write_text("1\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        file = zoo_cfg(tmp_path, MEMBERS | {"server.1": f"127.0.0.1:1:{port}"})
+        _, said = command(file, directory=tmp_path)
+    first = next(line for line in said.splitlines() if " starts: " in line)
+    for part in ("server 1 of [1, ", "-quorate-", f"file {file}", "learners 127.0.0.1:1", f"election 127.0.0.1:{port}"):
+        assert part in first
+
+
 def test_a_client_port_that_is_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -101,10 +114,10 @@ def test_an_election_port_that_is_in_use(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "myid").write_text("1\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        line = f"127.0.0.1:{free_ports(1)[0]}:{taken.getsockname()[1]}"
+        port = taken.getsockname()[1]
+        line = f"127.0.0.1:{free_ports(1)[0]}:{port}"
         said = failure(tmp_path, MEMBERS | {"server.1": line})
-    assert said.startswith("the election port of server.1 cannot be opened: ")
-    assert "in use" in said
+    assert said == f"cannot listen for the election at 127.0.0.1:{port}: Address already in use"
 
 
 def test_a_quorum_port_that_is_in_use(tmp_path: Path) -> None:
@@ -124,8 +137,9 @@ def test_an_address_that_is_not_of_this_machine(tmp_path: Path, host: str) -> No
 
 def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
-    said = failure(tmp_path, {})
-    assert said.startswith(f"{tmp_path / 'data'}")
+    code, said = command(zoo_cfg(tmp_path, {}), directory=tmp_path)
+    assert code == 151
+    assert said.startswith(f"error: {tmp_path / 'data'}")
     assert "Not a directory" in said
 
 

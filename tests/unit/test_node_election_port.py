@@ -5,6 +5,7 @@ again on a new connection.
 """
 
 import asyncio
+import re
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -381,5 +382,69 @@ def test_a_member_that_cannot_be_reached_is_tried_again_with_the_next_vote() -> 
         assert await peer.reads_opening() == OWN
         assert await peer.reads_round() == 2
         assert problems == []
+
+    play(scene)
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """The log without the limit on its rate, which counts the lines of other tests."""
+    monkeypatch.setattr(election_port.logger, "filters", [])
+    return caplog
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "quorate.election"]
+
+
+def test_a_peer_that_cannot_be_reached_is_named_once_with_the_reason(log: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: Stage) -> None:
+        address = f"127.0.0.1:{stage.ports[SMALLER]}"
+        for number in range(5):
+            stage.port.send(SMALLER, notification(number))
+            trying = stage.port._links[SMALLER]._connecting
+            assert trying is not None
+            await trying
+        refused = f"server {SMALLER} cannot be reached at its election port {address}: Connection refused"
+        assert warnings_of(log) == [refused]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("sid", "address", "fact"),
+    [
+        (
+            STRANGER,
+            "127.0.0.1:9",
+            f"server {STRANGER}, connected from 127.0.0.1:.*, is not in this server's configuration",
+        ),
+        (LARGER, "SMALLER", f"server {LARGER}, .* where server {SMALLER} should be: is its myid that of another one"),
+        (OWN, "127.0.0.1:9", f"a stranger at 127.0.0.1:.* says that it is server {OWN}, as this one is: two machines"),
+    ],
+    ids=["no member", "at the address of another one", "with the id of this one"],
+)
+def test_a_peer_that_is_not_whom_the_file_says_is_named_once(
+    sid: int, address: str, fact: str, log: pytest.LogCaptureFixture
+) -> None:
+    async def scene(stage: Stage) -> None:
+        said = f"127.0.0.1:{stage.ports[SMALLER]}" if address == "SMALLER" else address
+        for _ in range(3 if sid != OWN else 1):
+            await stage.connects(opening(sid, said))
+        while not warnings_of(log):
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.02)
+        (line,) = warnings_of(log)
+        assert re.search(fact, line)
+
+    play(scene)
+
+
+def test_a_packet_that_is_refused_has_the_address_of_its_sender(log: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: Stage) -> None:
+        peer = await stage.connects(struct.pack(">qqi", -65536, LARGER, 99999))
+        host, port = peer.writer.get_extra_info("sockname")
+        assert await peer.has_ended()
+        assert f"a stranger at {host}:{port}" in warnings_of(log)[-1]
 
     play(scene)
