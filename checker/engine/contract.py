@@ -137,10 +137,10 @@ def _shown(values: tuple[Any, ...]) -> str:
     return ", ".join(map(short, values)) or "no values"
 
 
-def short(value: Any) -> str:
-    """The text of a value in a message, with at most LONGEST characters of it."""
+def short(value: Any, longest: int = LONGEST) -> str:
+    """The text of a value in a message, with at most `longest` characters of it."""
     try:
         text = repr(value)
     except Exception:  # an invalid value may be the cause of the error
         text = object.__repr__(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"

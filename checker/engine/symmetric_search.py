@@ -27,10 +27,10 @@ from functools import partial
 from itertools import pairwise
 
 from checker.engine import search
-from checker.engine.contract import call
+from checker.engine.contract import call, short
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Renaming, Row, Symmetry
 from checker.engine.result import CUT_SHORT, SEED, Discovery, Exploration, Limits, Step, Stop, coverage_of
-from checker.engine.semantics import answer, rebuild, successors
+from checker.engine.semantics import answer, asymmetry, rebuild, successors
 from checker.engine.steps import step_properties
 
 WALKS, LONGEST = 40, 100
@@ -210,7 +210,7 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
             following = list(successors(explored, row))
             if row not in compared:
                 compared.add(row)
-                _compare(explored, row, following, chance.choice(symmetry.renamings))
+                _compare(explored, row, following, symmetry, chance.choice(symmetry.renamings))
                 if explored is not model:
                     _compare_moves(model, row, following)
             if not following:
@@ -219,22 +219,28 @@ def compare(model: Model, symmetry: Symmetry, seed: int) -> int:
     return len(compared)
 
 
-def _compare(model: Model, row: Row, following: Iterable[_Following], to: Renaming) -> None:
+def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: Symmetry, to: Renaming) -> None:
     other = renamed(model, to, row)
     expected = [(move.action, renamed(model, to, after)) for move, after in following]
     found = [(move.action, after) for move, after in successors(model, other)]
     if Counter(expected) != Counter(found) and _but_violations(model, expected) != _but_violations(model, found):
-        raise ModelError(f"the model is not symmetric: after {other!r} other states follow than after {row!r}, renamed")
+        lacks = _but_violations(model, expected) - _but_violations(model, found)
+        moved = frozenset(name for each in symmetry.renamings for name, after in each.columns.items() if name != after)
+        raise ModelError(f"the model is not symmetric: {asymmetry(model, moved, lacks, found)}")
     for prop in model.properties:
         if type(answer(model, prop, other)) is not type(answer(model, prop, row)):
-            raise ModelError(f"the property {prop.name!r} has different answers for {row!r} and for {other!r}")
+            raise ModelError(
+                f"the property {prop.name!r} has different answers for {short(row)} and, renamed, for {short(other)}"
+            )
 
 
 def _compare_moves(model: Model, row: Row, following: Iterable[_Following]) -> None:
     listed = {(move.action, after) for move, after in following}
     for move, after in successors(model, row):
         if (move.action, after) not in listed:
-            raise ModelError(f"the over-approximation lacks the move {move.action} {move.arguments} of {row!r}")
+            raise ModelError(
+                f"the over-approximation lacks the move {move.action} {short(move.arguments)} of {short(row)}"
+            )
 
 
 def _but_violations(model: Model, found: Iterable[tuple[str, Row]]) -> Counter[tuple[str, Row | None]]:

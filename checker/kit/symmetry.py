@@ -18,7 +18,7 @@ This is exact only if the model is symmetric: if it makes no difference between 
   one of liveness (a fair run treats each actor for itself).
 - During the exploration the model is compared with its renaming: the successors of a renamed state must be those of the
   state, and every property must give the same answer. This is done for the first CHECKED states, and then for one state
-  of CHECKED_EVERY. A difference is a ModelError that names both states.
+  of CHECKED_EVERY. A difference is a ModelError that names the column.
 - A value of a type that cannot be taken apart might hide a name, and is refused.
 """
 
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -50,8 +51,8 @@ from checker.engine import (
     Symmetry,
 )
 from checker.engine import Renaming as Declared
-from checker.engine.contract import described
-from checker.engine.semantics import answer, successors
+from checker.engine.contract import described, short
+from checker.engine.semantics import answer, asymmetry, successors
 from checker.kit.networks import ARROW
 
 CHECKED, CHECKED_EVERY = 500, 16
@@ -120,7 +121,7 @@ def _field_names(value: Any) -> tuple[str, ...]:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return tuple(field.name for field in dataclasses.fields(value))
     right = "use strings, numbers, tuples, frozensets, enumerations, frozen dataclasses and structs"
-    raise ModelError(f"symmetry cannot look for names in {value!r}, of the type {type(value).__name__}; {right}")
+    raise ModelError(f"symmetry cannot look for names in {short(value)}, of the type {type(value).__name__}; {right}")
 
 
 class SymmetryGroup:
@@ -291,28 +292,26 @@ class _Moves:
 
     def __call__(self, *row: Any) -> list[Move]:
         found = [(move, self._group.representative(after)) for move, after in successors(self._base, row)]
-        self._check(row, [after for _, after in found])
+        self._check(row, [(move.action, after) for move, after in found])
         return [Move(move.action, move.arguments, (Send(WHOLE, after),)) for move, after in found]
 
-    def _check(self, row: Row, found: list[Row]) -> None:
+    def _check(self, row: Row, expected: list[tuple[str, Row]]) -> None:
         digest = zlib.crc32(described(row).encode())
         self._seen += 1
         if self._seen > CHECKED and digest % CHECKED_EVERY:
             return
-        other = self._group.apply(row, _renaming(self._group.names, digest))
-        expected = [self._group.representative(after) for _, after in successors(self._base, other)]
-        if _counted(expected) != _counted(found):
-            raise ModelError(f"after {row!r} other states follow than after {other!r}: {_ASYMMETRIC}")
+        to = _renaming(self._group.names, digest)
+        other = self._group.apply(row, to)
+        found = [(move.action, self._group.representative(after)) for move, after in successors(self._base, other)]
+        if Counter(after for _, after in expected) != Counter(after for _, after in found):
+            lacks = Counter(expected) - Counter(found)
+            what = asymmetry(self._base, frozenset(self._group.names), lacks, found)
+            raise ModelError(f"{what}: {_ASYMMETRIC}")
         for prop in self._base.properties:
             if type(answer(self._base, prop, other)) is not type(answer(self._base, prop, row)):
-                raise ModelError(f"the property {prop.name!r} differs for {row!r} and {other!r}: {_ASYMMETRIC}")
-
-
-def _counted(rows: Iterable[Row]) -> dict[Row, int]:
-    counts: dict[Row, int] = {}
-    for row in rows:
-        counts[row] = counts.get(row, 0) + 1
-    return counts
+                raise ModelError(
+                    f"the property {prop.name!r} differs for {short(row)} and {short(other)}: {_ASYMMETRIC}"
+                )
 
 
 def _renaming(names: tuple[str, ...], number: int) -> Renaming:

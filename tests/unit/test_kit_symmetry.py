@@ -15,7 +15,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.engine import TRIVIAL, Finding, Kind, Model, ModelError, Property, Read, plain, search, symmetric_search
+from checker.engine import (
+    TRIVIAL,
+    Actor,
+    Column,
+    Finding,
+    Kind,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Read,
+    Rule,
+    Send,
+    plain,
+    search,
+    symmetric_search,
+)
 from checker.engine.contract import described
 from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.semantics import successors
@@ -211,7 +228,7 @@ def test_names_that_cannot_be_interchangeable_are_refused() -> None:
 
 def test_a_step_that_treats_actors_differently_is_refused() -> None:
     text = refused(pair(step=lambda state, choice: Reaction(2)), "a", "b")
-    assert "other states follow than after" in text
+    assert "with other names the action 'go' leads to" in text
     assert "the model makes a difference between the interchangeable actors" in text
 
 
@@ -287,3 +304,54 @@ def test_the_explorer_walks_through_the_base(tmp_path: Path, monkeypatch: pytest
 def test_the_text_of_a_state_does_not_depend_on_the_order_of_sets() -> None:
     assert text_of(frozenset({"a", "b"}), {"a": "b", "b": "a"}) == "{a, b}"
     assert described(frozenset({"a", "b"})) == described(frozenset({"b", "a"}))
+
+
+# -- channels by other names ---------------------------------------------------------------------------------
+
+LONG = 300  # parts of a value, so that two states have thousands of characters
+
+
+def ring(arrow: str) -> Model:
+    """Three alike processes, each of which may send once, and a channel between every two of them."""
+    names = ("s1", "s2", "s3")
+    pairs = {f"{a}{arrow}{b}": (a, b) for a in names for b in names if a != b}
+    columns = (*(Column(name, ("idle",) * LONG) for name in names), *(Column(name, ()) for name in pairs))
+    actors = tuple(Actor(column.name, (column.name,), lambda _, value: Outcome((value,))) for column in columns)
+
+    def rule(channel: str, sender: str) -> Rule:
+        sends = (Send(sender, ("sent",) * LONG), Send(channel, ("hello",) * LONG))
+        return Rule(channel, (Read(sender),), lambda s: [Move("send", (channel,), sends)] if s[0] == "idle" else [])
+
+    return Model("ring", columns, actors, tuple(rule(channel, pair[0]) for channel, pair in pairs.items()))
+
+
+def test_channels_with_arrows_are_renamed() -> None:
+    assert search.explore(symmetric(ring("->"), NAMES_OF_RING)).states == 7
+    assert symmetric_search.explore(interchangeable(ring("->"), NAMES_OF_RING)).states == 7
+
+
+NAMES_OF_RING = ("s1", "s2", "s3")
+MADE = {
+    "a symmetric model": lambda model: search.explore(symmetric(model, NAMES_OF_RING)),
+    "a symmetric search": lambda model: symmetric_search.explore(interchangeable(model, NAMES_OF_RING)),
+}
+
+
+@pytest.mark.parametrize("arrow", [" to ", "_", ".", "-"])
+@pytest.mark.parametrize("explore", MADE.values(), ids=MADE)
+def test_the_error_for_another_name_of_a_channel_is_short_and_has_the_right_name(explore: Any, arrow: str) -> None:
+    with pytest.raises(ModelError) as raised:
+        explore(ring(arrow))
+    text = str(raised.value)
+    assert len(text) < 1_000
+    assert f"The column 's1{arrow}s2' keeps its name although" in text
+    assert "call it 's1->s2'" in text
+
+
+def test_the_error_for_a_property_has_a_bounded_length() -> None:
+    first = Property("First", (Read("s1"),), lambda s: Finding("it sends") if s[0] == "sent" else None, Kind.SOMETIMES)
+    model = ring("->").with_properties([first])
+    for explore in MADE.values():
+        with pytest.raises(ModelError, match="the property 'First'") as raised:
+            explore(model)
+        assert len(str(raised.value)) < 1_500
