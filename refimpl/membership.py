@@ -48,7 +48,7 @@ class Membership:
     """
 
     def __init__(self, zoo_cfg: Path, own: Sid, active: Ensemble, last_seen: View | None = None) -> None:
-        self._zoo_cfg, self._own = zoo_cfg.absolute(), own
+        self.zoo_cfg, self._own = zoo_cfg.absolute(), own
         self._active = active
         self.text = render_ensemble(active)
         self.first_text = render_ensemble(replace(active, view=replace(active.view, version=0)))
@@ -69,15 +69,15 @@ class Membership:
 
         One that was seen last, and is later, remains: the server may have acknowledged it.
         """
-        ensemble = ensemble_in(view)
+        ensemble, files = ensemble_in(view), self.files_with(view)
         self._warn_of_client_address(ensemble)
-        file = system().path(active_file(str(self._zoo_cfg), view.version))
-        replace_file(file, [f"{view.text}\n".encode()])
-        self._refer_to(file, ensemble)
+        self._keep_first()
+        for name, text in files.items():
+            replace_file(system().path(name), [text.encode()], self._mode() if name == str(self.zoo_cfg) else None)
         self._active, self.text = ensemble, versioned_text(view)
         if self._last_seen is None or self._last_seen.version <= view.version:
             self._last_seen, self._seen = None, ()
-            following = system().path(next_file(str(self._zoo_cfg)))
+            following = system().path(next_file(str(self.zoo_cfg)))
             if following.exists():
                 following.unlink()
                 sync_directory(following.parent)
@@ -85,20 +85,30 @@ class Membership:
 
     def see(self, view: View) -> None:
         """Writes the configuration that was seen last. Raises OSError."""
-        replace_file(system().path(next_file(str(self._zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
+        replace_file(system().path(next_file(str(self.zoo_cfg))), [f"{versioned_text(view)}\n".encode()])
         self._last_seen, self._seen = view, ensemble_in(view).servers
 
-    def _refer_to(self, file: Path, ensemble: Ensemble) -> None:
-        """Writes zoo.cfg with a reference to a dynamic file; the first zoo.cfg is kept."""
+    def files_with(self, view: View) -> dict[str, str]:
+        """The dynamic file and zoo.cfg of an active view, texts by names. Raises OSError and DataError."""
+        file = active_file(str(self.zoo_cfg), view.version)
+        static = static_text(self._static(), file, ensemble_in(view).client_of(self._own))
+        return {file: f"{view.text}\n", str(self.zoo_cfg): static}
+
+    def _static(self) -> str:
         try:
-            static = self._zoo_cfg.read_text("utf-8")
+            return self.zoo_cfg.read_text("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(f"{self._zoo_cfg}: cannot be read: {error}; write it in UTF-8") from None
-        mode = self._zoo_cfg.stat().st_mode & 0o777  # it may hold a digest that others must not read
+            raise DataError(f"{self.zoo_cfg}: cannot be read: {error}; write it in UTF-8") from None
+
+    def _mode(self) -> int:
+        """The permissions of zoo.cfg, which may hold a digest that others must not read."""
+        return self.zoo_cfg.stat().st_mode & 0o777
+
+    def _keep_first(self) -> None:
+        """Keeps the first zoo.cfg, which has no reference to a dynamic file."""
+        static = self._static()
         if not refers_to_dynamic_file(static):
-            replace_file(system().path(f"{self._zoo_cfg}{BACKUP}"), [static.encode()], mode)
-        client = ensemble.client_of(self._own)
-        replace_file(self._zoo_cfg, [static_text(static, str(file), client).encode()], mode)
+            replace_file(system().path(f"{self.zoo_cfg}{BACKUP}"), [static.encode()], self._mode())
 
     def _warn_of_client_address(self, ensemble: Ensemble) -> None:
         before, after = (each.client_of(self._own) for each in (self._active, ensemble))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,25 +22,29 @@ from msgspec.structs import replace as with_fields
 from refimpl.clients import ClientPort
 from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.clients.four_letter_words import version_text
+from refimpl.disk.files import DataError
 from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
 from refimpl.listening import ListenError
+from refimpl.log_lines import RateLimit
 from refimpl.membership import Membership, read_next
 from refimpl.node import Node
 from refimpl.peers.election_port import ElectionSockets
 from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
-from refimpl.settings import Settings, settings_of
+from refimpl.settings import LOOPBACK, Settings, settings_of
 from refimpl.system import system
 from refimpl.tls.peers import PeerStreams
 from refimpl.tls.settings import TlsError
 from refimpl.wire.txn import encode_txn
 from spec.config import ConfigError, Problem, parse_zoo_cfg
 from spec.config.dynamic_files import next_file
+from spec.config.server_line import ANY_ADDRESS
 from spec.election.messages import Deliver, Notification
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 from spec.server import Server
+from spec.text import excerpt
 from spec.tree.requests import Request
 from spec.tree.txns import Change
 
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from refimpl.admin.ports import AdminPorts
 
 logger = logging.getLogger("quorate.server")
+logger.addFilter(RateLimit())
 
 
 class StartError(Exception):
@@ -62,26 +68,52 @@ def read_settings(path: Path) -> Settings:
 
     Raises ConfigError for mistakes in them, and for a file that cannot be read.
     """
-    text = _read(path)
+    settings = _settings(path, _read)
+    for warning in settings.config.warnings:
+        logger.warning("%s", warning)
+    return settings
+
+
+def refusal_of(settings: Settings, membership: Membership, view: View) -> str:
+    """The reason why a server that looks for a leader does not adopt a configuration that it hears; empty without one.
+
+    Anybody may send one. The reader of a start must accept the files that the server would have, and it must listen
+    where it does now. ZooKeeper adopts each one that is later, and then refuses to start with it or finds no quorum.
+    """
+    try:
+        files = membership.files_with(view)
+        after = _settings(membership.zoo_cfg, lambda name: files[name] if name in files else _read(name))
+    except (ConfigError, DataError, OSError) as error:
+        return str(error)
+    if not after.distributed:
+        return "this server would run alone with it"
+    present, own = settings.peer(settings.sid), after.peer(settings.sid)
+    if present is None or own is None or own.addresses != present.addresses:
+        return "this server has another address in it"
+    hosts = {ANY_ADDRESS, LOOPBACK, *(each.host for each in own.addresses)}
+    before, clients = settings.clients, after.clients
+    for old, new in ((before.address, clients.address), (before.secure_address, clients.secure_address)):
+        if new != old and (old is None or new is None or new.port != old.port or new.host not in hosts):
+            return "clients reach this server at another address in it"
+    return ""
+
+
+def _settings(path: Path, read: Callable[[str], str | None]) -> Settings:
+    text = read(str(path))
     if text is None:
         raise ConfigError((Problem(str(path), 0, "the file does not exist", "name a zoo.cfg"),))
-    first = parse_zoo_cfg(text, str(path), read=_read_relative, complete=False)
-    myid = _read(system().path(first.data_dir) / "myid") if first.data_dir else None
-    config = parse_zoo_cfg(text, str(path), myid, read=_read_relative)
-    for warning in config.warnings:
-        logger.warning("%s", warning)
+    first = parse_zoo_cfg(text, str(path), read=read, complete=False)
+    myid = read(f"{first.data_dir}/myid") if first.data_dir else None
+    config = parse_zoo_cfg(text, str(path), myid, read=read)
     settings = settings_of(config)
-    following = _read(system().path(next_file(str(path)))) if config.distributed and config.reconfig_enabled else None
+    following = read(next_file(str(path))) if config.distributed and config.reconfig_enabled else None
     if following is None:
         return settings
     return with_fields(settings, last_seen=read_next(path, following, settings.view))
 
 
-def _read_relative(name: str) -> str | None:
-    return _read(system().path(name))
-
-
-def _read(path: Path) -> str | None:
+def _read(name: str) -> str | None:
+    path = system().path(name)
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
@@ -193,7 +225,13 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
     own = settings.peer(settings.sid)
     assert own is not None  # parse_zoo_cfg refuses a myid without a server line
 
+    refused = lru_cache(maxsize=16)(partial(refusal_of, settings, membership))
+
     def deliver(source: Sid, notification: Notification) -> None:
+        config = notification.config
+        if config is not None and config.version > membership.version and (reason := refused(config)):
+            logger.warning("configuration %x of server %d is not adopted: %s", config.version, source, excerpt(reason))
+            notification = with_fields(notification, config=None)
         node.submit(lambda: node.run(Deliver(source, notification)))
 
     try:

@@ -27,21 +27,31 @@ from heapq import heappop, heappush
 from itertools import accumulate, count
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from spec.effects import Message
+from spec.election.messages import Notification
 from spec.zab.packets import QuorumRequest, Snap
 
 
 @dataclass
 class Stream:
-    """Messages in one direction: the record of each, and a hash that equal messages share."""
+    """Messages in one direction: the record of each, and a hash that equal messages share.
+
+    `refused` are the hashes of notifications without their configurations, which a reader may leave out.
+    """
 
     records: array[int] = field(default_factory=lambda: array("q"))
     words: array[int] = field(default_factory=lambda: array("q"))
+    refused: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, record: int, message: Message) -> None:
         """Append a message."""
         self.records.append(record)
         self.words.append(_word(message))
+        if isinstance(message, Notification) and message.config is not None:
+            message = replace(message, config=None)
+        self.refused.append(_word(message))
 
     def __len__(self) -> int:
         return len(self.records)

@@ -176,8 +176,9 @@ def _notified(place: int, sender: Track, reader: Track, found: HappensBefore) ->
     overtaken = 0
     for number in range(len(sent)):
         earliest.setdefault(sent.words[number], number)
+        earliest.setdefault(sent.refused[number], number)
     for record, word in zip(heard.records, heard.words, strict=True):
-        here = next((n for n in range(latest, len(sent)) if sent.words[n] == word), None)
+        here = next((n for n in range(latest, len(sent)) if word in (sent.words[n], sent.refused[n])), None)
         if here is None:
             here = earliest.get(word)
             overtaken += here is not None

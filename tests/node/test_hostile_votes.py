@@ -21,6 +21,7 @@ from tests.node.hostile import (
     resident,
     send,
     wait_looks,
+    wait_said,
 )
 from tests.node.patience import LONG_LIMITS
 
@@ -174,3 +175,20 @@ def test_a_member_that_comes_again_and_again_takes_its_own_place_only(unharmed: 
         with connection(port) as to:
             send(to, opening(3) + vote(2, 3, 0, 1, 1))
             hang_up(to)
+
+
+@pytest.mark.parametrize("config", [OTHER_VIEW.replace(".1", ".9"), OTHER_VIEW], ids=["a stranger", "other ports"])
+def test_a_configuration_that_is_heard_never_prevents_the_next_start(config: str, launch: Launch) -> None:
+    """With reconfigEnabled a LOOKING server adopts a later configuration, but none that it would not start with."""
+    extra = {"reconfigEnabled": "true", "skipACL": "yes"}
+    ensemble = launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS | extra)
+    for sid in (2, 3):
+        ensemble.stop(sid)
+    wait_looks(ensemble, 1)
+    with connection(ensemble.member(1).election_port) as to:
+        send(to, opening(77) + vote(0, 1, 0, 1, 0, config.replace("7fffffff", "7fffffff00000000")))
+        hang_up(to)
+    wait_said(ensemble, 1, "of server 77 is not adopted")
+    ensemble.stop(1)
+    ensemble.start_all()
+    ensemble.wait_serving()

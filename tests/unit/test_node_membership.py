@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from refimpl.disk.files import DataError, replace_file
 from refimpl.membership import Membership
-from refimpl.process import read_settings
+from refimpl.process import read_settings, refusal_of
 from spec.config import ConfigError, parse_ensemble
 from spec.config.dynamic_files import view_with_text
 from spec.quorum import View, majority_view
@@ -172,3 +172,42 @@ def test_a_crash_between_the_writes_of_an_activation_leaves_the_old_or_the_new_c
     assert is_new is (writes == 3)
     assert settings.view.voters == ({1, 2, 3, 4} if is_new else {1, 2, 3})
     assert settings.last_seen == (None if is_new else view(1, 2, 3, 4, version=SECOND))
+
+
+def heard(zoo_cfg: Path, *lines: str) -> str:
+    """The reason why server 1 does not adopt a configuration with these lines."""
+    ensemble = parse_ensemble("\n".join((*lines, f"version={SECOND:x}")), standalone_enabled=False)
+    return refusal_of(read_settings(zoo_cfg), membership(zoo_cfg), view_with_text(ensemble))
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ((LINES[2], LINES[3]), "server.1"),
+        (("server.1=127.0.0.1:9:10;127.0.0.1:2181", LINES[2]), "another address"),
+        (("server.1=127.0.0.1:2881:3881;10.9.9.9:2181", LINES[2]), "clients reach"),
+        (("server.1=127.0.0.1:2881:3881;127.0.0.1:2188", LINES[2]), "clients reach"),
+        ((LINES[1], LINES[2].replace("participant", "observer")), "standaloneEnabled"),
+        ((LINES[1],), "run alone"),
+    ],
+)
+def test_a_configuration_that_no_start_would_accept_is_not_adopted(
+    zoo_cfg: Path, lines: tuple[str, ...], reason: str
+) -> None:
+    before = zoo_cfg.read_text()
+    assert reason in heard(zoo_cfg, *lines)
+    assert (zoo_cfg.read_text(), names(zoo_cfg)) == (before, {"zoo.cfg"})
+
+
+@pytest.mark.parametrize("members", [(1, 2), (1, 2, 3, 4, 5)])
+def test_a_configuration_that_a_start_accepts_is_adopted(zoo_cfg: Path, members: tuple[int, ...]) -> None:
+    assert heard(zoo_cfg, *(LINES[sid] for sid in members)) == ""
+    observer = LINES[1].replace("participant", "observer")
+    assert heard(zoo_cfg, observer, LINES[2], LINES[3]) == ""
+
+
+def test_what_is_adopted_is_what_the_next_start_reads(zoo_cfg: Path) -> None:
+    members, changed = membership(zoo_cfg), view(1, 2, 4, version=SECOND)
+    assert refusal_of(read_settings(zoo_cfg), members, changed) == ""
+    members.activate(changed)
+    assert read_settings(zoo_cfg).view == changed
