@@ -73,8 +73,9 @@ class Findings(msgspec.Struct, frozen=True):
     synced: int
     sessions: int
     replicas: int
-    unmarked: tuple[Operation, ...] = ()
-    """The operations whose place among the transactions is not known, and so was not judged."""
+    unmarked: int = 0
+    first_unmarked: Operation | None = None
+    """The operations whose place among the transactions is not known and was not judged: their number, and one."""
 
     @property
     def vacuous(self) -> bool:
@@ -105,8 +106,8 @@ class Findings(msgspec.Struct, frozen=True):
         gave_up = [f"undecided: {key}: the search for an order was given up" for key in self.undecided]
         lines = [f"{self.verdict.value}: {counted}", *(excused if self.stale else []), *map(str, self.stale)]
         if self.unmarked:
-            what = f"not judged: the order of {len(self.unmarked)} operations whose replies have no zxid, such as"
-            gave_up.append(f"{what} {self.unmarked[0]}")
+            what = f"not judged: the order of {self.unmarked} operations whose replies have no zxid, such as"
+            gave_up.append(f"{what} {self.first_unmarked}")
         return "\n".join([*lines, *gave_up, *map(str, self.violations)])
 
 
@@ -120,6 +121,7 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
     violations = [violation]
     violations += [check_zxids(history, writes), check_sessions(history, writes), synced.violation]
     violations.append(check_replicas(history, writes))
+    unmarked = [op for op in history.operations if _tells(op) and not op.marked]
     return Findings(
         violations=tuple(violation for violation in violations if violation is not None),
         stale=synced.stale,
@@ -131,7 +133,8 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
         synced=sum(op.kind == "sync+get" and op.outcome != "unknown" for op in history.operations),
         sessions=len({op.session for op in history.operations}),
         replicas=len(history.replicas),
-        unmarked=tuple(op for op in history.operations if _tells(op) and not op.marked),
+        unmarked=len(unmarked),
+        first_unmarked=unmarked[0] if unmarked else None,
     )
 
 
