@@ -6,8 +6,9 @@ Rules:
 
 - As lenient and as strict as ZooKeeper: blanks around a role are valid and blanks around a port are not; `;` precedes
   the client address, and a second `;` the secure client port.
-- Names are not resolved: ZooKeeper resolves them when it connects. A template such as `${HOST}` is an error, although
-  ZooKeeper starts with it, because no host has such a name.
+- Names are not resolved: ZooKeeper resolves them when it connects. A template such as `${HOST}`, and a blank or a
+  character that nobody sees, is an error, although ZooKeeper starts with it, because no host has such a name.
+- The id -1 is an error: ZooKeeper reads it as that of a server without `myid` (`UNSET_SERVERID`).
 - Several addresses of one server have no order in ZooKeeper. They are sorted here, so that equality is well defined.
 
 Sources: `QuorumPeer.QuorumServer.initializeWithAddressString`, `QuorumServer.toString`,
@@ -20,7 +21,7 @@ import msgspec
 
 from spec.config.problems import WHITE, java_split, template_in
 from spec.quorum import Sid
-from spec.text import INT, integer
+from spec.text import INT, UNREADABLE, integer
 
 FORM = "write host:quorumPort:electionPort[:participant|observer][;[clientAddress:]clientPort]"
 ANY_ADDRESS = "0.0.0.0"
@@ -78,6 +79,8 @@ class BadServerLineError(ValueError):
 
 def parse_server(sid: Sid, value: str) -> ServerLine:
     """Parse a value. Raises BadServerLineError for the first mistake in it."""
+    if sid == -1:
+        raise BadServerLineError("-1 is the id of a server without myid", "give the server another id")
     # ZooKeeper ignores the text after a third semicolon, too.
     template = template_in(value)
     if template is not None:
@@ -123,7 +126,7 @@ def _parse_entry(text: str) -> tuple[ServerAddress, LearnerType | None]:
     parts = _host_and_ports(text)
     if len(parts) not in (3, 4):
         raise BadServerLineError(f"{text!r} is not a server address: {_lacking(parts)}")
-    address = ServerAddress(parts[0], _port(parts[1], "quorum port"), _port(parts[2], "election port"))
+    address = ServerAddress(_host(parts[0]), _port(parts[1], "quorum port"), _port(parts[2], "election port"))
     if address.quorum_port == address.election_port:
         right = "give the two different ports"
         raise BadServerLineError(f"quorum port and election port are both {address.quorum_port}", right)
@@ -151,7 +154,7 @@ def _parse_client(text: str) -> Address | None:
     parts = _host_and_ports(text)
     if len(parts) not in (1, 2):
         raise BadServerLineError(f"the client address {text!r} is neither a port nor host:port")
-    host = parts[0] if len(parts) == 2 else ANY_ADDRESS
+    host = _host(parts[0]) if len(parts) == 2 else ANY_ADDRESS
     return Address(host, _port(parts[-1], "client port"))
 
 
@@ -166,6 +169,14 @@ def _host_and_ports(text: str) -> list[str]:
         raise BadServerLineError(f"{text!r} has no port after the colon", "write [address]:port")
     host = text[1:end]
     return [host, *java_split(text[end + 2 :], ":")] if end + 2 < len(text) else [host]
+
+
+def _host(text: str) -> str:
+    if " " in text or UNREADABLE.search(text):
+        raise BadServerLineError(
+            f"the host {text[:60]!r} has a blank or an unreadable character", "write its name alone"
+        )
+    return text
 
 
 def _port(text: str, name: str) -> int:

@@ -17,6 +17,7 @@ from spec.config.dynamic_files import ensemble_in, versioned_text
 from spec.config.membership import BadMembersError, UnreadableMembersError, requested_view
 from spec.election.state import Peer
 from spec.quorum import Reconfiguration, View
+from spec.text import excerpt
 from spec.tree.checks import Asker, RefusedError, check_acl, check_session, existing
 from spec.tree.data import Perms
 from spec.tree.options import Options
@@ -36,8 +37,6 @@ _CODES = {
     Refused.TOO_FEW_VOTERS: Code.BAD_ARGUMENTS,
     Refused.NO_SYNCED_QUORUM: Code.NEW_CONFIG_NO_QUORUM,
 }
-_LONGEST_REASON = 300
-"""The limit of a reason, in characters."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -59,7 +58,10 @@ def prepare(
     try:
         view = _view(peer, leader, tree, request.record, asker)
     except RefusedError as refused:
-        return Prepared(Change(request.session, request.cxid, now, ErrorTxn(refused.code)), _line(refused.reason))
+        return Prepared(
+            Change(request.session, request.cxid, now, ErrorTxn(refused.code)),
+            excerpt(refused.reason.partition("\n")[0]),
+        )
     txn = ReconfigTxn(CONFIG, versioned_text(view).encode(), -1)
     return Prepared(Reconfiguration(view, Change(request.session, request.cxid, now, txn)))
 
@@ -84,11 +86,6 @@ def _view(peer: Peer, leader: Leader, tree: Store, asked: Reconfig, asker: Asker
     _refuse_if(refusal_of(peer, leader, view))
     check_acl(existing(tree, CONFIG), Perms.WRITE, asker)
     return view
-
-
-def _line(reason: str) -> str:
-    """The first line of a reason. It has text of the client, which must not make a line of the log."""
-    return "".join(each if each.isprintable() else "?" for each in reason.partition("\n")[0][:_LONGEST_REASON])
 
 
 def _refuse_if(reason: Refused | None) -> None:

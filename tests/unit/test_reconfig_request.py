@@ -105,5 +105,20 @@ def test_the_reason_of_a_refusal_is_one_short_printable_line() -> None:
     members = "\n".join(f"color\\rred{number}=1" for number in range(1000))
     request = Request(7, 9, Reconfig("", "", members, -1), ())
     reason = prepare(peer, LEADER, TREE, request, 1234, Code.OK, Options()).reason
-    assert "unrecognised parameter color?red0" in reason
-    assert reason.isprintable() and len(reason) <= 300
+    assert "unrecognised parameter color red0" in reason
+    assert reason.isprintable() and len(reason) <= 203
+
+
+@pytest.mark.parametrize("host", ["h\0", "h\t", "a b", "h\u2028server.9=h", "\u202eh", "\x1b[31m", "h\x85"])
+@pytest.mark.parametrize("form", ["server.4={}:2888:3888;2181", "server.4=h4:2888:3888;{}:2181"])
+def test_a_host_that_no_server_has_is_refused(host: str, form: str) -> None:
+    line = form.format(host)
+    assert code(asked(joining=line)) is Code.BAD_ARGUMENTS
+    assert code(asked(members=",".join((*LINES.values(), line.replace(".4", ".6"))))) is Code.BAD_ARGUMENTS
+
+
+def test_the_id_of_a_server_without_myid_is_refused() -> None:
+    """`QuorumPeerConfig.UNSET_SERVERID`."""
+    line = LINES[4].replace("server.4", "server.-1")
+    assert code(asked(joining=line)) is Code.BAD_ARGUMENTS
+    assert code(asked(members=",".join((*LINES.values(), line)))) is Code.BAD_ARGUMENTS
