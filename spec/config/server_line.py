@@ -174,7 +174,7 @@ def _host_and_ports(text: str) -> list[str]:
 def _host(text: str) -> str:
     if " " in text or UNREADABLE.search(text):
         raise BadServerLineError(
-            f"the host {text[:60]!r} has a blank or an unreadable character", "write its name alone"
+            f"the host {text[:60]!r} has a blank or an unreadable character", "write hosts without any"
         )
     return text
 
