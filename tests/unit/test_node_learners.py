@@ -73,3 +73,24 @@ def test_who_leads_no_more_listens_no_more(run: Run) -> None:
             return asking.connect_ex((LOOPBACK, port))
 
     assert run(lead_once()) != 0
+
+
+def test_a_refused_first_packet_has_the_address_of_its_sender(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refimpl.peers.quorum_endpoint.logger.filters", [])
+
+    async def refuse() -> str:
+        (port,) = free_ports(1)
+        learners = learners_at(port)
+        learners.begin()
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        address, own_port = writer.get_extra_info("sockname")
+        writer.write(b"\xff" * 64)
+        await reader.read()
+        writer.close()
+        learners.end()
+        return f"quorum port: a stranger at {address}:{own_port}: "
+
+    whose = asyncio.run(asyncio.wait_for(refuse(), 30))
+    assert [record.getMessage().startswith(whose) for record in caplog.records] == [True]
