@@ -43,6 +43,9 @@ class HeldTransport:
     def resume_reading(self) -> None:
         self.paused = False
 
+    def get_extra_info(self, _name: str) -> object:
+        return ("192.0.2.1", 2888)
+
     def get_write_buffer_size(self) -> int:
         return self.unread
 
@@ -152,7 +155,7 @@ def test_what_cannot_be_read_ends_the_connection(what: str) -> None:
 
 def test_a_learner_may_not_send_a_snapshot() -> None:
     def scene(socket: QuorumSocket, transport: HeldTransport, owner: Owner) -> None:
-        socket.data_received(SNAP + SNAPSHOT[:100])
+        socket.data_received(encode_raw(Packet(PacketType.FOLLOWERINFO, 0, b"")) + SNAP + SNAPSHOT[:100])
         assert transport.closed
         assert owner.why == ["a snapshot, which only a leader may send"]
         assert socket.snapshot is None
