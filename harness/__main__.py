@@ -5,7 +5,7 @@ compares a server with the specification, `kazoo` runs the test-suite of kazoo."
 import argparse
 import sys
 
-from checker.cli.command import refused
+from checker.cli.command import open_closed_streams, refused
 from harness import real, releases
 from harness.processes import ServerError
 
@@ -19,6 +19,7 @@ CONFORM = "compare a server of ZooKeeper's client protocol with the specificatio
 
 def main(arguments: list[str] | None = None) -> int:
     """Carry out one command. Returns 0, or 1 after an error, which is one line on standard error."""
+    open_closed_streams()
     parser = argparse.ArgumentParser(prog="python -m harness", description="Released ZooKeeper servers to test with.")
     commands = parser.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="download the jars of releases from Maven Central, by mvn")

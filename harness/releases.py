@@ -5,11 +5,14 @@ Rules of this module:
 - 3.8.0 is Debian's package. Every other release is downloaded by `fetch` alone; nothing else here opens a connection.
 - The jars of a release are in `zookeeper-RELEASE` below `cache_folder()`. They are downloaded into a temporary folder
   beside it, which is renamed at the end: a folder with that name is complete.
-- Maven does the download, with the artifacts of `harness/pom.xml`.
+- Maven does the download, with the artifacts of `harness/pom.xml`, and refuses a file that differs from its published
+  checksum. Every jar must then have the SHA-512 of `harness/jars.sha512`, which `sha512sum` made of the jars of all
+  known releases on 2026-11-28, and reads: `sha512sum --check --ignore-missing`.
 
 Source: the tags `release-*` of ZooKeeper, and its `pom.xml` for the optional jars that a server needs.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -30,6 +33,8 @@ OLDER = ("3.4.14", "3.5.10", "3.6.4", "3.7.2")
 FOLDER = "QUORATE_ZOOKEEPER"
 """The environment variable that names another folder for the jars."""
 POM = Path(__file__).parent / "pom.xml"
+SUMS = Path(__file__).parent / "jars.sha512"
+"""The SHA-512 of every jar of the known releases, as `sha512sum` writes them."""
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 INSTALL_MAVEN = "apt-get install -y --no-install-recommends maven"
 SECONDS = 600.0
@@ -101,6 +106,7 @@ def fetch(release: str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
             _download(maven, release, Path(temporary))
+            _check_sums(release, Path(temporary) / "jars")
             _publish(Path(temporary) / "jars", folder)
     except OSError as error:
         raise ServerError(f"{folder} cannot be written: {error}; {FOLDER} names another folder") from error
@@ -111,7 +117,15 @@ def _download(maven: str, release: str, temporary: Path) -> None:
     """Let Maven copy the jars of a release into `jars` of this folder."""
     # A copy of the file: Maven looks for more projects and settings around the file that it is given.
     pom = shutil.copy(POM, temporary)
-    options = ["--batch-mode", "--quiet", "--no-transfer-progress", "-Dstyle.color=never", "--file", str(pom)]
+    options = [
+        "--batch-mode",
+        "--strict-checksums",
+        "--quiet",
+        "--no-transfer-progress",
+        "-Dstyle.color=never",
+        "--file",
+        str(pom),
+    ]
     values = [f"-Drelease={release}", f"-DoutputDirectory={temporary / 'jars'}"]
     try:
         ended = subprocess.run(
@@ -135,6 +149,18 @@ def _download(maven: str, release: str, temporary: Path) -> None:
             f"ZooKeeper {release} was not downloaded, Maven Central cannot be reached from here: {reason}"
         )
     raise ServerError(f"ZooKeeper {release} was not downloaded, Maven ended with {ended.returncode}: {reason}")
+
+
+def _check_sums(release: str, jars: Path) -> None:
+    """Raises ServerError unless every jar is the one that was pinned."""
+    pinned = {name: digest for digest, name in map(str.split, SUMS.read_text(encoding="ascii").splitlines())}
+    for jar in sorted(jars.iterdir()):
+        digest = hashlib.sha512(jar.read_bytes()).hexdigest()
+        if pinned.get(jar.name) != digest:
+            right = f"not {pinned[jar.name][:16]}..." if jar.name in pinned else f"and is not listed in {SUMS.name}"
+            raise ServerError(
+                f"ZooKeeper {release} was refused: the SHA-512 of {jar.name} is {digest[:16]}..., {right}"
+            )
 
 
 def _publish(jars: Path, folder: Path) -> None:

@@ -4,7 +4,9 @@ A script replaces Maven. Its messages are recordings: Maven 3.8.7 offline, Maven
 with a version that Maven Central does not have. `tests/node/test_releases.py` starts downloaded servers.
 """
 
+import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +27,11 @@ COPIES = 'mkdir $outputDirectory; touch "$outputDirectory/zookeeper-$release.jar
 
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder for jars, and pinned jars of two releases that are empty, as those of the script."""
     monkeypatch.setenv("QUORATE_ZOOKEEPER", str(tmp_path / "jars"))
+    sums = tmp_path / "jars.sha512"
+    sums.write_text("".join(f"{hashlib.sha512().hexdigest()}  zookeeper-{each}.jar\n" for each in ("3.8.6", "3.9.5")))
+    monkeypatch.setattr(releases, "SUMS", sums)
     return tmp_path / "jars"
 
 
@@ -117,6 +123,30 @@ def test_a_download_gets_its_name_when_it_is_complete_and_happens_once(
     assert [path.name for path in cache.iterdir()] == ["zookeeper-3.9.5"]
     assert (cache / "zookeeper-3.9.5" / "zookeeper-3.9.5.jar").is_file()
     assert len(calls.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ('echo other > "$outputDirectory/zookeeper-3.9.5.jar"', "the SHA-512 of zookeeper-3.9.5.jar is .*, not cf83e1"),
+        ('touch "$outputDirectory/more.jar"', "the SHA-512 of more.jar is cf83e1.*, and is not listed"),
+    ],
+)
+def test_a_jar_that_is_not_the_pinned_one_is_refused(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: str, reason: str
+) -> None:
+    calls = install_maven(monkeypatch, tmp_path, f"{COPIES}; {change}")
+    with pytest.raises(ServerError, match=reason):
+        releases.fetch("3.9.5")
+    assert not list(cache.iterdir()) and "--strict-checksums" in calls.read_text()
+
+
+def test_both_jars_of_every_release_are_pinned() -> None:
+    lines = releases.SUMS.read_text(encoding="ascii").splitlines()
+    assert all(re.fullmatch(r"[0-9a-f]{128}  [A-Za-z0-9._-]+\.jar", line) for line in lines)
+    names = {line.split()[1] for line in lines}
+    assert names >= {f"zookeeper-{release}.jar" for release in releases.OLDER + releases.MAVEN}
+    assert names >= {f"zookeeper-jute-{release}.jar" for release in releases.MAVEN}
 
 
 def test_the_copy_of_another_process_that_was_faster_stays(
