@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
 from checker.validate.recording import validate_recording
 from checker.validate.recording.reader import is_recording
-from checker.validate.recording.summary import recording_data, recording_lines
+from checker.validate.recording.summary import moment_of, recording_data, recording_lines
 from checker.validate.replay import Mismatch
 from spec.text import on_a_line
 
@@ -115,7 +114,7 @@ def lines(found: Validation) -> list[str]:
     for mismatch in found.mismatches:
         if mismatch is not found.mismatches[0]:
             report.append(f"also: {_headline(mismatch)}")
-        report += [f"  at     {_time(mismatch.time)}", f"  event  {mismatch.event or 'none'}"]
+        report += [f"  at     {moment_of(mismatch.time)}", f"  event  {mismatch.event or 'none'}"]
         report += [f"  {name}: {show(value)}" for name, value in mismatch.values]
     report += ["", *(f"  {name:<18} {value}" for name, value in _figures(found))]
     if found.counts:
@@ -140,13 +139,6 @@ def _figures(found: Validation) -> list[tuple[str, str]]:
         ("committed", f"{found.transactions:,} transactions"),
         ("time", f"{found.seconds:.1f} s{rate}"),
     ]
-
-
-def _time(seconds: float) -> str:
-    try:
-        return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="microseconds")
-    except (OverflowError, OSError, ValueError):
-        return f"{seconds} s"
 
 
 def data(found: Validation) -> dict[str, Any]:

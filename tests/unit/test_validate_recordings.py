@@ -291,6 +291,18 @@ def test_the_command_reports_a_recording(capsys: pytest.CaptureFixture[str]) -> 
     assert "explained by acks-survive-truncation" in report
 
 
+@pytest.mark.parametrize(("began", "shown"), [(1e300, "1e+300 s"), (-1e300, "-1e+300 s"), (1e12, "1000000000")])
+def test_a_date_beyond_every_calendar_is_shown_as_its_number(
+    began: float, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = lines_of(RECORDINGS / "acks-survive-truncation-3.9.5.jsonl")
+    lines[0]["began"] = began
+    file = tmp_path / "recording.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert main(["validate", str(file)]) == 12
+    assert f"  at     {shown}" in capsys.readouterr().out
+
+
 def test_the_data_of_a_recording(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "--json", str(RECORDINGS / "trunc-after-snap-3.9.5.jsonl")]) == 12
     report = json.loads(capsys.readouterr().out)

@@ -46,9 +46,17 @@ def recording_lines(found: RecordingValidation) -> list[str]:
 
 
 def _finding_lines(found: RecordingValidation, finding: RecordedMisfit) -> list[str]:
-    moment = datetime.fromtimestamp(found.header.began + finding.time).astimezone().isoformat(timespec="microseconds")
+    moment = moment_of(found.header.began + finding.time)
     lines = [f"  at     {moment}, {finding.time:.6f} s after the beginning", f"  event  {finding.event}"]
     return lines + [f"  {name}: {show(value)}" for name, value in finding.values]
+
+
+def moment_of(seconds: float) -> str:
+    """The date and time of a moment in a file, in seconds since 1970; the number alone if no calendar has it."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="microseconds")
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds} s"
 
 
 def _figures(found: RecordingValidation) -> list[tuple[str, str]]:
