@@ -27,7 +27,8 @@ number, but a new meaning of a field does. The object of a run:
                   (states without a successor), seconds, states_per_second, python_steps, python_calls, python_seconds,
                   peak_bytes (null if not measured), bytes_per_state, spilled_bytes (of waiting states, written to a
                   temporary file), collision_probability, seed (of the fingerprints), reduction (a sentence),
-                  notes (on its checkpoint), workers (on those of a cluster)
+                  second_engine (with --engine both, a sentence), notes (on its checkpoint), workers (on those of a
+                  cluster)
 
 A run that could not begin has null for limits and search and no properties or actions. The object of a command; fields
 with a star are in both outputs, the others only in the file:
@@ -170,6 +171,7 @@ def _search(exploration: Exploration) -> dict[str, Any]:
         "collision_probability": e.collision_probability,
         "seed": e.seed,
         "reduction": e.reduction,
+        "second_engine": e.second,
         "notes": list(e.notes),
         "workers": list(e.workers),
     }

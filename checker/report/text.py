@@ -277,6 +277,7 @@ def _search(exploration: Exploration) -> list[Line]:
         rows.append(("memory", f"{memory(e.peak_bytes)} ({e.peak_bytes / e.states:,.0f} bytes a state){on_disk}"))
     rows.append(("collisions", _collisions(e)))
     rows += [("reduction", e.reduction)] if e.reduction else []
+    rows += [("second engine", e.second)] if e.second else []
     rows += [("workers", line) for line in e.workers]
     rows += [("checkpoint", note) for note in e.notes]
     return section(f"search by the {e.engine} engine", rows)

@@ -234,7 +234,8 @@ def fairness(exploration: Exploration, prop: Property) -> tuple[list[str], list[
 
 def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:
     """The reasons why a pass would say less than it seems to."""
-    reasons = [f"the action {name} never fired" for name in silent if name not in job.allowed_silent]
+    reasons = [] if exploration.model.properties else ["no property was given, so that nothing was checked"]
+    reasons += [f"the action {name} never fired" for name in silent if name not in job.allowed_silent]
     for prop in exploration.model.properties:
         if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:
             reasons.append(f"{prop.name} was never witnessed")

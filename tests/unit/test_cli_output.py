@@ -148,6 +148,7 @@ SEARCH = {
     "python_steps", "python_calls", "python_seconds", "peak_bytes", "bytes_per_state", "spilled_bytes",
     "collision_probability", "seed",
     "reduction",
+    "second_engine",
     "notes",
     "workers",
 }  # fmt: skip
@@ -227,6 +228,19 @@ def test_both_engines_agree_and_the_report_names_the_one_that_was_asked_for(scen
     assert "search by the plain engine" in plain.lines
     assert "search by the tables engine" in by_tables.lines
     assert "collisions none: states are compared whole" in plain.lines
+    (second,) = [line for line in both.lines if line.startswith("second engine")]
+    assert second.startswith("second engine the plain engine, ")
+    assert second.endswith(": every figure agrees")
+    assert not [line for line in (*plain.lines, *by_tables.lines) if line.startswith("second engine")]
+
+
+def test_a_file_says_that_the_second_engine_agreed(scenario: Write) -> None:
+    path = scenario(PASSES)
+    ended = [cli("run", path, "--engine", engine, "--json") for engine in ("both", "tables")]
+    both, alone = (each.data["runs"][0]["search"] for each in ended)
+    assert both["second_engine"].startswith(f"the plain engine, {both['states']:,} states in ")
+    assert both["second_engine"].endswith(": every figure agrees")
+    assert alone["second_engine"] == ""
 
 
 # -- traces --------------------------------------------------------------------------------------------------

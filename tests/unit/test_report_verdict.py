@@ -126,6 +126,20 @@ def test_an_action_that_never_fired_is_vacuous_and_21():
     assert judgement.reasons == ("the action crash never fired",)
 
 
+@pytest.mark.parametrize("stop", [Stop.EXHAUSTED, Stop.DEPTH])
+def test_a_run_without_a_property_is_vacuous_and_21(stop):
+    judgement = judged(kinds=(), stop=stop)
+    assert code(judgement) == (Verdict.VACUOUS, 21)
+    assert judgement.reasons == ("no property was given, so that nothing was checked",)
+
+
+def test_an_end_that_a_depth_does_not_reach_is_named_with_the_depth():
+    model = election(2).with_properties([PROPERTIES[Kind.FINAL]])
+    found = Exploration(model, "tables", Limits(depth=2), levels=[1, 2, 3], stop=Stop.DEPTH)
+    judgement = judge(Job("run", model, DefaultPresenter(model), {}), found)
+    assert judgement.reasons == ("final property was never examined, since no run of at most 2 steps ends",)
+
+
 def test_an_action_that_need_not_fire_is_excused_and_still_named_as_silent():
     judgement = judged(actions=("start", "crash"), allowed_silent=frozenset({"crash"}))
     assert judgement.verdict is Verdict.PASSED
