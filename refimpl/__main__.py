@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
@@ -41,6 +42,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
+    _open_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["demo"]:
         return demo.main(words[1:])
@@ -61,6 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {excerpt(str(error), LONGEST_LINE)}\n")
         return EXIT_FAILED
     return EXIT_STOPPED
+
+
+def _open_closed_streams() -> None:
+    """Opens the null device in the place of closed standard streams: a log or a socket would get what they say."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    null = os.fdopen(number, "w")
+    sys.stdout, sys.stderr = sys.stdout or null, sys.stderr or null
 
 
 async def _run(settings: Any, journal: Path | None) -> None:

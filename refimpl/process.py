@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,6 +115,9 @@ def _settings(path: Path, read: Callable[[str], str | None]) -> Settings:
 
 def _read(name: str) -> str | None:
     path = system().path(name)
+    with suppress(OSError):
+        if path.exists() and not path.is_file():  # a pipe may wait for ever
+            raise ConfigError((Problem(str(path), 0, "it is no regular file", "name a readable file"),))
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:

@@ -13,6 +13,8 @@ import pytest
 from checker.engine.kernels import jit
 from checker.engine.process import check_address_space
 from checker.user_files import TooLargeError, opened, read_bytes
+from refimpl.process import read_settings
+from spec.config import ConfigError
 from tests.support.command_line import cli
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +97,18 @@ def test_a_pipe_that_nobody_writes_is_an_error_at_once(tmp_path: Path, command: 
     os.mkfifo(pipe)
     ended = cli(*command.format(*[pipe] * 2).split())
     assert ended.code not in (0, 1, 12) and str(pipe) in ended.err
+
+
+def test_a_node_and_the_harness_bear_closed_streams() -> None:
+    assert shell('"$PYTHON" -m refimpl simulate --replay /nothing 2>&-').returncode == 2
+    assert shell('"$PYTHON" -m refimpl /nothing >&- 2>&-').returncode == 151
+    assert shell('"$PYTHON" -m harness releases >&-').returncode == 0
+
+
+def test_a_node_reads_no_pipe_as_its_configuration(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "zoo.cfg")
+    with pytest.raises(ConfigError, match="no regular file"):
+        read_settings(tmp_path / "zoo.cfg")
 
 
 def test_a_pipe_as_a_file_of_a_scenario_is_an_error(tmp_path: Path) -> None:
