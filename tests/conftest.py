@@ -25,6 +25,7 @@ from hypothesis import settings
 from harness import processes
 from refimpl import demo
 from tests.support import isolation, programs
+from tests.support.tiers import is_quick
 
 HERE = Path(__file__).parent
 LIVE = HERE / "node"
@@ -77,10 +78,18 @@ def disjoint_ports() -> None:
         module.PORTS = module.PORTS[int(worker) * size :][:size]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the other files for `-m quick`: the checker alone takes seconds."""
+    others = config.option.markexpr == "quick" and collection_path.suffix == ".py"
+    return True if others and not is_quick(collection_path) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Assign each test to its group of pytest-xdist."""
+    """Assign each test to its group of pytest-xdist, and to the quick tier."""
     for item in items:
+        if is_quick(item.path):
+            item.add_marker(pytest.mark.quick)
         item.add_marker(pytest.mark.xdist_group(_group_of(item)))
 
 

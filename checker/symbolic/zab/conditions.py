@@ -14,7 +14,7 @@ z3 finds its negation unsatisfiable. A time-out or an "unknown" does not count a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -61,24 +61,27 @@ class CheckedCondition(NamedTuple):
     seconds: float
 
 
-def conditions(premise: Premise) -> Iterator[VerificationCondition]:
-    """All conditions under a premise."""
+def conditions(premise: Premise, places: Collection[str] = ()) -> Iterator[VerificationCondition]:
+    """The conditions under a premise, at these places or at all."""
+
+    def wanted(place: str) -> bool:
+        return not places or place in places
+
     z = AbstractZab(Universe())
     s = z.state()
     axioms = (*z.axioms().values(), *premises.axioms(premise, z).values())
     invariant = clauses(premise)
     known = {clause.name: clause.formula(z, s) for clause in invariant}
-    for clause in invariant:
+    for clause in invariant if wanted(FIRST_STATE) else ():
         yield _condition(FIRST_STATE, clause, (*axioms, z.initial(s)), clause.formula(z, s))
-    for action in premises.actions(premise).values():
+    for action in filter(lambda action: wanted(action.name), premises.actions(premise).values()):
         done = taken(z, s, action)
         for clause in invariant:
             hypotheses = (*axioms, *_hypotheses(action.name, clause.name, known), *done.conditions.values())
             yield _condition(action.name, clause, hypotheses, clause.formula(z, done.after))
-    yield _any_leader(z, s)
-    yield _may_promise(z, s)
-    yield _may_establish(z, s)
-    for theorem in THEOREMS:
+    if wanted(ELECTION):
+        yield from (_any_leader(z, s), _may_promise(z, s), _may_establish(z, s))
+    for theorem in THEOREMS if wanted(IMPLICATION) else ():
         formula = theorem.formula(z, s)
         hypotheses = (*axioms, *_hypotheses(IMPLICATION, theorem.name, known))
         yield _condition(IMPLICATION, theorem, hypotheses, formula)

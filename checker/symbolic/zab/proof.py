@@ -95,8 +95,7 @@ def check_task(task: ProofTask) -> tuple[CheckedCondition, ...]:
     """Check the conditions of one task."""
     return tuple(
         checked(condition, seed=task.seed, seconds=task.seconds)
-        for condition in conditions(task.premise)
-        if condition.place == task.place
+        for condition in conditions(task.premise, (task.place,))
     )
 
 
