@@ -168,6 +168,7 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Explore the scenario. Raises UnexpectedError, or skips a scenario that the budget ended."""
         from checker.cli.runner import with_traces  # noqa: PLC0415
+        from checker.engine.model import ModelError  # noqa: PLC0415
         from checker.report.junit import figures  # noqa: PLC0415
 
         outcome = self._outcome(self.config.stash[_HOW])
@@ -177,7 +178,11 @@ class ScenarioItem(pytest.Item):
         if outcome.judgement.undecided:
             pytest.skip(f"{_seen_from(self.path, self.config)}: undecided: {outcome.judgement.reasons[0]}")
         if outcome.judgement.exit_code:
-            raise UnexpectedError(_failure_text(with_traces(outcome), self.source or self.path, self.config))
+            try:
+                text = _failure_text(with_traces(outcome), self.source or self.path, self.config)
+            except ModelError as error:  # in a function that only traces call
+                text = str(error)
+            raise UnexpectedError(text)
 
     def _outcome(self, how: _RunOptions) -> RunOutcome:
         from checker.cli.runner import load_kernels, outcome_of  # noqa: PLC0415

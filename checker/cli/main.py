@@ -21,6 +21,7 @@ from checker.cli.options import command_parser, parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
 from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
 from checker.cli.swarm_command import SWARM
+from checker.engine.model import ModelError
 from checker.printable import nearest
 from checker.report.verdict import ExitCode
 from spec.config import ConfigError
@@ -79,6 +80,8 @@ def _answered(words: list[str]) -> int:
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
         return refused("\n".join(on_a_line(str(each)) for each in error.problems), ExitCode.CONFIGURATION)
+    except ModelError as error:
+        return refused(on_a_line(str(error)), ExitCode.SCENARIO)
     except KeyboardInterrupt:
         return refused("interrupted before there was anything to report", ExitCode.INCOMPLETE)
 

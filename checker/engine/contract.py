@@ -3,8 +3,8 @@
 Values are interned: equal ones replace one another everywhere. They must therefore be hashable, and values with
 different meanings must not be equal, which Python's `1 == True` and its named tuples make easy to get wrong.
 
-An exception in a function of a model becomes a ModelError that names the function and its values. Without this, the
-exception passes through the frames of the engine, and the traceback has neither the actor nor the values.
+Every call of a function of a model passes through this module. An exception in it, or a result of a wrong form, becomes
+a ModelError that names the function, its file, the values or the result, and what would be right.
 """
 
 from __future__ import annotations
@@ -13,9 +13,22 @@ import traceback
 from collections.abc import Callable, Iterable
 from enum import Enum
 from operator import attrgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
-from checker.engine.model import Actor, ModelError, Outcome
+from checker.engine.model import (
+    TRIVIAL,
+    Actor,
+    Finding,
+    Model,
+    ModelError,
+    Move,
+    Outcome,
+    Property,
+    Rule,
+    Send,
+    Trivial,
+)
 
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {}
 _PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
@@ -29,15 +42,15 @@ def unhashable(what: str, value: Any) -> ModelError:
         for place, item in enumerate(part):
             try:
                 hash(item)
-            except TypeError:
+            except Exception:
                 part, path = item, f"{path}[{place}]"
                 break
         else:
             break
     advice = next((right for kind, right in _HASHABLE.items() if isinstance(part, kind)), "a frozen value")
     return ModelError(
-        f"{what} a value that cannot be hashed: {value!r}, because of {part!r}{' at ' + path if path else ''}, "
-        f"a {type(part).__name__}; use {advice} there"
+        f"{what} a value that cannot be hashed: {short(value)}, because of {short(part)}"
+        f"{' at ' + path if path else ''}, a {type(part).__name__}; use {advice} there"
     )
 
 
@@ -99,38 +112,136 @@ def described(value: Any) -> str:
 
 
 LONGEST = 400  # characters of a value in a message
+_CHECKER = str(Path(__file__).resolve().parent.parent)
 
 
-def call(source: str, function: Callable[..., Any], *values: Any) -> Any:
-    """Call a projection, a property, a rule or a fairness. Raises ModelError for any exception, with it as the cause.
+def call(source: str, function: Callable[..., Any], *values: Any, of: object = None) -> Any:
+    """Call a function of a model. Raises ModelError for any exception, with it as the cause.
 
-    `source` names the function in the message, such as `the property 'OneLeader'`.
+    `source` names the function in the message, such as `the property 'OneLeader'`. `of` is the function of the author
+    if it is not the one that is called.
     """
     try:
         return function(*values)
     except (ModelError, MemoryError):
         raise
     except Exception as error:
-        raise ModelError(f"{source} {_raised(error)}; it was called with {_shown(values)}") from error
+        why = f"{source} {_raised(error, of or function)}"
+        raise ModelError(f"{why}; it was called with {_shown(values)}") from error
 
 
-def step(actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | None:
-    """Carry out an operation of an actor. Raises ModelError for any exception, with it as the cause."""
+def listed(source: str, function: Callable[..., Any], *values: Any, right: str) -> tuple[Any, ...]:
+    """The items that a function of a model lists; None lists none. Raises ModelError, for one item alone too."""
+
+    def items(*arguments: Any) -> tuple[Any, ...]:
+        found = function(*arguments)
+        if isinstance(found, str | Move):
+            raise wrong(source, found, right, function)
+        return tuple(found or ())  # a generator raises its exceptions here
+
+    return cast("tuple[Any, ...]", call(source, items, *values, of=function))
+
+
+def project(column: str, projection: Callable[[Any], Any], value: Any) -> Any:
+    """The part of a value that a projection shows. Raises ModelError."""
+    source = f"the projection of {column!r}"
+    shown = call(source, projection, value)
+    _check_hashable(f"{source} shows", shown, projection)
+    return shown
+
+
+def step(model: Model, actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | None:
+    """Carry out an operation of an actor. Raises ModelError for an exception, or for no Outcome and no None."""
+    source = f"the step of {actor.name!r}"
     try:
-        return actor.step(values, operation)
+        outcome = actor.step(values, operation)
     except (ModelError, MemoryError):
         raise
     except Exception as error:
         columns = ", ".join(f"{name} = {short(value)}" for name, value in zip(actor.columns, values, strict=True))
-        why = f"the step of {actor.name!r} {_raised(error)}"
+        why = f"{source} {_raised(error, actor.step)}"
         raise ModelError(f"{why}; the operation is {short(operation)}, the values are {columns}") from error
+    if outcome is None:
+        return None
+    count = len(actor.columns)
+    right = f"return Outcome(values, sends) with a tuple of {count} value{'s' * (count != 1)}, or None"
+    if not isinstance(outcome, Outcome) or not isinstance(outcome.values, tuple):
+        raise wrong(source, outcome, right, actor.step)
+    if len(outcome.values) != count:
+        raise wrong(source, outcome.values, f"{right}: {', '.join(actor.columns)}", actor.step)
+    _check_sends(model, source, outcome.sends, actor.step)
+    for column, value in zip(actor.columns, outcome.values, strict=True):
+        _check_hashable(f"{source} puts into the column {column!r}", value, actor.step)
+    return outcome
 
 
-def _raised(error: Exception) -> str:
-    """The exception, and the innermost line of its traceback."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
+def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
+    """The moves that a rule lists. Raises ModelError for an exception, or for anything but moves."""
+    source = f"the rule {rule.name!r}"
+    right = "return a list of moves, each Move(action, arguments, sends)"
+    found = listed(source, rule.moves, *arguments, right=f"{right}; one move is [Move(...)]")
+    for move in found:
+        if not isinstance(move, Move):
+            raise wrong(source, move, right, rule.moves, "lists")
+        if not isinstance(move.action, str) or not isinstance(move.arguments, tuple):
+            shape = "an action is a string, and its arguments are a tuple, as in Move('add', (1,), sends)"
+            raise wrong(source, move, shape, rule.moves, "lists")
+        rule.check(move)
+        _check_sends(model, source, move.sends, rule.moves)
+    return found
+
+
+def check(prop: Property, arguments: tuple[Any, ...]) -> Finding | Trivial | None:
+    """The answer of a property. Raises ModelError for an exception, or for anything but an answer."""
+    source = f"the property {prop.name!r}"
+    answer = call(source, prop.check, *arguments)
+    if answer is None or answer is TRIVIAL or isinstance(answer, Finding):
+        return answer
+    raise wrong(source, answer, "Finding, None or TRIVIAL is right", prop.check)
+
+
+def wrong(source: str, returned: Any, right: str, function: object, verb: str = "returned") -> ModelError:
+    """The error for a wrong result of a function of a model: what it is, what is right, and the function."""
+    verb = f" {verb}" if verb else ""
+    return ModelError(f"{source}{verb} {short(returned)}; {right}{place_of(function)}")
+
+
+def place_of(function: object) -> str:
+    """The name and the place of a function of an author, in parentheses; empty for one of this package."""
+    function = getattr(function, "func", function)  # of a partial
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None and callable(function):
+        code = getattr(type(function).__call__, "__code__", None)
+    if code is None or code.co_filename.startswith(_CHECKER):
+        return ""
+    return f" ({code.co_qualname}, line {code.co_firstlineno} of {code.co_filename})"
+
+
+def _check_sends(model: Model, source: str, sends: Any, function: object) -> None:
+    right = "operations are a tuple of Send(actor, operation)"
+    if not isinstance(sends, tuple) or isinstance(sends, Send):
+        raise wrong(source, sends, f"{right}; of one, (Send(...),)", function, "sends")
+    for send in sends:
+        if not isinstance(send, tuple) or len(send) != 2 or not isinstance(send[0], str):
+            raise wrong(source, send, right, function, "sends")
+        if send[0] not in model.actor_index:
+            raise wrong(f"{source} sends {short(send[1])} to", send[0], "no actor has that name", function, "")
+        _check_hashable(f"{source} sends to {send[0]!r}", send[1], function)
+
+
+def _check_hashable(what: str, value: Any, function: object) -> None:
+    try:
+        hash(value)
+    except Exception:
+        raise ModelError(f"{unhashable(what, value)}{place_of(function)}") from None
+
+
+def _raised(error: Exception, function: object) -> str:
+    """The exception, and the innermost line of its traceback that is not of this package; else the function."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(_CHECKER)]
     text = f": {error}" if str(error) else ""
-    return f"raises {type(error).__name__}{text} (line {frame.lineno} of {frame.filename})"
+    place = f" (line {frames[-1].lineno} of {frames[-1].filename})" if frames else place_of(function)
+    return f"raises {type(error).__name__}{text}{place}"
 
 
 def _shown(values: tuple[Any, ...]) -> str:

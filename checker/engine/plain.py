@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import psutil
 
-from checker.engine.contract import unhashable
 from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
 from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
@@ -40,7 +39,7 @@ def explore(
     began = time.monotonic(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
-    parents: dict[Row, tuple[Row, int] | None] = {_hashable(model, model.initial()): None}
+    parents: dict[Row, tuple[Row, int] | None] = {model.initial(): None}
     forget_steps(model)
     try:
         _explore(result, parents, began, progress, until_witnessed=until_witnessed)
@@ -147,14 +146,6 @@ def _examine_ends(
             result.deadlocks += 1
             _evaluate(result, parents, row, final=True)
     result.stop = wanted(result.model, result, until_witnessed=False) or result.stop
-
-
-def _hashable(model: Model, row: Row) -> Row:
-    try:
-        hash(row)
-    except TypeError:
-        raise unhashable(f"a row of the model {model.name!r} is", row) from None
-    return row
 
 
 def _evaluate(result: Exploration, parents: dict[Row, tuple[Row, int] | None], row: Row, *, final: bool) -> None:

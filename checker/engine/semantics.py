@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 
-from checker.engine.contract import call, short, step
-from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Rule, Send, Trivial
+from checker.engine.contract import check, moves, project, short, step
+from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
 from checker.engine.result import Step
 
 
@@ -27,16 +26,10 @@ def by_rule(model: Model, row: Row) -> Iterator[tuple[str, Move, Row]]:
         arguments = read(model, rule.reads, row)
         if arguments is None:
             continue
-        for move in call(f"the rule {rule.name!r}", partial(_listed, rule), *arguments):
-            rule.check(move)
+        for move in moves(model, rule, *arguments):
             after = fire(model, row, move)
             if after is not None:
                 yield rule.name, move, after
-
-
-def _listed(rule: Rule, *arguments: object) -> tuple[Move, ...]:
-    """All moves of a rule, so that an exception in a generator is raised by the call of the rule."""
-    return tuple(rule.moves(*arguments) or ())
 
 
 def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | None:
@@ -44,7 +37,7 @@ def read(model: Model, reads: Iterable[Read], row: Row) -> tuple[object, ...] | 
     arguments = []
     for column, projection in reads:
         value = row[model.index[column]]
-        shown = value if projection is None else call(f"the projection of {column!r}", projection, value)
+        shown = value if projection is None else project(column, projection, value)
         if shown is None and projection is not None:
             return None
         arguments.append(shown)
@@ -55,12 +48,6 @@ def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
     """Return the answer of a property for a row."""
     arguments = read(model, prop.reads, row)
     return TRIVIAL if arguments is None else check(prop, arguments)
-
-
-def check(prop: Property, arguments: tuple[object, ...]) -> Finding | Trivial | None:
-    """Call the check of a property. Raises ModelError."""
-    found: Finding | Trivial | None = call(f"the property {prop.name!r}", prop.check, *arguments)
-    return found
 
 
 def fire(model: Model, row: Row, move: Move) -> Row | None:
@@ -79,11 +66,9 @@ def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
 def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: list[Send]) -> bool:
     for name, operation in sends:
         sent.append(Send(name, operation))
-        if name not in model.actor_index:
-            raise ModelError(f"an operation {operation!r} is sent to {name!r}, and no actor has that name")
         actor = model.actors[model.actor_index[name]]
         places = [model.index[column] for column in actor.columns]
-        outcome = step(actor, tuple(row[place] for place in places), operation)
+        outcome = step(model, actor, tuple(row[place] for place in places), operation)
         if outcome is None:
             return False
         for place, value in zip(places, outcome.values, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qs
 
+from checker.engine.model import ModelError
 from checker.explorer.handlers import Handlers
 from checker.explorer.requests import (
     ExploreRequest,
@@ -41,6 +42,7 @@ class _Handler(PageHandler):
     """One request."""
 
     server: Server
+    refusals = (ModelError,)
 
     def _get_other(self, address: SplitResult) -> None:
         if address.path == "/api/jobs":

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Property, Read, Rule, Send
+from checker.engine.contract import call, listed, place_of, wrong
 from checker.kit.networks import (
     Arrival,
     Insert,
@@ -175,10 +176,12 @@ class _Assembly:
     links: frozenset[Link]
     histories: dict[str, HistoryVariable]
 
-    def batches(self, machine: str, reaction: Reaction) -> dict[str, tuple[Any, ...]]:
+    def batches(self, machine: str, reaction: Reaction, function: object = None) -> dict[str, tuple[Any, ...]]:
         """The messages of a reaction by receiver, each batch in the order of sending. Raises ModelError."""
-        if not isinstance(reaction, Reaction):
-            raise ModelError(f"the machine {machine!r} returned {reaction!r}; a Reaction or None would be right")
+        for name, pairs in (("sends", reaction.sends), ("reports", reaction.reports)):
+            if not isinstance(pairs, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+                right = "write a tuple of pairs, as in Reaction(state, ((receiver, message),))"
+                raise wrong(f"the machine {machine!r}", pairs, right, function, verb=f"has the {name}")
         batches: dict[str, tuple[Any, ...]] = {}
         for receiver, message in reaction.sends:
             if (machine, receiver) not in self.links:
@@ -190,9 +193,15 @@ class _Assembly:
                 raise ModelError(f"{machine!r} reports {event!r} to {history!r}, and no history variable has that name")
         return batches
 
-    def outcome(self, machine: str, reaction: Reaction) -> Outcome:
-        """A reaction as the engine carries it out: first the reports, then the messages."""
-        batches = self.batches(machine, reaction)
+    def outcome(self, machine: str, function: Callable[..., Any], *arguments: Any) -> Outcome | None:
+        """A reaction as the engine carries it out: first the reports, then the messages. Raises ModelError."""
+        source = f"the machine {machine!r}"
+        reaction = call(source, function, *arguments)
+        if reaction is None:
+            return None
+        if not isinstance(reaction, Reaction):
+            raise wrong(source, reaction, "a Reaction or None would be right", function)
+        batches = self.batches(machine, reaction, function)
         reports = (Send(history, event) for history, event in reaction.reports)
         messages = (Send(name_of(machine, receiver), Insert(batch)) for receiver, batch in batches.items())
         return Outcome((reaction.state,), (*reports, *messages))
@@ -203,14 +212,12 @@ class _Assembly:
         def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
             (state,) = values
             if isinstance(operation, Arrival):
-                reaction = machine.on_message(state, operation.source, operation.message)
-                if reaction is None and self.network.ordered:
-                    return Outcome((state,))
-            elif isinstance(operation, Chosen) and machine.on_choice is not None:
-                reaction = machine.on_choice(state, operation.choice)
-            else:
-                raise ModelError(f"the machine {machine.name!r} has no function for {operation!r}; give it on_choice")
-            return None if reaction is None else self.outcome(machine.name, reaction)
+                received = self.outcome(machine.name, machine.on_message, state, operation.source, operation.message)
+                return Outcome((state,)) if received is None and self.network.ordered else received
+            if isinstance(operation, Chosen) and machine.on_choice is not None:
+                return self.outcome(machine.name, machine.on_choice, state, operation.choice)
+            why = f"the machine {machine.name!r} has no function for {operation!r}; give it on_choice"
+            raise ModelError(f"{why}{place_of(machine.choices)}")
 
         return Actor(machine.name, (machine.name,), step)
 
@@ -225,10 +232,13 @@ class _Start:
 
     def add(self, machine: Machine) -> None:
         """Take the first messages and reports of a machine. Raises ModelError."""
+        if not isinstance(machine.start, Reaction):
+            raise wrong(f"the machine {machine.name!r}", machine.start, "start=Reaction(state) is right", None, "has")
         for receiver, batch in self._assembly.batches(machine.name, machine.start).items():
             self._batches[machine.name, receiver] = batch
         for history, event in machine.start.reports:
-            self.values[history] = self._assembly.histories[history].record(self.values[history], event)
+            record = self._assembly.histories[history].record
+            self.values[history] = call(f"the history variable {history!r}", record, self.values[history], event)
 
     def messages(self, link: Link) -> tuple[Any, ...]:
         """The first messages of a link, in the order of sending."""
@@ -236,15 +246,20 @@ class _Start:
 
 
 def _recorder(history: HistoryVariable) -> Actor:
-    return Actor(history.name, (history.name,), lambda values, event: Outcome((history.record(values[0], event),)))
+    source = f"the history variable {history.name!r}"
+
+    def step(values: tuple[Any, ...], event: Any) -> Outcome:
+        return Outcome((call(source, history.record, values[0], event),))
+
+    return Actor(history.name, (history.name,), step)
 
 
 def _choice_rule(machine: Machine) -> Rule:
+    source = f"the machine {machine.name!r}"
+
     def moves(state: Any) -> list[Move]:
-        return [
-            Move(_action(choice), (machine.name,), (Send(machine.name, Chosen(choice)),))
-            for choice in machine.choices(state)
-        ]
+        choices = listed(source, machine.choices, state, right='choices are a list; one of them is ["go"]')
+        return [Move(_action(choice), (machine.name,), (Send(machine.name, Chosen(choice)),)) for choice in choices]
 
     return Rule(f"choices of {machine.name}", (Read(machine.name),), moves, machine.actions, machine.fair)
 

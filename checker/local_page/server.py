@@ -107,9 +107,10 @@ def assets_of(package: str) -> dict[str, tuple[str, bytes]]:
 
 
 class PageHandler(BaseHTTPRequestHandler):
-    """One request. A page overrides `_get_other` and `_post`."""
+    """One request. A page overrides `_get_other` and `_post`; `refusals` are errors of what its user gave it."""
 
     server: PageServer
+    refusals: tuple[type[Exception], ...] = ()
     server_version, sys_version = "quorate", ""
     timeout = PATIENCE
 
@@ -134,6 +135,8 @@ class PageHandler(BaseHTTPRequestHandler):
             answer()
         except BadRequestError as error:
             self._error(str(error), error.status)
+        except self.refusals as error:
+            self._error(str(error), HTTPStatus.UNPROCESSABLE_ENTITY)
         except (ConnectionError, TimeoutError):
             raise
         except Exception as error:  # the page always gets an answer
@@ -224,6 +227,8 @@ class PageHandler(BaseHTTPRequestHandler):
         try:
             write({"done": work(progress)})
         except BadRequestError as error:
+            write({"error": str(error)})
+        except self.refusals as error:
             write({"error": str(error)})
         except Exception as error:
             write({"error": self._defect(error)})

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from checker.engine.contract import call, listed, wrong
 from checker.engine.model import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
 
 POP = "pop"
@@ -75,9 +76,12 @@ def channel(source: str, destination: str) -> Actor:
 
 def _actor(process: Process) -> Actor:
     def step(values: tuple[Any, ...], event: Any) -> Outcome | None:
-        stepped = process.step(values[0], event)
+        source = f"the process {process.name!r}"
+        stepped = call(source, process.step, values[0], event)
         if stepped is None:
             return None
+        if not isinstance(stepped, Stepped):
+            raise wrong(source, stepped, "a Stepped or None would be right", process.step)
         batches: dict[str, tuple[Any, ...]] = {}
         for destination, message in stepped.messages:
             batches[destination] = (*batches.get(destination, ()), message)
@@ -88,10 +92,11 @@ def _actor(process: Process) -> Actor:
 
 
 def _own_events(process: Process) -> Rule:
+    source = f"the process {process.name!r}"
+
     def moves(state: Any) -> list[Move]:
-        return [
-            Move(_action(event), (process.name,), (Send(process.name, event),)) for event in process.spontaneous(state)
-        ]
+        events = listed(source, process.spontaneous, state, right='events are a list; one of them is ["go"]')
+        return [Move(_action(event), (process.name,), (Send(process.name, event),)) for event in events]
 
     return Rule(f"events of {process.name}", (Read(process.name),), moves, fair=process.fair)
 

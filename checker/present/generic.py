@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from checker.engine.contract import described
+from checker.engine.contract import call, described
 from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import by_rule, operations
 from checker.job import FAULTS, DiagramEvent, Json
@@ -112,7 +112,7 @@ class DefaultPresenter:
 def _fields(value: Any) -> dict[str, Json]:
     own = getattr(value, "lane_fields", None)
     if own is not None and not isinstance(value, type):
-        return dict(own())
+        return dict(call(f"lane_fields of a {type(value).__name__}", own))
     fields = fields_of(value)
     return {"value": to_json(value)} if fields is None else fields
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from checker.engine import Discovery, Finding, Model, Property
+from checker.engine.contract import check
 from checker.engine.semantics import read
 from checker.job import Job, Json, Likeness
 from checker.models.ensemble import Grain, HistoryError, NotRefinedError, Setup, ensemble, refine
@@ -132,7 +133,7 @@ class OracleRefinement:
         path = refine(model, found.path)
         prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
         arguments = read(model, prop.reads, path[-1].row)
-        finding = None if arguments is None else prop.check(*arguments)
+        finding = None if arguments is None else check(prop, arguments)
         if not isinstance(finding, Finding):
             raise NotRefinedError(f"the run message by message does not end in a finding of {prop.name}")
         return self._job(model), Discovery(prop, finding, len(path) - 1, path)

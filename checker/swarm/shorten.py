@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from checker.engine.contract import call
+from checker.engine.contract import moves
 from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row
 from checker.engine.process import free_memory
 from checker.engine.result import Discovery, Limits, Step, Stop
@@ -156,8 +156,7 @@ class Rerun:
         arguments = read(self._model, self._rules[rule].reads, row)
         if arguments is None:
             return None
-        list_moves = self._rules[rule].moves
-        listed = call(f"the rule {rule!r}", lambda *values: tuple(list_moves(*values) or ()), *arguments)
+        listed = moves(self._model, self._rules[rule], *arguments)
         alike = [move] if move in listed else [each for each in listed if each.action == move.action]
         for each in alike:
             after = fire(self._model, row, each)

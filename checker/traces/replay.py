@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from checker.engine.contract import check
 from checker.engine.liveness import lasso
 from checker.engine.model import Finding, Kind, Move, Property, Row
 from checker.engine.result import Discovery, Step
@@ -130,7 +131,7 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Disc
     instead = "it finds nothing"
     for path in paths:
         arguments = read(job.model, prop.reads, path[-1].row)
-        answer = None if arguments is None else prop.check(*arguments)
+        answer = None if arguments is None else check(prop, arguments)
         if not isinstance(answer, Finding):
             continue
         if answer.clause == trace.clause and _canonical(values_of(answer)) == _canonical(trace.values):

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from checker.engine.contract import call
 from checker.job import Json
 
 CLASS = "class"
@@ -38,7 +39,7 @@ def to_json(value: Any) -> Json:
     if isinstance(value, Set | list | tuple):
         items = [to_json(item) for item in value]
         return sorted(items, key=canonical) if isinstance(value, Set) else items
-    return value.hex() if isinstance(value, bytes) else str(value)
+    return value.hex() if isinstance(value, bytes) else call(f"the text of a {type(value).__name__}", str, value)
 
 
 def fields_of(value: Any) -> dict[str, Json] | None:

@@ -231,7 +231,7 @@ def test_equal_values_of_different_types_are_an_error_however_deep_they_are():
 @ENGINES
 def test_an_operation_for_nobody_is_named(engine):
     model = counter(9, step=lambda values, _: Outcome(values, (Send("m", 1),)))
-    with pytest.raises(ModelError, match="to 'm', and no actor has that name"):
+    with pytest.raises(ModelError, match="to 'm'; no actor has that name"):
         engine.explore(model)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from checker.engine.contract import call, step
-from checker.engine.model import Actor, ModelError, Outcome
+from checker.engine.model import Actor, Model, ModelError, Outcome
 from checker.engine.result import VALUE
 
 VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
@@ -24,7 +24,8 @@ class ModelCalls:
     calls, in transitions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: Model) -> None:
+        self.model = model
         self.calls, self.steps, self.work = 0, 0, 0
         self._called: dict[str, int] = {}
 
@@ -38,9 +39,9 @@ class ModelCalls:
     def step(self, who: str, actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | None:
         """The outcome of an operation; None if it is not possible. Raises ModelError as `call` does."""
         self.steps += 1
-        outcome = step(actor, values, operation)
+        outcome = step(self.model, actor, values, operation)
         if self._counted(who, 2):
-            _compare(who, outcome, step(actor, values, operation), (values, operation))
+            _compare(who, outcome, step(self.model, actor, values, operation), (values, operation))
         return outcome
 
     def _counted(self, who: str, arguments: int) -> bool:

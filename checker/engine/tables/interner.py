@@ -11,12 +11,13 @@ identifies its subject.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.arrays import Vector
-from checker.engine.contract import same_types, unhashable
+from checker.engine.contract import project, same_types
 from checker.engine.kernels import hash_tables, move_kernels, row_kernels
 from checker.engine.model import Kind, Model, Move, Read, Row
 from checker.engine.tables.calls import ModelCalls
@@ -53,7 +54,7 @@ class Interner:
 
     def __init__(self, model: Model, seed: int, *, symmetric: bool) -> None:
         self.model = model
-        self.functions = ModelCalls()
+        self.functions = ModelCalls(model)
         self.cells, self.entries = Vector(np.uint64, int(move_kernels.FIELDS)), Vector(np.uint64)
         self.classes, self.bases = Vector(np.uint32), Vector(np.uint32)
         self.places = Vector(np.uint32)  # of each cell among those of its column
@@ -97,10 +98,7 @@ class Interner:
 
     def cell(self, column: int, value: Any, source: str) -> int:
         """The id of a value in a column; a new one also gets classes, moves and masks."""
-        try:
-            known = self._cells[column].get(value)
-        except TypeError as error:
-            raise unhashable(f"{source} puts into the column {self.model.columns[column].name!r}", value) from error
+        known = self._cells[column].get(value)
         if known is not None:
             if (there := self._ids[known][1]) is not value:
                 same_types(there, value, source)
@@ -150,7 +148,9 @@ class Interner:
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
         if read.projection is None:
             return (value,)
-        shown = self.functions.call(f"the projection of {read.column!r}", read.projection, value)
+        shown = self.functions.call(
+            f"the projection of {read.column!r}", partial(project, read.column, read.projection), value
+        )
         return None if shown is None else (shown,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
@@ -165,10 +165,7 @@ class Interner:
 
     def _operation(self, actor: int, operation: Any, source: str) -> int:
         """The id of an operation for an actor; a negative actor is a read, and the operation is the part shown."""
-        try:
-            known = self._operations.setdefault((actor, operation), len(self._operands))
-        except TypeError as error:
-            raise unhashable(f"{source} gives", operation) from error
+        known = self._operations.setdefault((actor, operation), len(self._operands))
         if known == len(self._operands):
             self._operands.append((actor, operation))
         same_types(self._operands[known][1], operation, source)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from checker.engine.arrays import Memo
+from checker.engine.contract import check, moves
 from checker.engine.kernels import hash_tables, jit, move_kernels
-from checker.engine.model import Model, ModelError, Move, Send
+from checker.engine.model import Model, Send
 from checker.engine.result import SEED
 from checker.engine.tables.interner import NO_ACTION, CellValue, Interner, Node
 from checker.engine.tables.layout import Group, Role
@@ -98,8 +100,6 @@ class Tables(Interner):
         outcome = self.functions.step(who, actor, values, operation)
         if outcome is None:
             return IMPOSSIBLE
-        if len(outcome.values) != len(actor.columns):
-            raise ModelError(f"{who} returns {len(outcome.values)} values for {len(actor.columns)} columns")
         entries = self._entries(outcome.sends, who)
         columns = [self.model.index[column] for column in actor.columns]
         after = [self.cell(column, value, who) for column, value in zip(columns, outcome.values, strict=True)]
@@ -136,18 +136,15 @@ class Tables(Interner):
 
     def _answer(self, position: int, values: tuple[Any, ...]) -> Any:
         prop = self.model.properties[position]
-        return self.functions.call(f"the property {prop.name!r}", prop.check, *values)
+        return self.functions.call(f"the property {prop.name!r}", partial(check, prop), values)
 
     def _moves(self, position: int, arguments: tuple[Any, ...], cell: int | None = None) -> list[int]:
         """The effects of the moves that a rule lists; `cell` is the cell that the rule read, if it read only one."""
         rule = self.model.rules[position]
         source = f"the rule {rule.name!r}"
-        listed = self.functions.call(source, lambda *a: tuple(rule.moves(*a) or ()), *arguments)
+        listed = self.functions.call(source, partial(moves, self.model, rule), *arguments)
         ids = []
         for move in listed:
-            if not isinstance(move, Move):
-                raise ModelError(f"{source} lists {move!r}, which is not a Move")
-            rule.check(move)
             label = self._label(rule.name, move)
             entries = self._entries(move.sends, source)
             resolved = entries if cell is None else self._resolved(cell, entries)
@@ -173,8 +170,6 @@ class Tables(Interner):
         """The words of an effect for operations that are sent."""
         entries = []
         for name, operation in sends:
-            if name not in self._targets:
-                raise ModelError(f"{source} sends {operation!r} to {name!r}, and no actor has that name")
             actor, target = self._targets[name]
             entries.append(target << 32 | self._operation(actor, operation, source))
         return entries

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.arrays import Vector
-from checker.engine.model import TRIVIAL, Finding, Model, ModelError
+from checker.engine.model import TRIVIAL, Finding, Model
 from checker.engine.tables.layout import Bundle, ModelLayout
 
 Array = np.ndarray[Any, Any]
@@ -50,8 +50,8 @@ class Verdicts:
         self._judgement(tuple(layout.judged) or (0,))
 
     def number(self, bundle: Bundle, answers: Iterable[tuple[int, Any]]) -> int:
-        """The number of a verdict, from the positions and answers of a bundle's properties. Raises ModelError."""
-        checked = [(position, self._checked(position, answer)) for position, answer in answers]
+        """The number of a verdict, from the positions and answers of a bundle's properties."""
+        checked = list(answers)
         verdict = BundleVerdict(
             bundle,
             tuple(position for position, answer in checked if answer is not TRIVIAL),
@@ -104,9 +104,3 @@ class Verdicts:
         if number == self.judgements.size:
             self.judgements.append(verdicts)
         return number
-
-    def _checked(self, position: int, answer: Any) -> Any:
-        if answer is None or answer is TRIVIAL or isinstance(answer, Finding):
-            return answer
-        name = self._model.properties[position].name
-        raise ModelError(f"the property {name!r} returned {answer!r}; Finding, None or TRIVIAL is right")
