@@ -13,8 +13,11 @@ Source: `Integer.parseInt` and `Long.parseLong` of Java, which accept an optiona
 import argparse
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import PurePath
+from typing import TypeVar
 
+_Number = TypeVar("_Number", int, float)
 LONGEST_EXCERPT = 200
 """How many characters of a foreign text a log or an error message repeats by default."""
 
@@ -74,26 +77,19 @@ def required_decimal(text: str, low: float = 0, high: float = float(1 << 64)) ->
 
 def between(low: int, high: int = INT[1]) -> Callable[[str], int]:
     """Make the reader of an option, as `type` of argparse: a whole number between two bounds."""
-
-    def number(text: str) -> int:
-        try:
-            return required_integer(text, low, high)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return number
+    return partial(_option, lambda text: required_integer(text, low, high))
 
 
 def decimals_between(low: float, high: float = 1e6) -> Callable[[str], float]:
     """Make the reader of an option, as `type` of argparse: a number between two bounds."""
+    return partial(_option, lambda text: required_decimal(text, low, high))
 
-    def number(text: str) -> float:
-        try:
-            return required_decimal(text, low, high)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
 
-    return number
+def _option(read: Callable[[str], _Number], text: str) -> _Number:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def on_a_line(text: str) -> str:
