@@ -6,8 +6,8 @@ Rules:
 - A refused connection leaves one line in the log, under a rate limit.
 - The unread bytes of a client are bounded, and those of all clients. A client that does not read gets no further
   answers (`full`). Watch events arrive without a request, so a client whose unread bytes exceed the bound is
-  disconnected, and the one with the most unread bytes if those of all do. ZooKeeper bounds neither: `NIOServerCnxn`
-  queues every event.
+  disconnected, and the one with the most unread bytes if those of all do. ZooKeeper 3.9.5 bounds neither:
+  `NIOServerCnxn` queues every event, and the server ends in OutOfMemoryError.
 
 Source: `NIOServerCnxn.sendBuffer`, `handleWrite`, `close`; `NettyServerCnxn`.
 """
