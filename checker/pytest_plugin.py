@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from spec.text import on_a_line
+from spec.text import on_a_line, on_lines
 
 if TYPE_CHECKING:
     from checker.report.outcome import RunOutcome
@@ -207,7 +207,7 @@ class ScenarioItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of a failure, without a stack trace for any error that a scenario can cause."""
         if isinstance(excinfo.value, UnexpectedError):
-            return str(excinfo.value).encode("utf-8", "backslashreplace").decode()  # a surrogate may be unpaired
+            return on_lines(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
