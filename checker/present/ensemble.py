@@ -156,8 +156,8 @@ def _on_disk(_: EnsemblePresenter, sid: Sid, operation: DiskOperation) -> str:
     match operation:
         case Append(txn=txn, ack=ack):
             return f"{server} has {transaction(txn)} on disk" + (" and acknowledges it" if ack else "")
-        case EnterEpoch(epoch=epoch):
-            return f"{server} has currentEpoch {epoch} on disk and acknowledges NEWLEADER"
+        case EnterEpoch(epoch=epoch, ack=ack):
+            return f"{server} has currentEpoch {epoch} on disk" + (" and acknowledges NEWLEADER" if ack else "")
     return f"{server} has a snapshot of its tree on disk"
 
 

@@ -19,7 +19,7 @@ from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.losses import with_losses
-from harness.reproduce.result import Outcome, Reproduction, StepReport
+from harness.reproduce.result import Outcome, Reproduction, StepReport, WriteFate
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, without
 from spec.text import between
 
@@ -115,7 +115,7 @@ def _summary(result: Reproduction) -> Iterable[str]:
     for path, sid in result.acknowledged.items():
         yield f"  {path} was acknowledged by server {sid}"
     for path, sids in result.present.items():
-        where = f"at {', '.join(f'server {sid}' for sid in sids)}" if sids else "LOST: at no server"
+        where = result.fate(path).value.format(", ".join(f"server {sid}" for sid in sids))
         yield f"  {path} after all servers have recovered: {where}"
 
 
@@ -123,10 +123,11 @@ def _total(results: list[Reproduction]) -> str:
     count = len(results)
     confirmed = sum(each.outcome is Outcome.CONFIRMED for each in results)
     failed = sum(each.outcome is Outcome.HARNESS_FAILED for each in results)
-    lost = sum(bool(each.lost) for each in results)
+    lost, gone = (sum(bool(each.having(fate)) for each in results) for fate in (WriteFate.LOST, WriteFate.REVERSED))
     split = sum(bool(each.diverged) for each in results)
     return (
-        f"confirmed {confirmed} of {count}, a write lost {lost} of {count}, "
+        f"confirmed {confirmed} of {count}, an acknowledged write lost {lost} of {count}, "
+        f"a committed write without an answer reversed {gone} of {count}, "
         f"servers differ {split} of {count}, harness failed {failed} of {count}"
     )
 
@@ -135,7 +136,7 @@ def _exit_code(results: list[Reproduction], *, control: bool) -> int:
     if any(each.outcome is Outcome.HARNESS_FAILED for each in results):
         return 3
     if control:
-        return int(any(each.lost or each.diverged for each in results))
+        return int(any(each.having(WriteFate.LOST, WriteFate.REVERSED) or each.diverged for each in results))
     return int(any(each.outcome is not Outcome.CONFIRMED for each in results))
 
 

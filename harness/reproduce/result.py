@@ -14,6 +14,15 @@ class Outcome(Enum):
     HARNESS_FAILED = "harness failed"
 
 
+class WriteFate(Enum):
+    """The state of a write after all servers have recovered. Only an acknowledged write can be lost."""
+
+    PRESENT = "at {}"
+    LOST = "LOST: acknowledged, and at no server"
+    REVERSED = "at no server; it was committed, and never acknowledged"
+    ABSENT = "at no server; it was never acknowledged"
+
+
 @dataclass(frozen=True)
 class StepReport:
     """A step as executed: the events on the wire and on the disks, the time it took, and the lasting differences."""
@@ -37,11 +46,17 @@ class Reproduction:
     present: dict[str, tuple[Sid, ...]] = field(default_factory=dict)  # path, and the servers that have it at the end
     servers: int = 0
 
-    @property
-    def lost(self) -> tuple[str, ...]:
-        """The acknowledged or committed writes that no server has at the end."""
-        writes = dict.fromkeys((*self.acknowledged, *self.committed))
-        return tuple(path for path in writes if path in self.present and not self.present[path])
+    def fate(self, path: str) -> WriteFate:
+        """The state of a write that was looked up."""
+        if self.present[path]:
+            return WriteFate.PRESENT
+        if path in self.acknowledged:
+            return WriteFate.LOST
+        return WriteFate.REVERSED if path in self.committed else WriteFate.ABSENT
+
+    def having(self, *fates: WriteFate) -> tuple[str, ...]:
+        """The paths of the writes with one of these fates."""
+        return tuple(path for path in self.present if self.fate(path) in fates)
 
     @property
     def diverged(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> ZabR
             return learner_broadcast.synced(peer, learner, rules)
         case Applied() if learner.commits:
             return learner_broadcast.apply(peer, peer.durable, learner, learner.commits[0])
-        case Resumed() if learner.owes_ack:
+        case Resumed() if learner.may_resume:
             return learner_broadcast.acknowledge_newleader(peer.durable, replace(learner, owes_ack=False))
         case ClientWrite(value=value) if learner.phase is BROADCAST:
             return ZabResult(peer.durable, learner, (Send(learner.leader, QuorumRequest(value)),))

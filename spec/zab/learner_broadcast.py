@@ -167,6 +167,8 @@ def synced(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult | None:
     match written.operation:
         case Append(txn=txn, ack=True):
             return ZabResult(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
-        case EnterEpoch():
+        case EnterEpoch(ack=True):
             return acknowledge_newleader(written.durable, after)
+        case EnterEpoch():
+            return ZabResult(written.durable, after, (disk.epochs_written(written.durable),))
     return ZabResult(written.durable, after)

@@ -146,30 +146,38 @@ def newleader(peer: Peer, learner: Learner, view: View | None, rules: ZabRules) 
 
 
 def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
-    variants, durable = rules.variants, peer.durable
-    after, operations = _to_persist(peer, learner, rules)
+    """Request what becomes durable on NEWLEADER, in the order of the release that the variants describe.
+
+    The thread that reads packets writes a snapshot and currentEpoch, and acknowledges NEWLEADER. Up to 3.8.4 and 3.9.1
+    only the sync thread logs proposals, and acknowledges each (ZOOKEEPER-4646, 4685); a snapshot precedes both threads.
+    """
+    variants = rules.variants
+    late, owes = variants & _LOGGED_BY_SYNC_THREAD, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants
+    after, snapshot, logged = _to_persist(peer, learner, rules)
     forgotten: tuple[DiskOperation, ...] = ()
     if Variant.NEWLEADER_FORGETS_PROPOSALS in variants:
         forgotten = tuple(Append(txn) for txn in after.not_logged)
         pending = (*after.pending, *(txn.zxid for txn in after.not_logged))
         after = replace(after, not_logged=(), pending=pending)
-    if Variant.EPOCH_BEFORE_LOG in variants:
-        durable = replace(durable, current_epoch=learner.epoch)
-    if variants & {Variant.NEWLEADER_ACK_BEFORE_SYNC, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK}:
-        logged = tuple(replace(each, ack=True) if isinstance(each, Append) else each for each in operations)
-        queue, effects = disk.request(after.queue, (*logged, *forgotten))
-        after = replace(after, queue=queue)
-        if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants:
-            owing = ZabResult(durable, replace(after, owes_ack=True), effects)
-            return disk.settle(peer, owing, learner_broadcast.synced, rules)
-        acked = learner_broadcast.acknowledge_newleader(durable, after).after(effects)
-        return disk.settle(peer, acked, learner_broadcast.synced, rules)
-    queue, effects = disk.request(after.queue, (*operations, EnterEpoch(learner.epoch), *forgotten))
-    return disk.settle(peer, ZabResult(durable, replace(after, queue=queue), effects), learner_broadcast.synced, rules)
+    enter = (EnterEpoch(learner.epoch),)
+    if not late:
+        operations = (*(Append(txn, ack=False) for txn in logged), *enter, *forgotten)
+    else:
+        operations = (*(() if owes else enter), *(Append(txn) for txn in logged), *forgotten)
+    if Variant.EPOCH_BEFORE_LOG in variants and operations[:1] != enter:
+        operations = (EnterEpoch(learner.epoch, ack=False), *operations)
+    queue, effects = disk.request(after.queue, (*snapshot, *operations))
+    requested = ZabResult(peer.durable, replace(after, queue=queue, owes_ack=owes), effects)
+    return disk.settle(peer, requested, learner_broadcast.synced, rules)
 
 
-def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner, tuple[DiskOperation, ...]]:
-    """The operations by which NEWLEADER makes state durable: a snapshot of the tree, or the committed proposals.
+_LOGGED_BY_SYNC_THREAD = frozenset({Variant.NEWLEADER_ACK_BEFORE_SYNC, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK})
+
+
+def _to_persist(
+    peer: Peer, learner: Learner, rules: ZabRules
+) -> tuple[Learner, tuple[TakeSnapshot, ...], tuple[Txn, ...]]:
+    """What NEWLEADER makes durable: a snapshot of the tree, or the committed proposals.
 
     The tree is written after TRUNC or SNAP. An observer logs committed transactions after UPTODATE, except by the rule
     `ZabRules.observers_log_first`.
@@ -177,14 +185,14 @@ def _to_persist(peer: Peer, learner: Learner, rules: ZabRules) -> tuple[Learner,
     logs_late = is_observer(peer.sid, peer.view) and not rules.observers_log_first
     if learner.tree is not None:
         changed = learner.tree != peer.durable.txns or learner.snapshot
-        return learner, (TakeSnapshot(learner.tree, learner.snapshot),) if changed else ()
+        return learner, (TakeSnapshot(learner.tree, learner.snapshot),) if changed else (), ()
     if Variant.LOGGED_AFTER_UPTODATE in rules.variants or logs_late:
-        return learner, ()
+        return learner, (), ()
     count = _matching(learner.not_logged, learner.packets_committed)
     committed, rest = learner.not_logged[:count], learner.not_logged[count:]
     late = tuple(txn.zxid for txn in committed) if Variant.COMMITS_AFTER_UPTODATE in rules.variants else ()
     after = _unlisted(replace(learner, not_logged=rest, packets_committed=late, pending=late), committed, rules)
-    return after, tuple(Append(txn, ack=False) for txn in committed)
+    return after, (), committed
 
 
 def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:

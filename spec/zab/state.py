@@ -66,9 +66,10 @@ class TakeSnapshot(DiskOperation, frozen=True):
 
 
 class EnterEpoch(DiskOperation, frozen=True):
-    """Write currentEpoch, then acknowledge NEWLEADER: the last operation that NEWLEADER requests."""
+    """Write currentEpoch, then with `ack` acknowledge NEWLEADER; without it in variants only."""
 
     epoch: int
+    ack: bool = True
 
 
 # The leader.
@@ -206,6 +207,7 @@ class Learner(msgspec.Struct, frozen=True):
       differ from the log: after a TRUNC or a SNAP, until the snapshot is written. `snapshot` is the zxid of a SNAP.
     - `not_logged`, `packets_committed`: proposals and commits received during synchronisation; `last_queued`: the zxid
       of the last of these proposals.
+    - `queue`: requested from the disk. A snapshot is first in it, and only until NEWLEADER is acknowledged.
     - `pending`: proposals to be committed, oldest first (`FollowerZooKeeperServer.pendingTxns`).
     - `commits`: committed and not yet applied. `delivered`: the last zxid that was applied while serving.
     - `owes_ack`: NEWLEADER is handled except for its ACK; ZOOKEEPER-4685 only. `unlisted`: zxids of transactions that
@@ -236,6 +238,11 @@ class Learner(msgspec.Struct, frozen=True):
     def serves(self) -> bool:
         """Whether it has reached BROADCAST."""
         return self.phase is LearnerPhase.BROADCAST
+
+    @property
+    def may_resume(self) -> bool:
+        """Whether it can send the ACK of NEWLEADER that it owes: its snapshot and its epoch are on disk."""
+        return self.owes_ack and all(isinstance(each, Append) for each in self.queue)
 
 
 class StaleMemory(msgspec.Struct, frozen=True):
@@ -271,8 +278,10 @@ class ZabResult(msgspec.Struct, frozen=True):
 
 
 def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tuple[Txn, ...]:
-    """The transactions on disk and those still queued for it, in their order."""
-    return (*durable.txns, *(each.txn for each in queue if isinstance(each, Append)))
+    """The transactions on disk and those still queued for it, in their order; a queued snapshot replaces the former."""
+    snapshot = next((each for each in queue if isinstance(each, TakeSnapshot)), None)
+    before = durable.txns if snapshot is None else snapshot.txns
+    return (*before, *(each.txn for each in queue if isinstance(each, Append)))
 
 
 def merged(txns: Iterable[Txn], unlogged: tuple[Txn, ...]) -> tuple[Txn, ...]:

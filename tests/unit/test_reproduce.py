@@ -13,12 +13,13 @@ from checker.engine.semantics import successors
 from checker.scenario import load
 from harness.__main__ import main
 from harness.processes import wait_until
+from harness.reproduce import command
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate, compile_shim
 from harness.reproduce.losses import with_losses
 from harness.reproduce.proxies import SNAPSHOT_END, split_packet
 from harness.reproduce.recovery import is_committed
-from harness.reproduce.result import Outcome, Reproduction
+from harness.reproduce.result import Outcome, Reproduction, WriteFate
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, schedule_of, without
 from refimpl.disk import database
 from refimpl.wire.packet import Packet, PacketType, encode_raw
@@ -334,11 +335,29 @@ class TestCommitted:
 
 
 class TestResult:
-    def test_a_write_at_no_server_is_lost_and_one_at_some_has_diverged(self) -> None:
-        result = Reproduction(Outcome.CONFIRMED, acknowledged={"/a": 1, "/b": 1, "/c": 1}, servers=3)
-        result.present = {"/a": (), "/b": (1, 2), "/c": (1, 2, 3), "/d": ()}
-        assert result.lost == ("/a",), "no client was told of /d, and the model has not committed it"
+    def test_only_an_acknowledged_write_is_lost(self) -> None:
+        """A committed write without a reply to its client is reversed, and no text about it has the word LOST."""
+        result = Reproduction(Outcome.CONFIRMED, acknowledged={"/a": 1, "/b": 1}, committed=("/a", "/c"), servers=3)
+        result.present = {"/a": (), "/b": (1, 2), "/c": (), "/d": (), "/e": (1, 2, 3)}
+        fates = {path: result.fate(path) for path in result.present}
+        assert fates == {
+            "/a": WriteFate.LOST,
+            "/b": WriteFate.PRESENT,
+            "/c": WriteFate.REVERSED,
+            "/d": WriteFate.ABSENT,
+            "/e": WriteFate.PRESENT,
+        }
         assert result.diverged == ("/b",)
+        assert [line for line in command._summary(result) if "LOST" in line] == [
+            "  /a after all servers have recovered: LOST: acknowledged, and at no server"
+        ]
+
+    def test_a_control_fails_with_a_reversed_write(self) -> None:
+        result = Reproduction(Outcome.CONFIRMED, committed=("/c",), present={"/c": ()}, servers=3)
+        assert command._exit_code([result], control=True) == 1
+        assert "an acknowledged write lost 0 of 1, a committed write without an answer reversed 1 of 1" in (
+            command._total([result])
+        )
 
 
 @pytest.mark.parametrize(

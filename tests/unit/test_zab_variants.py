@@ -5,13 +5,16 @@ The tests in `tests/quality` show that a checker finds the consequences.
 """
 
 import re
+from itertools import combinations
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
+from spec.durable import Durable
 from spec.effects import Persist
 from spec.election import LeaderLost
-from spec.server import Event, crash
+from spec.server import Event, crash, step
 from spec.variants import DESCRIBED, Area, Variant, of_area
 from spec.zab.events import (
     Applied,
@@ -33,6 +36,8 @@ from spec.zab.packets import (
     LeaderInfo,
     NewLeader,
     Proposal,
+    QuorumPacket,
+    Snap,
     Trunc,
     UpToDate,
 )
@@ -138,6 +143,42 @@ def test_variant_proposal_ack_before_newleader_ack() -> None:
     assert sent(follow(variant, *DIFF_OF_A, Synced())) == [Ack(A.zxid)]
     assert sent(follow(variant, *DIFF_OF_A, Synced(), Resumed())) == [ACK_OF_NEWLEADER]
     assert sent(follow(variant, *DIFF_OF_A, Resumed())) == [ACK_OF_NEWLEADER]
+
+
+OF_NEWLEADER = (
+    Variant.EPOCH_BEFORE_LOG,
+    Variant.NEWLEADER_ACK_BEFORE_SYNC,
+    Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK,
+    Variant.NEWLEADER_FORGETS_PROPOSALS,
+    Variant.COMMITS_AFTER_UPTODATE,
+    Variant.LOGGED_AFTER_UPTODATE,
+    Variant.COMMITTED_LOG_WITH_GAP,
+)
+"""The variants that change what a learner does on NEWLEADER, or until UPTODATE."""
+
+
+@pytest.mark.parametrize("variants", [c for n in range(8) for c in combinations(OF_NEWLEADER, n)])
+@pytest.mark.parametrize("first", [Snap(OLD.zxid, (OLD,)), Trunc(OLD.zxid)], ids=["SNAP", "TRUNC"])
+def test_a_snapshot_is_on_disk_before_newleader_is_acknowledged(
+    first: QuorumPacket, variants: tuple[Variant, ...]
+) -> None:
+    """`syncWithLeader` of 3.8.0, 3.8.4, 3.9.2 and 3.9.5: `takeSnapshot`, then `setCurrentEpoch`, then the ACK."""
+    mine = Durable(1, 1, log=(OLD, replace(A, value="another")))
+    packets = (LeaderInfo(2), first, Proposal(A), Commit(A.zxid), NewLeader(2))
+    happens: list[Event] = [Receive(3, each) for each in packets]
+    asked = run(1, rules(*variants), *happens, durable=mine)
+    assert (sent(asked), asked.state.durable.current_epoch) == ([], 1)
+    assert step(asked.state, Resumed(), zab=rules(*variants)) is None
+
+    messages: list[object] = []
+    done = asked
+    while learner(done).phase is LearnerPhase.SYNCHRONIZATION:
+        happens.append(Synced() if learner(done).queue else Resumed())
+        done = run(1, rules(*variants), *happens, durable=mine)
+        messages += sent(done)
+        assert done.state.durable.txns == (OLD, A), "the snapshot is the first that is written"
+    assert messages == [ACK_OF_NEWLEADER]
+    assert Delivered(1, 2, (OLD, A)) in facts(run(1, rules(*variants), *happens, Receive(3, UpToDate()), durable=mine))
 
 
 def test_variant_queue_survives_shutdown() -> None:

@@ -105,8 +105,8 @@ def _late_moves(sid: Sid, server: Server) -> list[Move] | None:
 
 
 def _resume_moves(sid: Sid, server: Server) -> list[Move] | None:
-    owes = isinstance(server.zab, Learner) and server.zab.owes_ack
-    return [Move(Action.RESUME, (sid,), (Send(server_name(sid), Resumed()),))] if owes else None
+    resumes = isinstance(server.zab, Learner) and server.zab.may_resume
+    return [Move(Action.RESUME, (sid,), (Send(server_name(sid), Resumed()),))] if resumes else None
 
 
 def _fill_disk(sid: Sid) -> Rule:

@@ -98,10 +98,10 @@ class FollowerTrack:
             if any(isinstance(each, Append) and each.ack and each.txn.zxid == packet.zxid for each in learner.queue):
                 return Synced()
         elif learner.owes_ack:
-            return Resumed()
+            return Resumed() if learner.may_resume else Synced()
         if world.read < len(self.delivered) and zab_learner.may_leave(learner):
             return Receive(self.leader, self.delivered[world.read])
-        if learner.owes_ack:
+        if learner.may_resume:
             return Resumed()
         return Synced() if learner.queue and not zab_learner.may_leave(learner) else None
 
@@ -162,7 +162,9 @@ class FollowerTrack:
             after = None if event is None else self._step(at, event)
             if isinstance(after, Following):
                 todo.append(after)
-                if after.learner.owes_ack and not at.learner.owes_ack:  # its ACK may come before the writes, or after
+                if (
+                    after.learner.may_resume and not at.learner.may_resume
+                ):  # its ACK may come before the writes, or after
                     resumed = self._step(after, Resumed())
                     todo += [resumed] if isinstance(resumed, Following) else []
         return found
