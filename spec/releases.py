@@ -109,9 +109,8 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
     Variant.SNAPSHOT_SURVIVES_TRUNC: DefectHistory(),
     Variant.DISK_ERROR_KEEPS_TREE: DefectHistory(),
-    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(
-        _changes("3.9.4 685048a7b", "master e5dd60bf0"), introduced=_COMMITTED_TXNS_ONLY
-    ),
+    # In a DIFF since 3.9.3 (the fix of ZOOKEEPER-4394), after a TRUNC always.
+    Variant.COMMITTED_LOG_WITH_GAP: DefectHistory(_changes("3.9.4 685048a7b", "master e5dd60bf0")),
     Variant.TREE_AHEAD_OF_LOG: DefectHistory(),
     Variant.ACKS_SURVIVE_TRUNCATION: DefectHistory(
         found_here=True, reproduced=(Release(3, 8, 0), Release(3, 9, 4), Release(3, 9, 5))

@@ -313,7 +313,7 @@ def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerSt
         return Step(stopped(server, server.durable))  # its process ends
     failed = replace(server, zab=replace(part, queue=()))
     if Variant.DISK_ERROR_KEEPS_TREE in zab.variants:
-        return _give_up(replace(failed, remains=memory.after_disk_error(part, server.remains)), rules, zab)
+        return _give_up(replace(failed, remains=memory.after_disk_error(part, server.remains, zab)), rules, zab)
     return _give_up(replace(failed, disk_full=True), rules, zab)
 
 
@@ -351,5 +351,8 @@ def _synced_late(server: Server) -> ServerStep[Server] | None:
     if server.election is None or not server.remains.queue:
         return None
     txn, *others = server.remains.queue
-    remains = replace(server.remains, queue=tuple(others))
-    return Step(replace(server, durable=server.durable.appended(txn), remains=remains))
+    unlogged = tuple(each for each in server.remains.unlogged if each != txn)
+    remains = replace(server.remains, queue=tuple(others), unlogged=unlogged)
+    # A second record of a transaction changes nothing when the log is read.
+    durable = server.durable if txn in server.durable.log else server.durable.appended(txn)
+    return Step(replace(server, durable=durable, remains=remains))

@@ -129,7 +129,10 @@ def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResul
 
 
 def _unlisted(learner: Learner, applied: tuple[Txn, ...], rules: ZabRules) -> Learner:
-    """ZOOKEEPER-4925: `processTxn(TxnHeader, Record)` applies transactions and does not add them to `committedLog`."""
+    """ZOOKEEPER-4925: `processTxn(TxnHeader, Record)` applies transactions and does not add them to `committedLog`.
+
+    Up to 3.9.2 it applies what is committed after TRUNC or SNAP, and in 3.9.3 what is committed in a DIFF too.
+    """
     if Variant.COMMITTED_LOG_WITH_GAP not in rules.variants or not applied:
         return learner
     return replace(learner, unlisted=(*learner.unlisted, *(txn.zxid for txn in applied)))
@@ -150,25 +153,27 @@ def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
 
     The thread that reads packets writes a snapshot and currentEpoch, and acknowledges NEWLEADER. Up to 3.8.4 and 3.9.1
     only the sync thread logs proposals, and acknowledges each (ZOOKEEPER-4646, 4685); a snapshot precedes both threads.
+    A follower with ZOOKEEPER-4394 logs all proposals that it has, without an observer's exception.
     """
     variants = rules.variants
-    late, owes = variants & _LOGGED_BY_SYNC_THREAD, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants
     after, snapshot, logged = _to_persist(peer, learner, rules)
-    forgotten: tuple[DiskOperation, ...] = ()
-    if Variant.NEWLEADER_FORGETS_PROPOSALS in variants:
-        forgotten = tuple(Append(txn) for txn in after.not_logged)
-        pending = (*after.pending, *(txn.zxid for txn in after.not_logged))
-        after = replace(after, not_logged=(), pending=pending)
-    enter = (EnterEpoch(learner.epoch),)
-    if not late:
-        operations = (*(Append(txn, ack=False) for txn in logged), *enter, *forgotten)
-    else:
-        operations = (*(() if owes else enter), *(Append(txn) for txn in logged), *forgotten)
-    if Variant.EPOCH_BEFORE_LOG in variants and operations[:1] != enter:
+    if Variant.NEWLEADER_FORGETS_PROPOSALS in variants and not is_observer(peer.sid, peer.view):
+        logged = (*logged, *after.not_logged)
+        after = replace(after, not_logged=(), pending=(*after.pending, *(txn.zxid for txn in after.not_logged)))
+    late, owes = _logs_late(rules), Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in variants
+    enter = () if owes else (EnterEpoch(learner.epoch),)
+    appends = tuple(Append(txn, ack=late) for txn in logged)
+    operations: tuple[DiskOperation, ...] = (*enter, *appends) if late else (*appends, *enter)
+    if Variant.EPOCH_BEFORE_LOG in variants and (owes or operations[:1] != enter):
         operations = (EnterEpoch(learner.epoch, ack=False), *operations)
     queue, effects = disk.request(after.queue, (*snapshot, *operations))
     requested = ZabResult(peer.durable, replace(after, queue=queue, owes_ack=owes), effects)
     return disk.settle(peer, requested, learner_broadcast.synced, rules)
+
+
+def _logs_late(rules: ZabRules) -> bool:
+    """Whether the sync thread logs the proposals of NEWLEADER, and acknowledges each, after currentEpoch is written."""
+    return bool(rules.variants & _LOGGED_BY_SYNC_THREAD)
 
 
 _LOGGED_BY_SYNC_THREAD = frozenset({Variant.NEWLEADER_ACK_BEFORE_SYNC, Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK})
@@ -191,8 +196,8 @@ def _to_persist(
     count = _matching(learner.not_logged, learner.packets_committed)
     committed, rest = learner.not_logged[:count], learner.not_logged[count:]
     late = tuple(txn.zxid for txn in committed) if Variant.COMMITS_AFTER_UPTODATE in rules.variants else ()
-    after = _unlisted(replace(learner, not_logged=rest, packets_committed=late, pending=late), committed, rules)
-    return after, (), committed
+    after = replace(learner, not_logged=rest, packets_committed=late, pending=late)
+    return (after if late else _unlisted(after, committed, rules)), (), committed
 
 
 def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:
@@ -246,7 +251,11 @@ def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     delivered = applied[-1].zxid if applied else peer.durable.snapshot
     up_to_date = replace(learner, phase=LearnerPhase.BROADCAST, delivered=delivered)
     told_now = (Observe(Delivered(peer.sid, learner.epoch, tuple(applied))),) if applied else ()
-    effects: Effects = (Apply(delivered), Send(learner.leader, Ack(make_zxid(learner.epoch))), *told_now)
+    acked = [make_zxid(learner.epoch)]
+    if Variant.NEWLEADER_FORGETS_PROPOSALS in rules.variants and not _logs_late(rules):
+        acked += learner.pending  # 3.8.5 and 3.9.2 acknowledge what NEWLEADER logged only here
+    acks = (Send(learner.leader, Ack(zxid)) for zxid in acked)
+    effects: Effects = (Apply(delivered), *acks, *told_now)
     for_observer = is_observer(peer.sid, peer.view)
     queue, asked = disk.request(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
     pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))

@@ -16,7 +16,7 @@ from spec.durable import Durable, Snapshot
 from spec.variants import Variant
 from spec.zab import disk
 from spec.zab.leader_sync import history_of
-from spec.zab.state import Append, Leader, Learner, LearnerPhase, StaleMemory, SyncMode, ZabRules, merged
+from spec.zab.state import Append, Leader, Learner, LearnerPhase, StaleMemory, SyncMode, TakeSnapshot, ZabRules, merged
 
 
 def shut_down(
@@ -24,10 +24,11 @@ def shut_down(
 ) -> tuple[Durable, StaleMemory]:
     """The disk and the memory after an orderly end of this part; `remains` is the memory before it."""
     variants = rules.variants
-    if isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in variants:
-        left = tuple(each.txn for each in part.queue if isinstance(each, Append))
-        return durable, replace(remains, queue=(*remains.queue, *left))
-    flushed = disk.flushed(durable, part.queue)
+    survives = isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in variants
+    flushed = durable if survives else disk.flushed(durable, part.queue)
+    if survives:
+        queued = tuple(each.txn for each in part.queue if isinstance(each, Append))
+        remains = replace(_with_applied(part, remains), queue=(*remains.queue, *queued))
     if Variant.FUZZY_SNAPSHOT in variants and part.serves:
         applied = _applied(durable, part)
         if applied < flushed.last_zxid:
@@ -50,17 +51,26 @@ def _applied(durable: Durable, part: Leader | Learner) -> int:
     return applied[-1].zxid if applied else durable.snapshot
 
 
-def after_disk_error(part: Leader | Learner, remains: StaleMemory) -> StaleMemory:
+def after_disk_error(part: Leader | Learner, remains: StaleMemory, rules: ZabRules) -> StaleMemory:
     """ZOOKEEPER-4882: the memory after a write failed, with the transactions that are applied and not written.
 
-    A learner applies the committed transactions of its synchronisation while NEWLEADER writes them.
+    A learner applies the committed transactions of its synchronisation while NEWLEADER writes them, since 3.9.3. A
+    snapshot that cannot be written ends the process (`takeSnapshot`), which here begins again at once.
     """
-    queued = tuple(each.txn for each in part.queue if isinstance(each, Append))
-    if isinstance(part, Learner) and part.phase is LearnerPhase.SYNCHRONIZATION:
-        applied = queued
-    else:
-        last = part.applied if isinstance(part, Leader) else part.delivered
-        applied = tuple(txn for txn in queued if part.serves and txn.zxid <= last)
+    if isinstance(part.queue[0], TakeSnapshot):
+        return StaleMemory()
+    applies = Variant.COMMITS_AFTER_UPTODATE not in rules.variants
+    if isinstance(part, Learner) and part.phase is LearnerPhase.SYNCHRONIZATION and applies:
+        queued = tuple(each.txn for each in part.queue if isinstance(each, Append))
+        return replace(remains, unlogged=merged(remains.unlogged, queued))
+    return _with_applied(part, remains)
+
+
+def _with_applied(part: Leader | Learner, remains: StaleMemory) -> StaleMemory:
+    """The memory with the transactions that a serving part has applied before they are on its disk."""
+    last = part.applied if isinstance(part, Leader) else part.delivered
+    queued = (each.txn for each in part.queue if isinstance(each, Append))
+    applied = tuple(txn for txn in queued if part.serves and txn.zxid <= last)
     return replace(remains, unlogged=merged(remains.unlogged, applied))
 
 

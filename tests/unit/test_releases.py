@@ -40,7 +40,7 @@ OPEN = {
 }  # fmt: skip
 """`FileTxnLog.truncate`, `FileTxnSnapLog.truncateLog`, `Learner.shutdown` are the same at all these tags; so are
 `Leader.getQuorumVerifierBytes`, `Leader.getEpochToPropose` and the order of calls in `QuorumPeerMain.runFromConfig`."""
-SINCE_4785 = OPEN | {"ZOOKEEPER-3023", "ZOOKEEPER-4394", "ZOOKEEPER-4712"}
+SINCE_4785 = OPEN | {"ZOOKEEPER-3023", "ZOOKEEPER-4394", "ZOOKEEPER-4712", "ZOOKEEPER-4925"}
 BEFORE_4785 = SINCE_4785 | {"ZOOKEEPER-4643", "ZOOKEEPER-4646", "ZOOKEEPER-4685"}
 """Defects by the code of the tags: NEWLEADER of 3.8.5, 3.8.6 and 3.9.2 syncs the log first, and still forgets."""
 TAGS = {

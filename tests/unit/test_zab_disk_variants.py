@@ -15,7 +15,7 @@ from spec.server import Event, Server, crash, step
 from spec.txn import Txn, make_zxid
 from spec.variants import Variant
 from spec.zab import disk
-from spec.zab.events import LogFailed, Receive, Synced
+from spec.zab.events import LogFailed, Receive, Synced, SyncedLate
 from spec.zab.packets import (
     AckEpoch,
     Commit,
@@ -214,6 +214,55 @@ def test_an_unwritten_transaction_that_is_not_applied_is_forgotten() -> None:
     assert failed.peer.last_zxid == OLD.zxid
 
 
+def test_before_3_9_3_a_disk_error_on_newleader_leaves_nothing_in_the_tree() -> None:
+    """With ZOOKEEPER-3023 what a DIFF commits is applied after UPTODATE, so the tree is not ahead of the log."""
+    happens = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2), LogFailed())
+    since, before = ((Variant.DISK_ERROR_KEEPS_TREE, *v) for v in ((), (Variant.COMMITS_AFTER_UPTODATE,)))
+
+    assert follow(rules(*since), *happens).state.peer.last_zxid == A.zxid
+    assert follow(rules(*before), *happens).state.peer.last_zxid == OLD.zxid
+
+
+def test_a_snapshot_that_cannot_be_written_leaves_nothing_in_memory() -> None:
+    """`ZooKeeperServer.takeSnapshot` ends the process."""
+    happens = (LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), Proposal(X), NewLeader(2), LogFailed())
+    forgets = (Variant.DISK_ERROR_KEEPS_TREE, Variant.NEWLEADER_FORGETS_PROPOSALS)
+    assert follow(rules(*forgets), *happens).state.peer.last_zxid == OLD.zxid
+
+
+def test_a_transaction_that_is_applied_and_queued_stays_in_the_tree() -> None:
+    """ZOOKEEPER-4712: `getLastLoggedZxid` is the zxid of the tree, and `CommitProcessor` does not wait for the disk."""
+    variant = rules(Variant.QUEUE_SURVIVES_SHUTDOWN)
+    left = follow(variant, *JOINED, Proposal(X), Commit(X.zxid), Proposal(Y), LeaderLost()).state
+
+    assert (left.durable.txns, left.peer.last_zxid, left.remains.queue) == ((OLD,), X.zxid, (X, Y))
+    written = after(left, variant, SyncedLate())
+    assert (written.durable.txns, written.remains.unlogged, written.remains.queue) == ((OLD, X), (), (Y,))
+
+
+def test_a_sync_thread_that_survives_hides_no_other_memory() -> None:
+    """ZOOKEEPER-4712 and 5094 are both in 3.8.0 to 3.9.2."""
+    interrupted = (LeaderInfo(2), Trunc(OLD.zxid), Proposal(A), Commit(A.zxid), LeaderLost())
+    both = rules(Variant.QUEUE_SURVIVES_SHUTDOWN, Variant.TREE_AHEAD_OF_LOG)
+    assert follow(both, *interrupted).state.peer.last_zxid == A.zxid
+
+
+@pytest.mark.parametrize(
+    ("first", "before", "since"),
+    [(Diff(A.zxid), (), (A.zxid,)), (Trunc(OLD.zxid), (A.zxid,), (A.zxid,))],
+    ids=["DIFF", "TRUNC"],
+)
+def test_the_committed_log_lacks_what_a_learner_applies_by_itself(
+    first: QuorumPacket, before: tuple[int, ...], since: tuple[int, ...]
+) -> None:
+    """`syncWithLeader` up to 3.9.2 passes the commits of a DIFF to `fzk.commit`, and those after a TRUNC do not."""
+    joined = (LeaderInfo(2), first, Proposal(A), Commit(A.zxid), NewLeader(2), Synced(), Synced(), UpToDate())
+    gap = Variant.COMMITTED_LOG_WITH_GAP
+    old, new = (follow(rules(gap, *v), *joined, LeaderLost()) for v in ((Variant.COMMITS_AFTER_UPTODATE,), ()))
+
+    assert (old.state.peer.unlisted, new.state.peer.unlisted) == (before, since)
+
+
 def test_variant_committed_log_with_gap() -> None:
     """ZOOKEEPER-4925: 3.9.3 applies the transactions of a DIFF without adding them to committedLog."""
     joined = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2), Synced(), Synced(), UpToDate())
@@ -232,7 +281,7 @@ def test_variant_committed_log_with_gap() -> None:
     assert told["wrong"] == [first, Proposal(X), Commit(X.zxid), last]
 
 
-def test_3_9_3_only_warns_of_a_gap_in_a_synchronisation() -> None:
+def test_each_release_before_3_9_4_only_warns_of_a_gap_in_a_synchronisation() -> None:
     """`enforceContinuousProposal` came with the correction of ZOOKEEPER-4925."""
     gap = (LeaderInfo(2), Diff(Y.zxid), Proposal(OLD), Proposal(Txn(make_zxid(1, 3))))
 

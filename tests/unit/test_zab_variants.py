@@ -115,6 +115,28 @@ def test_variant_newleader_forgets_proposals() -> None:
     assert follow(rules(Variant.NEWLEADER_FORGETS_PROPOSALS, disk=False), *happens).state.zab is None
 
 
+def test_3_8_5_logs_a_forgotten_proposal_before_newleader_and_acknowledges_it_after_uptodate() -> None:
+    """`syncWithLeader` of 3.8.5 and 3.9.2: `fzk.appendRequest`, `commit`, `setCurrentEpoch`; then `requestsToAck`."""
+    variant = rules(Variant.NEWLEADER_FORGETS_PROPOSALS, Variant.COMMITS_AFTER_UPTODATE)
+    happens = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), Proposal(X), NewLeader(2))
+    acknowledged = follow(variant, *happens, Synced(), Synced(), Synced())
+
+    assert sent(follow(variant, *happens, Synced(), Synced())) == []
+    assert (sent(acknowledged), acknowledged.state.durable.txns) == ([ACK_OF_NEWLEADER], (OLD, A, X))
+    served = follow(variant, *happens, Synced(), Synced(), Synced(), UpToDate())
+    assert sent(served) == [ACK_OF_NEWLEADER, Ack(A.zxid), Ack(X.zxid)]
+
+
+def test_an_observer_forgets_no_proposal() -> None:
+    """`zk instanceof FollowerZooKeeperServer` is the condition of the loop that logs and clears."""
+    variant = rules(Variant.NEWLEADER_FORGETS_PROPOSALS, Variant.NEWLEADER_ACK_BEFORE_SYNC)
+    packets = (LeaderInfo(2), Diff(A.zxid), Proposal(A), Commit(A.zxid), NewLeader(2))
+    done = run(7, variant, *(Receive(3, each) for each in packets))
+
+    assert learner(done).not_logged == (A,)
+    assert (sent(done), learner(done).queue) == ([ACK_OF_NEWLEADER], ())
+
+
 def test_variant_epoch_before_log() -> None:
     """ZOOKEEPER-4643: a crash on NEWLEADER leaves the new epoch and the old log."""
     right, wrong = (crash(follow(rules(*v), *DIFF_OF_A).state) for v in ((), (Variant.EPOCH_BEFORE_LOG,)))
