@@ -176,6 +176,9 @@ def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
     view = (stage.new if new else stage.old).view
     if spec.disks:
         yield from _disk(spec, sid, alone=view.standalone)
+    elif (spec.releases is not None or spec.variants) and sid in stage.running and not view.standalone:
+        # With a record in each log, a leader sends a DIFF: most defects are in what a learner does with one.
+        yield f"epoch: {1 + (sid == spec.leader)}, log: ['1:1']"
     elif sid == spec.leader and (spec.zab or _starts(spec) is None) and not view.standalone:
         yield "epoch: 1"
     if spec.releases is not None:
