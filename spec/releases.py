@@ -100,7 +100,9 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
     # The branch 3.5 took the fix back before 3.5.9 was tagged, and has it again since 3.5.10.
     Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_changes("3.5.10 24e1d2beb", "3.6.3 9b2b72abc", "3.7.0 b978dfb94")),
-    Variant.NEWLEADER_FORGETS_PROPOSALS: DefectHistory(_COMMITTED_TXNS_ONLY, reproduced=(Release(3, 8, 0),)),
+    Variant.NEWLEADER_FORGETS_PROPOSALS: DefectHistory(
+        _COMMITTED_TXNS_ONLY, reproduced=(Release(3, 8, 0), Release(3, 8, 6))
+    ),
     Variant.EPOCH_BEFORE_LOG: _SYNCHRONISED_TXNS_ON_DISK,
     Variant.NEWLEADER_ACK_BEFORE_SYNC: _SYNCHRONISED_TXNS_ON_DISK,
     Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: _SYNCHRONISED_TXNS_ON_DISK,

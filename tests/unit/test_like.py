@@ -115,14 +115,14 @@ def test_a_commit_without_a_proposal_is_found_before_3_9_3(scenario: Write, rele
 
 
 def test_the_expectation_of_a_scenario_applies_to_its_own_release(scenario: Write) -> None:
-    own = scenario(FORGETS.replace("{NoBadCommit: 12}", "{NoBadCommit: 14}\nlike: 3.9.2"))
+    own = scenario(FORGETS.replace("{NoBadCommit: 14}", "{NoBadCommit: 14}\nlike: 3.9.2"))
     ended = cli("run", own, "--format", "none")
     assert (ended.code, "as expected" in ended.out) == (0, True)
 
 
 def test_each_defect_of_two_is_carried_out_when_both_are_there(scenario: Write) -> None:
     """A forgotten proposal is queued for the disk and acknowledged, as `logRequest` of 3.8.4 does."""
-    text = FORGETS.replace("always: [NoBadCommit]", "always: [NoBadAck]").replace("{NoBadCommit: 12}", "{NoBadAck: 12}")
+    text = FORGETS.replace("always: [NoBadCommit]", "always: [NoBadAck]").replace("{NoBadCommit: 14}", "{NoBadAck: 12}")
     ended = cli("run", scenario(text), "--like", "3.8.4", "--format", "none")
     assert ended.out.startswith("violated: NoBadAck")
 
