@@ -17,12 +17,8 @@ from spec.releases import HISTORIES, RELEASES, Release, defects_of
 from tests.support.command_line import Ended, Write, cli, scenarios_in
 
 DEFECTS = Path(__file__).parents[2] / "spec" / "scenarios" / "known-defects"
-FORGETS = (
-    DEFECTS.joinpath("zookeeper-4394.yaml")
-    .read_text("utf-8")
-    .replace("variants: [ZOOKEEPER-4394, ZOOKEEPER-4646]\n", "")
-)
-"""The scenario that shows ZOOKEEPER-4394, without its defects."""
+FORGETS = DEFECTS.joinpath("zookeeper-4394.yaml").read_text("utf-8").replace("variants: [ZOOKEEPER-4394]\n", "")
+"""The scenario that shows ZOOKEEPER-4394, without the defect."""
 RECONFIGURATION = DEFECTS.parent / "reconfiguration"
 FILES = {"zoo-3.cfg": DEFECTS.joinpath("zoo-3.cfg").read_text("utf-8")} | {
     name: RECONFIGURATION.joinpath(name).read_text("utf-8") for name in ("zoo.cfg", "zoo.cfg.dynamic.100000000")

@@ -19,11 +19,7 @@ from spec.server import Server
 from spec.variants import Area, Variant, of_area
 
 DEFECTS = Path(__file__).parents[2] / "spec" / "scenarios" / "known-defects"
-FORGETS = (
-    DEFECTS.joinpath("zookeeper-4394.yaml")
-    .read_text("utf-8")
-    .replace("variants: [ZOOKEEPER-4394, ZOOKEEPER-4646]\n", "")
-)
+FORGETS = DEFECTS.joinpath("zookeeper-4394.yaml").read_text("utf-8").replace("variants: [ZOOKEEPER-4394]\n", "")
 FILES = {"zoo-3.cfg": DEFECTS.joinpath("zoo-3.cfg").read_text("utf-8")}
 UPGRADE = """
 file: zoo-3.cfg
