@@ -116,7 +116,6 @@ def test_a_wrong_address_is_named(text: str) -> None:
         (["h:1", "--root", "/zookeeper/x"], "--root /zookeeper/x"),
         (["h:1", "--area", "nothing"], "--area nothing"),
         (["h:1", "--oracle", "key"], "--oracle key"),
-        (["h:1", "--random", "-1"], "--random"),
         (["h:1", "--release", "new"], "--release new"),
         (["127.0.0.1:1"], "127.0.0.1:1 does not serve"),
     ],

@@ -243,7 +243,7 @@ def test_the_subcommand_gets_the_rest_of_the_line(monkeypatch: pytest.MonkeyPatc
     ("line", "said"),
     [
         (["--rounds", "0"], "'0' is not a whole number from 1 to"),
-        (["--rounds", "x"], "'x' is no number of rounds"),
+        (["--rounds", "x"], "'x' is not a whole number from 1 to"),
         (["--directory", "/nowhere"], "the directory does not exist"),
         (["--only", "other"], "invalid choice: 'other'"),
     ],
