@@ -84,7 +84,9 @@ class Watch:
 
     def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         if event == "open":
-            path, _, flags = arguments
+            path, mode, flags = arguments
+            if mode is None and isinstance(path, str) and not path.startswith("/"):
+                return  # os.open with a folder's descriptor, which the event does not have
             changes = isinstance(flags, int) and bool(flags & WRITING)
         elif event in CHANGES and arguments[-1] in (-1, 0):
             path, changes = arguments[1 if event in ("os.symlink", "os.link") else 0], True
