@@ -71,7 +71,7 @@ def required_decimal(text: str, low: float = 0, high: float = float(1 << 64)) ->
     """Read a number with an optional fraction as `required_integer` does. Raises ValueError for any other text."""
     value = decimal(text, low, high)
     if value is None:
-        raise ValueError(f"{excerpt(text)!r} is not a number from {low:g} to {high:g}")
+        raise ValueError(f"{excerpt(text)!r} is not a number from {low:.15g} to {high:.15g}")
     return value
 
 

@@ -180,8 +180,8 @@ def test_figures_that_cannot_be_used_are_one_error(
     ("argv", "says"),
     [
         (["/nowhere/at/all"], "the folder does not exist"),
-        ([".", "--limit", "0"], "above 0"),
-        ([".", "--limit", "nan"], "above 0"),
+        ([".", "--limit", "0"], "is not a number from 1 to 1000000"),
+        ([".", "--limit", "nan"], "is not a number from 1 to 1000000"),
         ([".", "--jar", "/nowhere.jar"], "this is no jar file"),
         ([".", "--from", "x.json", "--quick"], "--from measures nothing"),
     ],

@@ -64,7 +64,6 @@ def test_a_command_that_fails_is_an_error_that_repeats_it() -> None:
         (["h:1", "--kills", "3"], "--kills needs --kill and --restart"),
         (["h:1", "--kill", "x"], "--kill needs --restart"),
         (["--start", "3.9.5", "--kill", "x", "--restart", "y"], "are for servers that run already"),
-        (["--start", "3.9.5", "--size", "0"], "--size from 1 to 7"),
         (["h:1", "--wait", "0"], "--wait takes seconds above 0"),
         (["h:1", "--without", "nothing"], "--without nothing: write one of"),
         (["--table", "page.md"], "--table PAGE takes --records FILE"),
