@@ -83,7 +83,6 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from checker.cli.artifacts import prepare  # noqa: PLC0415 (slow to import, so errors come first)
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
-    from checker.engine.model import ModelError  # noqa: PLC0415
     from checker.scenario import VariantError  # noqa: PLC0415
     from checker.swarm.plot import check_available  # noqa: PLC0415
     from checker.user_files import OutputError, check_writable  # noqa: PLC0415
@@ -99,8 +98,6 @@ def _run(options: argparse.Namespace) -> int:
         return _walk(request.job, options) if options.walk is not None else _swarm(request, options)
     except (OutputError, VariantError) as error:
         return refused(str(error), ExitCode.COMMAND_LINE)
-    except ModelError as error:
-        return refused(str(error), ExitCode.SCENARIO)
 
 
 def _limits(options: argparse.Namespace) -> SwarmLimits:

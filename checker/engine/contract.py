@@ -25,6 +25,7 @@ from checker.engine.model import (
     Move,
     Outcome,
     Property,
+    Row,
     Rule,
     Send,
     Trivial,
@@ -140,6 +141,13 @@ def listed(source: str, function: Callable[..., Any], *values: Any, right: str) 
         return tuple(found or ())  # a generator raises its exceptions here
 
     return cast("tuple[Any, ...]", call(source, items, *values, of=function))
+
+
+def first_row(model: Model) -> Row:
+    """The initial row. Raises ModelError for a value that cannot be hashed."""
+    for column in model.columns:
+        _check_hashable(f"the initial state puts into the column {column.name!r}", column.initial, None)
+    return model.initial()
 
 
 def project(column: str, projection: Callable[[Any], Any], value: Any) -> Any:

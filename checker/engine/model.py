@@ -280,12 +280,6 @@ class Model:
         _numbered("property", [prop.name for prop in self.properties])
         for rule in self.rules:
             rule.check_declarations()
-        for column in self.columns:
-            try:
-                hash(column.initial)
-            except Exception as error:
-                why = f"the column {column.name!r} begins with a value that cannot be hashed ({error})"
-                raise ModelError(f"{why}; use tuples, frozensets and frozen dataclasses") from None
         for actor in self.actors:
             self._known(f"actor {actor.name!r}", actor.columns)
         readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import psutil
 
+from checker.engine.contract import first_row
 from checker.engine.liveness import plain_liveness
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, Row
 from checker.engine.result import VALUE, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
@@ -39,7 +40,7 @@ def explore(
     began = time.monotonic(), psutil.Process().memory_info().rss
     result = Exploration(model, "plain", limits)
     result.evaluations = {prop.name: Evaluations() for prop in model.properties}
-    parents: dict[Row, tuple[Row, int] | None] = {model.initial(): None}
+    parents: dict[Row, tuple[Row, int] | None] = {first_row(model): None}
     forget_steps(model)
     try:
         _explore(result, parents, began, progress, until_witnessed=until_witnessed)

@@ -30,6 +30,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from checker.engine import Discovery, Finding, Model, ModelError
+from checker.engine.contract import first_row
 from checker.engine.semantics import answer
 from checker.job import Job, Json
 from checker.kit.symmetry import SymmetricModel
@@ -68,6 +69,8 @@ def load_model(path: Path) -> Job:
         raise ScenarioError(str(file), 0, "", f"it has no {call.name!r}", _suggestion(module, call.name))
     line = _line_of(value)
     model = _model(str(file), line, call, value)
+    with _reported(file, call.name):
+        first_row(model)
     source = {
         "kind": KIND,
         "file": file.as_posix(),

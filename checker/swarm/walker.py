@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from checker.engine.contract import first_row
 from checker.engine.evaluator import Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels, walk_kernels
 from checker.engine.model import Kind, Model, ModelError
@@ -60,7 +61,7 @@ class SharedTables:
         self.tables = tables = Tables(model, seed)
         self.hashes = np.zeros(0, np.uint64)
         self.alarms, self.final_alarms = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
-        cells = tables.row(model.initial())
+        cells = tables.row(first_row(model))
         self.cells = np.zeros(padded(len(cells)), np.uint32)
         self.cells[: len(cells)] = cells
         self.fingerprint = tables.fingerprints(np.array([cells]))[0]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from checker.engine.contract import first_row
 from checker.engine.states.frontier import Pool, RowBlock
 from checker.engine.states.waiting import AWAKE, Block, WaitingBlocks
 from checker.engine.tables import Tables
@@ -35,7 +36,7 @@ class NextLevel:
     def begin(self) -> RowBlock:
         """Make the initial state, without a judgement, the only row; return its block. Raises ModelError."""
         block = self._pool.take()
-        cells = self._tables.row(self._tables.model.initial())
+        cells = self._tables.row(first_row(self._tables.model))
         block.rows[0, : len(cells)], block.size = cells, 1
         block.fingerprints[0] = self._tables.fingerprints(np.array([cells]))[0]
         self.blocks = [block]
