@@ -255,13 +255,14 @@ def _recorder(history: HistoryVariable) -> Actor:
 
 
 def _choice_rule(machine: Machine) -> Rule:
-    source = f"the machine {machine.name!r}"
+    name = f"choices of {machine.name}"
+    source = f"the rule {name!r}"
 
     def moves(state: Any) -> list[Move]:
         choices = listed(source, machine.choices, state, right='choices are a list; one of them is ["go"]')
         return [Move(_action(choice), (machine.name,), (Send(machine.name, Chosen(choice)),)) for choice in choices]
 
-    return Rule(f"choices of {machine.name}", (Read(machine.name),), moves, machine.actions, machine.fair)
+    return Rule(name, (Read(machine.name),), moves, machine.actions, machine.fair)
 
 
 def _action(choice: Any) -> str:
