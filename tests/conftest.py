@@ -24,7 +24,7 @@ from hypothesis import settings
 
 from harness import processes
 from refimpl import demo
-from tests.support import isolation, programs
+from tests.support import isolation, programs, two_runs
 from tests.support.tiers import is_quick
 
 HERE = Path(__file__).parent
@@ -84,9 +84,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if others and not is_quick(collection_path) else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the gate."""
+    two_runs.add_options(parser)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write which tests passed, if the gate asks for it."""
+    two_runs.write_passed(config, terminalreporter.stats.get("passed", []))
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Assign each test to its group of pytest-xdist, and to the quick tier."""
+    two_runs.leave_out_passed(config, items)
     for item in items:
         if is_quick(item.path):
             item.add_marker(pytest.mark.quick)
