@@ -22,9 +22,14 @@ LONGEST_EXCERPT = 200
 """How many characters of a foreign text a log or an error message repeats by default."""
 
 UNREADABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
 )
-"""Control characters, invisible characters, those that turn the direction of a text, and unpaired surrogates."""
+"""Control characters, invisible characters, those that turn the direction of a text, and unpaired surrogates.
+
+The invisible ones are Unicode's `Default_Ignorable_Code_Point`: a text in its tags (U+E0000) is read by programs alone.
+"""
 
 INT, LONG = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 """The bounds of Java's `int` and `long`."""
@@ -94,7 +99,12 @@ def _option(read: Callable[[str], _Number], text: str) -> _Number:
 
 def on_a_line(text: str) -> str:
     """Return a text on one line: a line break is a blank, a character that a reader cannot see appears as its code."""
-    return UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", " ".join(text.splitlines()))
+    return UNREADABLE.sub(_as_code, " ".join(text.splitlines()))
+
+
+def _as_code(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
 
 
 def on_lines(text: str) -> str:

@@ -70,6 +70,16 @@ def test_a_character_that_nobody_sees_appears_as_its_code(character: str) -> Non
     assert on_a_line(f"a{character}b") == f"a\\u{ord(character):04x}b"
 
 
+def test_no_character_that_a_font_leaves_out_is_passed_on() -> None:
+    """Unicode 15.1, DerivedCoreProperties.txt, Default_Ignorable_Code_Point; one of each range, with both ends."""
+    ignorable = "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180f\u200b\u200f\u202a\u202e\u2060\u206f\u3164"
+    ignorable += (
+        "\ufe00\ufe0f\ufeff\uffa0\ufff0\ufff8\U0001bca0\U0001bca3\U0001d173\U0001d17a\U000e0000\U000e0041\U000e0fff"
+    )
+    assert on_a_line(ignorable).isascii()
+    assert on_a_line("a\U000e0041") == "a\\U000e0041"
+
+
 def test_a_line_break_is_a_blank() -> None:
     assert on_a_line("a\nb\r\nc\u2028d") == "a b c d"
 
