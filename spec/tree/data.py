@@ -202,3 +202,8 @@ def stat_of(znode: Znode, children: int) -> Stat:
 def _as_int(number: int) -> int:
     """The number wrapped to 32 bits, as in Java."""
     return number if -(1 << 31) <= number < 1 << 31 else (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def as_long(number: int) -> int:
+    """The number wrapped to 64 bits, as in Java."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)

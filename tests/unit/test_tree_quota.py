@@ -15,7 +15,7 @@ from spec.tree.prepare import prepare
 from spec.tree.replies import Code
 from spec.tree.requests import Create, Multi, Request, SetData
 from spec.tree.store import FrozenStore
-from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn
+from spec.tree.txns import Change, CloseSessionTxn, CreateTxn, ErrorTxn, MultiTxn, SetDataTxn
 
 ENFORCED = Options(enforce_quota=True)
 
@@ -46,6 +46,20 @@ def limited(limits: bytes, *more: tuple[str, bytes]) -> FrozenStore:
 )
 def test_the_text_of_a_quota_is_read(text: bytes, figures: dict[str, int]) -> None:
     assert parse_use(text) == figures
+
+
+def test_a_use_wraps_around_like_javas_long() -> None:
+    """`DataTree.updateQuotaStat` adds two values of the type `long`."""
+    place = "/zookeeper/quota/a"
+    store = limited(b"count=-1,bytes=-1")
+    for zxid, record in enumerate(
+        (SetDataTxn(f"{place}/zookeeper_stats", b"count=9223372036854775807,bytes=1", 1),
+         CreateTxn("/a/b", b"xy", OPEN_ACL_UNSAFE, False, -1)), 10
+    ):  # fmt: skip
+        store = store.carry_out(apply(store, zxid, Change(1, zxid, 1000, record)).operations)
+    stats = store.node(f"{place}/zookeeper_stats")
+    assert stats is not None
+    assert stats.data == b"count=-9223372036854775808,bytes=3"
 
 
 @pytest.mark.parametrize("text", [b"count", b"count=x", b"count=", b"count=99999999999999999999"])

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable
 from zlib import crc32
 
-from spec.tree.data import Znode
+from spec.tree.data import Znode, as_long
 from spec.tree.paths import ROOT
 from spec.tree.store import Operation, Put, Remove, Store
 
@@ -23,7 +23,6 @@ VERSION = 2
 """The version of this calculation; digests of another version are not compared."""
 _NONE_BELOW = "/zookeeper/"
 _STAT = struct.Struct(">qqqqqiiiq")
-_HALF, _WHOLE = 1 << 63, 1 << 64
 
 
 def znode_digest(path: str, znode: Znode) -> int:
@@ -48,7 +47,7 @@ def znode_digest(path: str, znode: Znode) -> int:
 
 def tree_digest(znodes: Iterable[tuple[str, Znode]]) -> int:
     """The digest of a whole tree, as a signed number of 64 bits."""
-    return _signed(sum(znode_digest(path, znode) for path, znode in znodes))
+    return as_long(sum(znode_digest(path, znode) for path, znode in znodes))
 
 
 def changed(digest: int, view: Store, operations: Iterable[Operation]) -> int:
@@ -67,8 +66,4 @@ def changed(digest: int, view: Store, operations: Iterable[Operation]) -> int:
         if after is not None:
             digest += znode_digest(path, after)
         seen[path] = after
-    return _signed(digest)
-
-
-def _signed(number: int) -> int:
-    return (number + _HALF) % _WHOLE - _HALF
+    return as_long(digest)

@@ -25,7 +25,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from spec.text import LONG, integer
-from spec.tree.data import Znode
+from spec.tree.data import Znode, as_long
 from spec.tree.overlay import Overlay
 from spec.tree.paths import ROOT, below, name_of, parent_of
 from spec.tree.store import Operation, Put, Store
@@ -80,7 +80,7 @@ def _updated(view: Store, path: str, count: int, size: int) -> tuple[Put, ...]:
     used = None if znode is None else parse_use(znode.data)
     if znode is None or used is None:
         return ()
-    more = {"count": used.get("count", _UNSET) + count, "bytes": used.get("bytes", _UNSET) + size}
+    more = {key: as_long(used.get(key, _UNSET) + change) for key, change in (("count", count), ("bytes", size))}
     return (Put(place, replace(znode, data=format_use({**used, **more}))),)
 
 
@@ -106,7 +106,7 @@ def exceeds(view: Store, path: str, count: int, size: int) -> bool:
         return False
     for more, key, hard in ((count, "count", "countHardLimit"), (size, "bytes", "byteHardLimit")):
         limit = limits.get(hard, _UNSET)
-        if more and limit > _UNSET and used.get(key, _UNSET) + more > limit:
+        if more and limit > _UNSET and as_long(used.get(key, _UNSET) + more) > limit:
             return True
     return False
 
