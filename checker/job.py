@@ -100,8 +100,9 @@ class Job:
     `violations` are the properties that are expected to be violated, with the depth of each; None if any will do.
 
     `actions` are the names of all actions of the model. `allowed_silent` names the actions that need not fire, and the
-    invariants whose premise need not hold. A run without `faults` explains a finding better, so a trace avoids them.
-    `refinement` shows findings at a finer grain, if there is one. `like` is the release whose defects the run has.
+    `always` and `final` properties whose premise need not hold. A run without `faults` explains a finding better, so a
+    trace avoids them. `refinement` shows findings at a finer grain, if there is one. `like` is the release whose
+    defects the run has.
     """
 
     name: str

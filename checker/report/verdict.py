@@ -28,6 +28,9 @@ from checker.engine.model import Kind, Property
 from checker.engine.result import Discovery, Exploration, Liveness, Stop
 from checker.job import Job, Verdict
 
+JUDGING = (Kind.ALWAYS, Kind.FINAL)
+"""The kinds of properties that are judged state by state, and whose finding is a violation."""
+
 
 class ExitCode(IntEnum):
     """The exit codes of a run. Codes that TLC also has mean the same here."""
@@ -155,14 +158,14 @@ def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, b
 
 
 def is_idle(exploration: Exploration, prop: Property) -> bool:
-    """Whether an invariant was examined, and its premise never held."""
+    """Whether a property of all states, or of the ends of runs, was examined, and its premise never held."""
     count = exploration.evaluations.get(prop.name)
-    return prop.kind is Kind.ALWAYS and count is not None and count.states > 0 and not count.premise
+    return prop.kind in JUDGING and count is not None and count.states > 0 and not count.premise
 
 
 def may_be_idle(job: Job, prop: Property) -> bool:
-    """Whether the job excuses an invariant whose premise never holds."""
-    return prop.kind is Kind.ALWAYS and prop.name in job.allowed_silent
+    """Whether the job excuses such a property whose premise never holds."""
+    return prop.kind in JUDGING and prop.name in job.allowed_silent
 
 
 def finding_text(found: Discovery) -> str:

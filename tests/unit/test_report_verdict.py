@@ -153,8 +153,12 @@ def test_a_witness_hoped_for_and_never_seen_is_vacuous(stop):
     assert judgement.reasons == ("sometimes property was never witnessed",)
 
 
-def test_an_always_whose_premise_never_held_is_vacuous():
-    assert judged(premise=0).reasons == ("the premise of always property never held",)
+@pytest.mark.parametrize("kind", [Kind.ALWAYS, Kind.FINAL])
+def test_a_property_whose_premise_never_held_is_vacuous(kind: Kind):
+    judgement = judged(kinds=(kind,), premise=0)
+    assert (code(judgement), judgement.reasons) == (
+        (Verdict.VACUOUS, 21), (f"the premise of {kind.value} property never held",)
+    )  # fmt: skip
 
 
 def test_a_premise_that_the_bounds_rule_out_is_excused_by_name():
