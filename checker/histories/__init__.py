@@ -79,7 +79,9 @@ class Findings(msgspec.Struct, frozen=True):
 
     @property
     def vacuous(self) -> bool:
-        """Whether something was not judged: a reply has no zxid, or there is neither a reply nor a pair of replicas."""
+        """Whether something was not judged: a reply has no zxid, or there is neither a reply that says something about
+        the znodes or the session, nor a pair of replicas.
+        """
         return not self.violations and bool(self.unmarked or (not self.answered and self.replicas < 2))
 
     @property
@@ -127,7 +129,7 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
         stale=synced.stale,
         undecided=undecided,
         operations=len(history.operations),
-        answered=sum(op.outcome != "unknown" for op in history.operations),
+        answered=sum(_tells(op) or op.zxid > 0 for op in history.operations),
         acknowledged=sum(op.acknowledged for op in history.operations),
         unknown=sum(op.outcome == "unknown" for op in history.operations),
         synced=sum(op.kind == "sync+get" and op.outcome != "unknown" for op in history.operations),

@@ -353,6 +353,11 @@ def test_a_history_with_nothing_wrong_exits_with_zero_and_a_violated_one_with_tw
     assert json.loads(json.dumps(report_of([good, bad]).data))["violations"][0]["clause"].startswith("a read returns")
 
 
+def test_a_refusal_that_says_nothing_about_a_znode_leaves_nothing_to_judge() -> None:
+    refused = Operation("c1", 1, 1, "set", "/k", 1, 2, "failed", "a", error="AuthFailed")
+    assert histories.check(history_of([refused])).verdict is Verdict.VACUOUS
+
+
 def test_without_zxids_values_are_checked_and_the_order_of_reads_is_vacuous() -> None:
     create = Operation("a", 1, 1, "create", "/x", 1.0, 1.1, "ok", "v1")
     second = Operation("a", 1, 1, "set", "/x", 1.2, 1.3, "ok", "v2")
