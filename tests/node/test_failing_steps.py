@@ -9,7 +9,6 @@ from pathlib import Path
 from harness import Ensemble
 from harness.commands import OPEN
 from harness.session import Session
-from tests.node.conftest import need
 from tests.node.patience import LONG_LIMITS
 
 CREATE, GET_DATA = 1, 4
@@ -18,7 +17,6 @@ MARSHALLING_ERROR = -5
 
 
 def test_a_request_whose_step_fails_is_refused_and_every_server_goes_on(tmp_path: Path) -> None:
-    need("node")
     with Ensemble(["node"] * 3, tmp_path, tick_time=250, extra=LONG_LIMITS) as ensemble:
         for sid in ensemble.sids:
             command = ensemble.process(sid).command
