@@ -30,7 +30,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from checker.engine import Discovery, Finding, Model, ModelError
-from checker.engine.contract import first_row
+from checker.engine.contract import first_row, short
 from checker.engine.semantics import answer
 from checker.job import Job, Json
 from checker.kit.symmetry import SymmetricModel
@@ -112,7 +112,10 @@ class UnfoldedRuns:
         """The same finding at the end of a run of the base. Raises ModelError if the model is not symmetric."""
         path = self.model.unfold(found.path)
         finding = answer(self.model.base, found.prop, path[-1].row)
-        assert isinstance(finding, Finding)  # a property gives the same answer in equivalent states
+        if not isinstance(finding, Finding):
+            rows = f"{short(found.path[-1].row)}, and nothing in {short(path[-1].row)}"
+            why = f"the property {found.prop.name!r} finds something in {rows}, which differs in names alone"
+            raise ModelError(f"{why}: the model is not symmetric; explore it without symmetry")
         return self.job(), Discovery(found.prop, finding, found.depth, path)
 
 

@@ -40,6 +40,7 @@ from checker.explorer import BadRequestError, Handlers
 from checker.explorer.requests import LoadRequest, WalkRequest
 from checker.kit import Machine, Network, Reaction, interchangeable, network_model, symmetric, to_each
 from checker.scenario import load
+from checker.scenario.model_file import job_of_model
 from tests.support.command_line import cli
 from tests.unit.test_kit_register import example
 
@@ -174,6 +175,19 @@ def test_a_run_is_unfolded_to_one_of_the_base() -> None:
     for before, step in pairwise(path):
         assert (step.move, step.row) in list(successors(base, before.row))
     assert {path[-1].row[base.index[f"rm{n}"]] for n in (1, 2, 3)} == {"committed"}
+
+
+def test_a_property_of_one_name_is_an_error_where_its_run_is_shown() -> None:
+    def up(state: int, _: str) -> Reaction:
+        return Reaction(state + 1)
+
+    machines = [Machine(name, Reaction(0), choices=lambda n: ["up"] * (n < 2), on_choice=up) for name in ("a", "b")]
+    alone = Property("BAlone", (Read("a"), Read("b")), lambda a, b: Finding("b") if (a, b) == (0, 2) else None)
+    model = symmetric(network_model("two", machines, links=[], properties=[alone]), ["a", "b"])
+    job = job_of_model(model, {})
+    assert job.refinement is not None
+    with pytest.raises(ModelError, match=r"'BAlone' finds something in \(0, 2\), and nothing in \(2, 0\)"):
+        job.refinement.found(plain.explore(model).found["BAlone"])
 
 
 def test_properties_can_be_replaced() -> None:
