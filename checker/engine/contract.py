@@ -32,7 +32,8 @@ from checker.engine.model import (
 )
 
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {}
-_PLAIN = frozenset({int, str, bytes, bool, float, type(None)})
+_EXACT = frozenset({int, str, bytes, bool, type(None)})  # equal values of one of these types are the same
+_PLAIN = _EXACT | {float}
 _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
 
 
@@ -56,21 +57,21 @@ def unhashable(what: str, value: Any) -> ModelError:
 
 
 def same_types(one: Any, other: Any, source: str) -> None:
-    """Check that two equal values have the same types at all levels. Raises ModelError, which names the parts."""
+    """Check that equal values have the same types and signs at all levels. Raises ModelError, which names the parts."""
     if one is other:
         return
     kind = type(one)
-    if kind is not type(other):
+    if kind is not type(other) or (kind is float and repr(one) != repr(other)):
         raise ModelError(
             f"{source} gives {other!r} ({type(other).__name__}), which equals {one!r} ({type(one).__name__}): "
-            "equal values must mean the same. Named tuples are equal to plain ones, and 1 to True; "
-            "use frozen dataclasses or structs"
+            "equal values must mean the same. Named tuples are equal to plain ones, 1 to True, and -0.0 to 0.0; "
+            "use frozen dataclasses or structs, and numbers of one kind"
         )
     if kind in _PLAIN:
         return
     parts = _PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind))
     for a, b in zip(parts(one), parts(other), strict=True):
-        if a is not b and (type(a) is not type(b) or type(a) not in _PLAIN):
+        if a is not b and (type(a) is not type(b) or type(a) not in _EXACT):
             same_types(a, b, source)
 
 

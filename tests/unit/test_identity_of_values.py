@@ -216,6 +216,12 @@ def test_equal_numbers_have_one_text_in_every_process(zeros: tuple[float, float]
     assert {described(zero) for zero in zeros} == {"0.0"}
 
 
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), ((1, 0.0), (1, -0.0)), (frozenset({-0.0}), frozenset({0.0}))])
+def test_zeros_of_both_signs_are_refused_since_they_are_equal_and_differ(zeros: tuple[Any, Any]):
+    with pytest.raises(ModelError, match=r"gives -?0\.0 \(float\), which equals -?0\.0 \(float\)"):
+        search.explore(holding(*zeros))
+
+
 @pytest.mark.parametrize("engine", [plain, search])
 def test_steps_are_counted_by_comparison_and_for_each_actor(engine: Any):
     """The hashes of -1 and -2 are equal; a and b carry out equal operations on equal values."""
