@@ -211,6 +211,8 @@ def _collection(opening: str, items: list[Any], line: int, where: str) -> Any:
     if len(items) % 2:
         raise ClientHistoryError(f"{where}: a map has a key without a value")
     form = _Map(zip(map(notation, items[::2]), items[1::2], strict=True))
+    if 2 * len(form) < len(items):
+        raise ClientHistoryError(f"{where}: a map has a key twice; write it once")
     form.line = line
     return form
 

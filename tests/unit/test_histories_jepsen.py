@@ -149,6 +149,11 @@ def test_independent_keys_are_registers_of_their_own(tmp_path: Path) -> None:
     assert ":x: no order of the operations explains this answer" in text
 
 
+def test_a_key_that_a_map_has_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ClientHistoryError, match=r"edn:1: a map has a key twice"):
+        judged(tmp_path, "{:process 1, :type :invoke, :f :read, :value nil, :process 2}")
+
+
 def test_a_history_without_an_answer_is_vacuous(tmp_path: Path) -> None:
     assert judged(tmp_path, edn([(0, "invoke", "write", "1"), (0, "info", "write", "1")]))[0] == 21
 
