@@ -280,6 +280,10 @@ class Model:
         _numbered("property", [prop.name for prop in self.properties])
         for rule in self.rules:
             rule.check_declarations()
+        for prop in self.properties if all(rule.actions for rule in self.rules) else ():
+            if unknown := sorted(prop.unfair - self.actions):
+                why = f"the property {prop.name!r} declares that {unknown[0]!r} is unfair"
+                raise ModelError(f"{why}, and the actions are only {', '.join(sorted(self.actions))}")
         for actor in self.actors:
             self._known(f"actor {actor.name!r}", actor.columns)
         readers: tuple[Rule | Property, ...] = (*self.rules, *self.properties)

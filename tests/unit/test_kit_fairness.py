@@ -6,6 +6,8 @@ ends without the condition as a counterexample.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from checker.engine import Finding, Kind, Model, ModelError, Property, Read, plain, search
@@ -73,3 +75,10 @@ def test_a_wrong_declaration_is_an_error(fair: object) -> None:
     """A string would declare each action whose name is a part of it."""
     with pytest.raises(ModelError, match="the rule 'choices of primary' declares"):
         standby(fair)  # type: ignore[arg-type]
+
+
+def test_an_unfair_action_that_the_model_does_not_have_is_an_error() -> None:
+    model = standby(fair=True)
+    misspelt = replace(model.properties[0], unfair=frozenset({"crsh"}))
+    with pytest.raises(ModelError, match="'crsh' is unfair, and the actions are only crash, deliver"):
+        model.with_properties([misspelt])
