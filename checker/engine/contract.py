@@ -202,11 +202,16 @@ def moves(model: Model, rule: Rule, *arguments: Any) -> tuple[Move, ...]:
 
 def check(prop: Property, arguments: tuple[Any, ...]) -> Finding | Trivial | None:
     """The answer of a property. Raises ModelError for an exception, or for anything but an answer."""
+    return judged(prop, prop.check, *arguments)
+
+
+def judged(prop: Property, function: Callable[..., Any], *arguments: Any) -> Finding | Trivial | None:
+    """The answer of a function of a property, which is `check` or the judge of steps. Raises ModelError."""
     source = f"the property {prop.name!r}"
-    answer = call(source, prop.check, *arguments)
+    answer = call(source, function, *arguments)
     if answer is None or answer is TRIVIAL or isinstance(answer, Finding):
         return answer
-    raise wrong(source, answer, "Finding, None or TRIVIAL is right", prop.check)
+    raise wrong(source, answer, "Finding, None or TRIVIAL is right", function)
 
 
 def wrong(source: str, returned: Any, right: str, function: object, verb: str = "returned") -> ModelError:

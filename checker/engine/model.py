@@ -278,6 +278,9 @@ class Model:
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
         _numbered("property", [prop.name for prop in self.properties])
+        for prop in self.properties:
+            if not isinstance(prop.kind, Kind):
+                raise ModelError(f"the property {prop.name!r} has the kind {prop.kind!r}; write Kind.ALWAYS or another")
         for rule in self.rules:
             rule.check_declarations()
         for prop in self.properties if all(rule.actions for rule in self.rules) else ():

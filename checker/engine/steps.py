@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from checker.engine.contract import judged
 from checker.engine.model import (
     TRIVIAL,
     Actor,
@@ -79,6 +80,8 @@ class StepProperty(Property):
     def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
         """The columns and actors of a model that judges this property. Raises ModelError for an unknown actor."""
         known = {actor.name for actor in model.actors}
+        if not self.actors:
+            raise ModelError(f"the property {self.name!r} is about the steps of no actor; name one or more")
         for name in self.actors:
             if name not in known:
                 raise ModelError(
@@ -122,7 +125,7 @@ class _JudgedStep:
             return outcome
         found, step = [], (self._actor, values, operation)
         for prop in self.properties:
-            answer, counts = prop.judge(values, operation, outcome), prop.counts
+            answer, counts = judged(prop, prop.judge, values, operation, outcome), prop.counts
             if counts.is_open and step not in counts.judged:
                 counts.judged.add(step)
                 counts.premise += answer is not TRIVIAL

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Property, Read, Rule, Send, plain, search
+from checker.engine.steps import StepProperty
 from checker.explorer import Handlers, Server
 from checker.kit import HistoryVariable, Machine, Reaction, network_model
 from checker.models.processes import Process, model_of
@@ -195,3 +196,22 @@ def test_a_value_without_a_text_is_an_error_of_the_model() -> None:
 
     with pytest.raises(ModelError, match="the text of a Unprintable raises ValueError: no text"):
         to_json(Unprintable())
+
+
+@pytest.mark.parametrize("answer", [True, "the count is 2"])
+@pytest.mark.parametrize("engine", [plain, search])
+def test_the_judge_of_a_step_gives_an_answer_of_a_property(answer: object, engine: ModuleType) -> None:
+    never = StepProperty.over("Never", ("c",), lambda *_: answer)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ModelError, match=r"'Never' returned .* Finding, None or TRIVIAL is right .*test_model_errors"):
+        engine.explore(counter().with_properties([never]))
+
+
+def test_a_property_of_the_steps_of_no_actor_is_an_error() -> None:
+    with pytest.raises(ModelError, match="steps of no actor; name one or more"):
+        counter().with_properties([StepProperty.over("Never", (), lambda *_: None)])
+
+
+def test_a_kind_that_is_a_text_is_an_error() -> None:
+    text = Property("P", (Read("c"),), lambda _: None, "always")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"has the kind 'always'; write Kind\.ALWAYS"):
+        counter().with_properties([text])
