@@ -42,7 +42,7 @@ def isolate() -> None:
     }
     own = Path(tempfile.mkdtemp(prefix="qt-"))  # short: the names of sockets are bounded
     for name in list(os.environ):
-        if name.startswith(("QUORATE_", "XDG_", "NUMBA_")):
+        if name.startswith(("QUORATE_", "XDG_", "NUMBA_")) or name == "PYTEST_ADDOPTS":  # which is for this run alone
             del os.environ[name]
     (own / "home").mkdir()
     os.environ |= {**variables, OWN: str(own), "HOME": str(own / "home"), "TMPDIR": str(own)}

@@ -505,7 +505,8 @@ def test_a_seed_that_z3_cannot_take_is_refused() -> None:
     ended = cli("proofs", "--only", "zab", "--seed", "-1")
 
     assert ended.code == 2
-    assert ended.err.strip() == "error: argument --seed: '-1' is not a whole number from 0 to 2147483647"
+    right = "'-1' is not a whole number from 0 to 2147483647"
+    assert ended.err.strip() == f"error: argument --seed: {right}; for the options: python -m checker proofs --help"
 
 
 def test_proofs_lists_what_is_proved_and_the_cycles_that_votes_had() -> None:

@@ -55,7 +55,7 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
 def test_a_file_that_is_a_directory(tmp_path: Path) -> None:
     code, said = command(tmp_path, directory=tmp_path)
     assert code == 151
-    assert said.startswith(f"error: {tmp_path}: it cannot be read")
+    assert said.startswith(f"error: {tmp_path}: it is no regular file")
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:

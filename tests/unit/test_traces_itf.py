@@ -174,7 +174,7 @@ def test_a_file_with_any_part_replaced_is_read_or_refused_and_never_breaks_the_r
         (lambda f: f["states"][3].pop("2"), "state 3: it has no value for the variable '2'"),
         (lambda f: f["states"][3].update({"2": "x"}), "state 3: 2 is 'x'; a lane is a record"),
         (lambda f: f["states"][3].update({"mbt::actionTaken": "x"}), "it should be state 3 after 'start'"),
-        (lambda f: f["states"][3]["1"].update(round={"#bigint": "one"}), "has #bigint, not as the format"),
+        (lambda f: f["states"][3]["1"].update(round={"#bigint": "one"}), "has #bigint with 'one', not as the format"),
     ],
 )  # fmt: skip
 def test_an_error_says_where_the_file_is_wrong_and_what_would_be_right(text, change, message):
