@@ -27,7 +27,7 @@ from refimpl.jute import encode
 from refimpl.tree import Tree
 from spec.tree.accounting.quota import recounted
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Znode
-from spec.tree.paths import ROOT
+from spec.tree.paths import ROOT, is_below_root
 from spec.tree.store import Put
 
 CHUNK = 64 << 10
@@ -241,7 +241,7 @@ class BodyReader:
         """Put a znode into the tree if it existed at `zxid`."""
         if counters[0] > self._zxid:
             return
-        if path and (path[0] != "/" or path[-1] == "/"):
+        if path and not is_below_root(path):
             raise self._damaged(f"{path!r} is not a path of a znode")
         parent = path.rpartition("/")[0] or ROOT
         if path and parent != self._parent:

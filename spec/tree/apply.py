@@ -28,7 +28,7 @@ from spec.tree.accounting import quota
 from spec.tree.checks import after
 from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
-from spec.tree.paths import below, parent_of
+from spec.tree.paths import ROOT, below, is_below_root, parent_of
 from spec.tree.replies import (
     Code,
     Create2Reply,
@@ -118,6 +118,9 @@ def _new(
 ) -> TxnResult:
     """`DataTree.createNode`."""
     path = txn.path
+    if not is_below_root(path) and path != ROOT:
+        # Only in a file: "" would be a child of the root, and its parent too.
+        return TxnResult(code=Code.BAD_ARGUMENTS)
     above = parent_of(path)
     parent = view.node(above)
     if parent is None:

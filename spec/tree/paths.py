@@ -37,6 +37,11 @@ def fault_of(path: str) -> str | None:
     return None if fault is None else f"{path!r}: {fault[0]!r} is not allowed, at {fault.start()}"
 
 
+def is_below_root(path: str) -> bool:
+    """Whether a path of a file or a leader can be that of a znode below the root: no path but the root ends with /."""
+    return path[:1] == ROOT and path[-1:] != ROOT
+
+
 def parent_of(path: str) -> str:
     """The path of the parent; the root is its own parent."""
     return path[: path.rfind("/")] or ROOT

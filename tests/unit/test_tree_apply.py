@@ -4,6 +4,8 @@ Expected values: `DataTree.processTxn`, `createNode`, `deleteNode`, `killSession
 first tests were observed on ZooKeeper 3.8.0.
 """
 
+import pytest
+
 from refimpl.tree import Tree
 from spec.tree.apply import Event, EventType, TxnResult, apply
 from spec.tree.data import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Record, Stat, stat_of
@@ -55,6 +57,15 @@ def test_a_new_znode_has_the_zxid_and_the_time_of_its_creation() -> None:
     tree = tree_of(new("/a", 1))
     assert stat(tree, "/a") == Stat(1, 1, 1000, 1000, 0, 0, 0, 0, 1, 0, 1)
     assert stat(tree, "/") == Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1)
+
+
+@pytest.mark.parametrize("path", ["", "a", "/a/", "//"])
+def test_no_file_makes_a_znode_that_is_its_own_parent(path: str) -> None:
+    """The paths below the root are then finite, so a file that deletes the root is read to its end."""
+    tree = Tree()
+    assert carry_out(tree, 1, new(path, -1)).code is Code.BAD_ARGUMENTS
+    assert carry_out(tree, 2, DeleteTxn("/")).code is Code.OK
+    assert len(tree) == 0
 
 
 def test_a_deletion_counts_for_the_parents_pzxid_and_for_the_cversion_it_shows() -> None:
