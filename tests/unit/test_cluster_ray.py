@@ -97,14 +97,15 @@ def test_the_command_line_prints_the_report_alone_and_leaves_no_file(tmp_path):
     """The model is in a file that other processes cannot import, and it needs a module beside it."""
     (tmp_path / "beside.py").write_text("LIMIT = 40\n\ndef next_of(n):\n    return (n + 1) % LIMIT\n")
     (tmp_path / "counter.py").write_text(
-        "from beside import next_of\n"
-        "from checker.engine import Actor, Column, Model, Move, Outcome, Read, Rule, Send\n\n"
+        "from beside import LIMIT, next_of\n"
+        "from checker.engine import Actor, Column, Finding, Model, Move, Outcome, Property, Read, Rule, Send\n\n"
         "counter = Model(\n"
         "    'counter', (Column('n', 0),), (Actor('a', ('n',), lambda values, op: Outcome((next_of(values[0]),))),),\n"
         "    (Rule('step', (Read('n'),), lambda n: [Move('step', (), (Send('a', None),))]),),\n"
+        "    (Property('Bounded', (Read('n'),), lambda n: Finding('it grows') if n >= LIMIT else None),),\n"
         ")\n"
     )
-    temporary = Path(tempfile.mkdtemp(prefix="q-", dir="/tmp"))  # short, as a socket's name must be
+    temporary = Path(tempfile.mkdtemp(prefix="q-"))  # short, as a socket's name must be
     model = f"{tmp_path}/counter.py:counter"  # twice: each run starts a Ray and stops it
     words = [sys.executable, "-m", "checker", "run", model, model, "--workers", "ray", "--json"]
     environment = {**os.environ, "TMPDIR": str(temporary), "HOME": os.environ.get("HOME", "/root")}
