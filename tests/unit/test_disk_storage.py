@@ -34,7 +34,7 @@ def test_a_truncation_gives_up_the_snapshot_in_the_background(
 
     async def scene() -> set[str]:
         settings: Any = SimpleNamespace(
-            data_dir=tmp_path, log_dir=tmp_path, snap_count=2, preallocation=0, snapshots_kept=3
+            data_dir=tmp_path, log_dir=tmp_path, snap_count=2, preallocation=0, snapshots_kept=3, trusts_empty=False
         )
         storage = Storage(settings)
         tree = storage.load().tree
