@@ -2,6 +2,8 @@
 
 - `isolate` gives all tests a home and a folder for temporary files, which are new and removed at the end. No variable
   of the user remains that names another folder. Child processes inherit all this.
+- Temporary files are in memory if the machine has the room: a server waits for its disk at each write, and no test
+  proves what a disk keeps without power.
 - What may stay from one run to the next is in `.pytest_cache` of the checkout: compiled kernels, fonts, and the
   examples of Hypothesis that failed.
 - `watch` records every file that this process opens or changes elsewhere; `tests/conftest.py` then fails the test.
@@ -24,6 +26,9 @@ REWRITES = bool(os.environ.get("REWRITE_GOLDEN"))
 OWN = "QUORATE_TESTS"
 """The variable by which the processes of pytest-xdist share the folder of the first process."""
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/pts/", "/dev/fd/")
 CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.link", "os.truncate", "os.chmod")
 
 
@@ -31,6 +36,8 @@ def isolate() -> None:
     """Change the environment of this process; the first of several makes the folder of all."""
     if OWN in os.environ:
         return
+    if "TMPDIR" not in os.environ and _takes_all(MEMORY):
+        tempfile.tempdir = str(MEMORY)
     variables = {
         "QUORATE_ZOOKEEPER": str(releases.cache_folder()),  # releases are installed, like programs
         "PYTEST_DEBUG_TEMPROOT": tempfile.gettempdir(),  # pytest keeps the folders of the last three runs
@@ -49,6 +56,14 @@ def isolate() -> None:
     tempfile.tempdir = None
 
 
+def _takes_all(folder: Path) -> bool:
+    """Whether the temporary files of a run fit into this folder, and programs among them can be executed."""
+    if not os.access(folder, os.W_OK):
+        return False
+    state = os.statvfs(folder)
+    return state.f_bavail * state.f_frsize >= ROOM and not state.f_flag & os.ST_NOEXEC
+
+
 def clean_up() -> None:
     """Remove the folder of all tests."""
     shutil.rmtree(os.environ.pop(OWN), ignore_errors=True)
@@ -60,7 +75,7 @@ class Watch:
     def __init__(self, home: Path) -> None:
         real = [os.path.realpath(each) for each in (sys.prefix, sys.base_prefix, os.environ["QUORATE_ZOOKEEPER"], ROOT)]
         temporary = os.environ["PYTEST_DEBUG_TEMPROOT"]
-        self._own = (os.environ[OWN], f"{temporary}/pytest-of-", str(KEPT), "/dev/", "/proc/", "pipe:")
+        self._own = (os.environ[OWN], f"{temporary}/pytest-of-", str(KEPT), *DEVICES, "/proc/", "pipe:")
         self._readable = (*self._own, *real, *os.environ["PATH"].split(":"))
         self._home = f"{home}/"
         self._found: list[str] = []
