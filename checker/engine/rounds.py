@@ -251,7 +251,7 @@ class Rounds:
             for item in left:
                 task(worker, item)
 
-        self._each_worker(work, alone=len(items) == 1)
+        self._each_worker(work, alone=len(items) < 2)
 
     def _each_worker(self, task: Callable[[Worker], None], *, alone: bool) -> None:
         """Carry out a task for each worker, each in its thread; this thread is that of the first.

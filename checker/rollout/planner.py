@@ -8,7 +8,6 @@ interruption.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest
@@ -19,10 +18,9 @@ from checker.rollout.reconfig.search import SHARE_OF_RECONFIG, is_asked, judge_r
 from checker.rollout.runs import Meter, Runner, WorkBudget
 from checker.rollout.search import PlanSearch
 from checker.rollout.software.search import check_releases, judge_software
-from checker.rollout.stages import Stage, reverse, whole
+from checker.rollout.stages import Stage, listed, reverse, whole
 from checker.rollout.steps import OrderError, may_lead
 from checker.rollout.ways.search import judged_ways
-from spec.quorum import Sid
 
 
 def plan(request: PlanRequest, runner: Runner) -> Plan:
@@ -71,21 +69,17 @@ def _which_applied(stage: Stage) -> str:
     if not stage.applied:
         return "no server has its new file yet; without `--now` stages are planned as well"
     stopped = sorted(stage.applied - stage.new.members)
-    absent = f"; {_listed(stopped)} stopped" if stopped else ""
-    return f"now {_listed(sorted(stage.renewed)) or 'no server'} with the new file{absent}"
+    absent = f"; {listed(stopped)} stopped" if stopped else ""
+    return f"now {listed(stage.renewed) or 'no server'} with the new file{absent}"
 
 
 def _check_servers(request: PlanRequest, stage: Stage) -> None:
     """Raises OrderError for a leader that cannot lead, unknown servers in `down`, or too few running voters."""
     voters = sorted(may_lead(stage, request.down))
     if request.leader is not None and request.leader not in voters:
-        raise OrderError(f"server {request.leader} cannot lead at first; one of {_listed(voters)} can")
+        raise OrderError(f"server {request.leader} cannot lead at first; one of {listed(voters)} can")
     for sid in sorted(request.down - set(stage.sids)):
-        raise OrderError(f"server {sid} is in neither folder; they have {_listed(stage.sids)}")
+        raise OrderError(f"server {sid} is in neither folder; they have {listed(stage.sids)}")
     if request.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
-        down = _listed(sorted(request.down))
+        down = listed(request.down)
         raise OrderError(f"without {down} the ensemble has no quorum before the roll-out begins")
-
-
-def _listed(sids: Sequence[Sid]) -> str:
-    return ", ".join(map(str, sids))

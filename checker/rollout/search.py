@@ -26,7 +26,7 @@ from checker.rollout.assessment import Order, StageAssessment, too_large
 from checker.rollout.assessor import Assessor, with_versions
 from checker.rollout.runs import Runner, SafetyVerdict, WorkBudget
 from checker.rollout.scenarios import Question
-from checker.rollout.stages import Stage, one_at_a_time, refused_between
+from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
 from checker.rollout.steps import OrderError, Steps, candidates, may_lead, may_split, steps_of, unsplit
 from checker.rollout.ways import Way, in_way, with_waits
 from spec.quorum import Sid
@@ -68,10 +68,6 @@ def _which_version(stage: Stage) -> str:
     )
 
 
-def _listed(sids: Sequence[Sid]) -> str:
-    return ", ".join(map(str, sids))
-
-
 class PlanSearch:
     """The runs of one plan, the most useful first."""
 
@@ -86,10 +82,10 @@ class PlanSearch:
         steps = with_waits(self._request.way, given)
         made = Plan(self._request, self._assessor.begin(stage), tried=1)
         if down:
-            made.notes.append(f"down, now and later: {_listed(sorted(down))}")
+            made.notes.append(f"down, now and later: {listed(down)}")
         first = [sid for sid in stage.added if sid not in order and sid not in down]
         if first:
-            made.notes.append(f"{_listed(first)} are new and not in the order: started first")
+            made.notes.append(f"{listed(first)} are new and not in the order: started first")
         if stage.gossips:
             self._gossip(made, steps)
             return made

@@ -14,7 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
@@ -174,7 +174,7 @@ class Stage:
         servers = (given for each in (self.old, self.new) for given in each.servers.values())
         return not self.standalone and any(given.config.reconfig_enabled for given in servers)
 
-    @property
+    @cached_property
     def texts(self) -> dict[str, str]:
         """Every file of the stage by its name, for scenarios: without the values of passwords."""
         return {name: masked(text) for name, text in {**self.old.texts, **self.new.texts}.items()}
@@ -313,12 +313,13 @@ def _title(old: ConfigState, new: ConfigState) -> str:
 
 def _members(view: View) -> str:
     if view.standalone:
-        return f"standalone {_listed(view.voters)}"
-    watching = f" and observers {{{_listed(view.observers)}}}" if view.observers else ""
-    return f"{{{_listed(view.voters)}}}{watching}"
+        return f"standalone {listed(view.voters)}"
+    watching = f" and observers {{{listed(view.observers)}}}" if view.observers else ""
+    return f"{{{listed(view.voters)}}}{watching}"
 
 
-def _listed(sids: frozenset[Sid]) -> str:
+def listed(sids: Iterable[Sid]) -> str:
+    """The servers, ascending."""
     return ", ".join(map(str, sorted(sids)))
 
 
@@ -335,6 +336,6 @@ def _changes(before: ConfigState, after: ConfigState) -> Iterator[str]:
         ("changes the peer addresses of {}", frozenset(before.readdressed(after)) - set(moved)),
     ):
         if sids:
-            yield words.format(_listed(sids))
+            yield words.format(listed(sids))
     if old.voters == new.voters and old.quorums != new.quorums:
         yield "changes groups or weights"

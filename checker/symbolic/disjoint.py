@@ -16,6 +16,7 @@ Source: the definitions in `spec.quorum`, translated clause by clause.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -44,6 +45,7 @@ class UndecidedError(RuntimeError):
     """The solver gave up without an answer, or its answer failed the check."""
 
 
+@lru_cache(maxsize=4096)
 def disjoint_quorums(a: View, b: View, running: frozenset[Sid] | None = None) -> DisjointQuorums | None:
     """The smallest pair of disjoint quorums; None is a proof that every two quorums meet.
 

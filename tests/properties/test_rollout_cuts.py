@@ -19,6 +19,7 @@ from checker.rollout import PlanRequest, plan, read_folder
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict, run_within
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
+from checker.rollout.ways import Way
 from checker.scenario import ScenarioError
 
 ENOUGH = 30_000  # states of a run; a run that needs more counts as unfinished
@@ -55,6 +56,13 @@ def folder(members: tuple[int, ...]) -> Folder:
     with tempfile.TemporaryDirectory() as name:
         Path(name, "zoo.cfg").write_text("tickTime=2000\n" + "".join(lines), encoding="utf-8")
         return read_folder(Path(name))
+
+
+def request_for(
+    old: tuple[int, ...], new: tuple[int, ...], order: tuple[int, ...], leader: int, faults: int
+) -> PlanRequest:
+    """Return a request in one way of working: the table of all ways comes after the cells and adds nothing to them."""
+    return PlanRequest(folder(old), folder(new), order, leader, faults, how=Way.ONE_BY_ONE)
 
 
 @cache
@@ -113,7 +121,7 @@ def each_cut(made: list[RunResult]) -> Iterator[dict[int, int]]:
 def test_no_cut_makes_a_cell_safe_that_is_unsafe(
     old: tuple[int, ...], new: tuple[int, ...], order: tuple[int, ...], leader: int, faults: int
 ) -> None:
-    request = PlanRequest(folder(old), folder(new), order, leader, faults)
+    request = request_for(old, new, order, leader, faults)
     without, made = cells(request, {})
     unsafe = {key for key, outcome in without.items() if outcome is SafetyVerdict.UNSAFE}
     for cut in each_cut(made):
@@ -122,15 +130,18 @@ def test_no_cut_makes_a_cell_safe_that_is_unsafe(
 
 
 def test_the_roll_outs_are_of_both_kinds() -> None:
-    requests = [
-        PlanRequest(folder(old), folder(new), order, leader, faults) for old, new, order, leader, faults in ROLLOUTS
-    ]
-    unsafe = sum(SafetyVerdict.UNSAFE in cells(request, {})[0].values() for request in requests)
+    unsafe = sum(SafetyVerdict.UNSAFE in cells(request_for(*each), {})[0].values() for each in ROLLOUTS)
     assert 5 <= unsafe <= 15
 
 
+def test_the_cells_are_the_same_where_every_way_is_compared() -> None:
+    for each in ROLLOUTS[3], ROLLOUTS[10]:
+        one_way = request_for(*each)
+        assert cells(replace(one_way, how=None), {})[0] == cells(one_way, {})[0]
+
+
 def test_a_run_that_is_cut_off_is_as_one_made_from_the_whole_run() -> None:
-    _, runs = cells(PlanRequest(folder((1,)), folder((1, 2, 3)), (2, 3, 1), 1, 0), {})
+    _, runs = cells(request_for((1,), (1, 2, 3), (2, 3, 1), 1, 0), {})
     for ran in runs:
         for depth in range(0, ran.depth, 3):
             really, made = run_within(ran.spec, Limits(depth=depth)), cut_off(ran, depth)
