@@ -31,6 +31,7 @@ class Universe:
     def __init__(self, sizes: Mapping[str, int] | None = None) -> None:
         self.finite = sizes is not None
         self.elements: dict[str, list[Term]] = {}
+        self._depth = 0
         self._sorts: dict[str, Any] = {"int": z3.IntSort(), "bool": z3.BoolSort()}
         for name in SORTS:
             if sizes is None:
@@ -43,17 +44,11 @@ class Universe:
 
     def all(self, sorts: str, body: Callable[..., Formula]) -> Formula:
         """The body holds for all elements; `sorts` names the sort of each argument, as in "node reign"."""
-        if self.finite:
-            return z3.And([body(*chosen) for chosen in self.tuples(sorts)])
-        variables = self._variables(sorts)
-        return z3.ForAll(variables, body(*variables))
+        return self._quantified(z3.And, z3.ForAll, sorts, body)
 
     def some(self, sorts: str, body: Callable[..., Formula]) -> Formula:
         """The body holds for some elements."""
-        if self.finite:
-            return z3.Or([body(*chosen) for chosen in self.tuples(sorts)])
-        variables = self._variables(sorts)
-        return z3.Exists(variables, body(*variables))
+        return self._quantified(z3.Or, z3.Exists, sorts, body)
 
     def tuples(self, sorts: str) -> list[tuple[Term, ...]]:
         """All tuples of elements of these sorts, in a finite universe."""
@@ -68,5 +63,13 @@ class Universe:
         symbol: Symbol = z3.Function(name, *(self._sorts[sort] for sort in sorts.split()), self._sorts[result])
         return symbol
 
-    def _variables(self, sorts: str) -> list[Term]:
-        return [self.constant(f"{name[0]}{next(_numbers)}", name) for name in sorts.split()]
+    def _quantified(self, listed: Symbol, quantifier: Symbol, sorts: str, body: Callable[..., Formula]) -> Formula:
+        if self.finite:
+            return listed([body(*chosen) for chosen in self.tuples(sorts)])
+        # A variable has the number of its depth, so a formula that is made twice is one term.
+        outer, names = self._depth, sorts.split()
+        self._depth += len(names)
+        variables = [self.constant(f"{name[0]}{number}", name) for number, name in enumerate(names, outer)]
+        formula = quantifier(variables, body(*variables))
+        self._depth = outer
+        return formula
