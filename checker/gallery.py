@@ -98,9 +98,10 @@ def page_of(path: Path, job: Job, exploration: Exploration, judgement: Judgement
 
 def _traces(job: Job, exploration: Exploration, judgement: Judgement) -> Iterator[Trace]:
     for prop in exploration.model.properties:
-        if prop.name in exploration.found:
-            found = minimised(job, exploration.found[prop.name], exploration.levels)
-            yield trace_of(job, found, judgement.verdict)
+        found = exploration.found.get(prop.name)
+        if found is not None:
+            best = minimised(job, found, exploration.least_moves(found.depth))
+            yield trace_of(job, best, judgement.verdict)
 
 
 def _opening(path: Path, job: Job, judgement: Judgement, page: Path) -> Sequence[str]:

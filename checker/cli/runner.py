@@ -245,7 +245,7 @@ def with_traces(
     for each in chosen:
         hurried = hurried or (budget is not None and not budget.left)
         try:
-            easiest = each if hurried else minimised(job, each, exploration.levels)
+            easiest = each if hurried else minimised(job, each, exploration.least_moves(each.depth))
             traces.append(_trace(outcome, job, easiest, refine=refine))
         except KeyboardInterrupt:
             hurried, refine = True, False

@@ -12,6 +12,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
@@ -31,7 +32,6 @@ from checker.engine.model import (
     Trivial,
 )
 
-_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {}
 _EXACT = frozenset({int, str, bytes, bool, type(None)})  # equal values of one of these types are the same
 _PLAIN = _EXACT | {float}
 _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
@@ -69,12 +69,13 @@ def same_types(one: Any, other: Any, source: str) -> None:
         )
     if kind in _PLAIN:
         return
-    parts = _PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind))
+    parts = _components(one.__class__)
     for a, b in zip(parts(one), parts(other), strict=True):
         if a is not b and (type(a) is not type(b) or type(a) not in _EXACT):
             same_types(a, b, source)
 
 
+@cache
 def _components(kind: type) -> Callable[[Any], Iterable[Any]]:
     """The function that takes a value of this type apart, in an order that is the same for equal values."""
     if issubclass(kind, tuple):
@@ -93,7 +94,7 @@ def is_data(value: Any) -> bool:
     is_record = hasattr(kind, "__struct_fields__") or hasattr(kind, "__dataclass_fields__")
     if not is_record and not issubclass(kind, tuple | frozenset):
         return False
-    return all(map(is_data, (_PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind)))(value)))
+    return all(map(is_data, _components(value.__class__)(value)))
 
 
 def described(value: Any) -> str:
@@ -101,16 +102,20 @@ def described(value: Any) -> str:
 
     Values that are no data (`is_data`) have only their type in it, so that different ones share it.
     """
-    kind = type(value)
+    return _text_of(value.__class__)(value)
+
+
+@cache
+def _text_of(kind: Any) -> Callable[[Any], str]:
+    """The function that describes a value of this type."""
+    name, parts = kind.__qualname__, _components(kind)
     if kind in _PLAIN:
-        return repr(value or 0.0) if kind is float else repr(value)  # -0.0 equals 0.0
-    if isinstance(value, Enum):
-        return f"{kind.__qualname__}.{value.name}"
-    if isinstance(value, frozenset):
-        parts = sorted(map(described, value))
-    else:
-        parts = [described(part) for part in (_PARTS.get(kind) or _PARTS.setdefault(kind, _components(kind)))(value)]
-    return f"{kind.__qualname__}({', '.join(parts)})"
+        return (lambda value: repr(value or 0.0)) if kind is float else repr  # -0.0 equals 0.0
+    if issubclass(kind, Enum):
+        return lambda value: f"{name}.{value.name}"
+    if issubclass(kind, frozenset):
+        return lambda value: f"{name}({', '.join(sorted(map(described, value)))})"
+    return lambda value: f"{name}({', '.join([_text_of(part.__class__)(part) for part in parts(value)])})"
 
 
 LONGEST = 400  # characters of a value in a message
@@ -147,15 +152,19 @@ def listed(source: str, function: Callable[..., Any], *values: Any, right: str) 
 def first_row(model: Model) -> Row:
     """The initial row. Raises ModelError for a value that cannot be hashed."""
     for column in model.columns:
-        _check_hashable(f"the initial state puts into the column {column.name!r}", column.initial, None)
+        _check_hashable("the initial state puts into the column {!r}", column.initial, None, column.name)
     return model.initial()
 
 
 def project(column: str, projection: Callable[[Any], Any], value: Any) -> Any:
     """The part of a value that a projection shows. Raises ModelError."""
-    source = f"the projection of {column!r}"
-    shown = call(source, projection, value)
-    _check_hashable(f"{source} shows", shown, projection)
+    try:
+        shown = projection(value)
+        hash(shown)
+    except Exception:  # a second call tells why; the texts for it take longer than most projections
+        source = f"the projection of {column!r}"
+        shown = call(source, projection, value)
+        _check_hashable("{} shows", shown, projection, source)
     return shown
 
 
@@ -173,14 +182,15 @@ def step(model: Model, actor: Actor, values: tuple[Any, ...], operation: Any) ->
     if outcome is None:
         return None
     count = len(actor.columns)
-    right = f"return Outcome(values, sends) with a tuple of {count} value{'s' * (count != 1)}, or None"
-    if not isinstance(outcome, Outcome) or not isinstance(outcome.values, tuple):
-        raise wrong(source, outcome, right, actor.step)
-    if len(outcome.values) != count:
+    is_outcome = isinstance(outcome, Outcome) and isinstance(outcome.values, tuple)
+    if not is_outcome or len(outcome.values) != count:
+        right = f"return Outcome(values, sends) with a tuple of {count} value{'s' * (count != 1)}, or None"
+        if not is_outcome:
+            raise wrong(source, outcome, right, actor.step)
         raise wrong(source, outcome.values, f"{right}: {', '.join(actor.columns)}", actor.step)
     _check_sends(model, source, outcome.sends, actor.step)
     for column, value in zip(actor.columns, outcome.values, strict=True):
-        _check_hashable(f"{source} puts into the column {column!r}", value, actor.step)
+        _check_hashable("{} puts into the column {!r}", value, actor.step, source, column)
     return outcome
 
 
@@ -240,14 +250,14 @@ def _check_sends(model: Model, source: str, sends: Any, function: object) -> Non
             raise wrong(source, send, right, function, "sends")
         if send[0] not in model.actor_index:
             raise wrong(f"{source} sends {short(send[1])} to", send[0], "no actor has that name", function, "")
-        _check_hashable(f"{source} sends to {send[0]!r}", send[1], function)
+        _check_hashable("{} sends to {!r}", send[1], function, source, send[0])
 
 
-def _check_hashable(what: str, value: Any, function: object) -> None:
+def _check_hashable(what: str, value: Any, function: object, *names: str) -> None:
     try:
         hash(value)
     except Exception:
-        raise ModelError(f"{unhashable(what, value)}{place_of(function)}") from None
+        raise ModelError(f"{unhashable(what.format(*names), value)}{place_of(function)}") from None
 
 
 def _raised(error: Exception, function: object) -> str:

@@ -41,6 +41,7 @@ class Stop(Enum):
     INTERRUPTED = "interrupted"
 
 
+LEAST_MOVES = 2  # of a state, nearly always
 CUT_SHORT = (Stop.TIME, Stop.WORK, Stop.MEMORY, Stop.INTERRUPTED)
 """The ends at a place that depends on the machine or the engine."""
 
@@ -197,6 +198,13 @@ class Exploration:
     def depth(self) -> int:
         """The number of moves to the deepest state seen."""
         return len(self.levels) - 1
+
+    def least_moves(self, depth: int) -> int:
+        """A lower bound of the moves of all states at lesser depths: exact where the search ended with that level."""
+        ends = [each.depth for each in self.violations if each.prop.kind is not Kind.FINAL]  # FINAL: after expansion
+        if depth == self.depth and (self.stop is Stop.WITNESSED or (self.stop is Stop.FOUND and depth in ends)):
+            return self.transitions
+        return LEAST_MOVES * sum(self.levels[:depth])
 
     @property
     def violations(self) -> list[Discovery]:

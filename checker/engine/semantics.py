@@ -53,7 +53,7 @@ def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
 def fire(model: Model, row: Row, move: Move) -> Row | None:
     """The row after a move, or None if one of its operations is impossible."""
     after = list(row)
-    return tuple(after) if _carry_out(model, after, move.sends, []) else None
+    return tuple(after) if _carry_out(model, after, move.sends) else None
 
 
 def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
@@ -63,17 +63,18 @@ def operations(model: Model, row: Row, move: Move) -> tuple[Send, ...]:
     return tuple(sent)
 
 
-def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: list[Send]) -> bool:
+def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: list[Send] | None = None) -> bool:
     for name, operation in sends:
-        sent.append(Send(name, operation))
+        if sent is not None:
+            sent.append(Send(name, operation))
         actor = model.actors[model.actor_index[name]]
         places = [model.index[column] for column in actor.columns]
-        outcome = step(model, actor, tuple(row[place] for place in places), operation)
+        outcome = step(model, actor, tuple([row[place] for place in places]), operation)
         if outcome is None:
             return False
         for place, value in zip(places, outcome.values, strict=True):
             row[place] = value
-        if not _carry_out(model, row, outcome.sends, sent):
+        if outcome.sends and not _carry_out(model, row, outcome.sends, sent):
             return False
     return True
 

@@ -38,13 +38,13 @@ class EnsemblePresenter:
         self._setup = setup
         self._places = {sid: model.index[server_name(sid)] for sid in setup.sids}
         self._votes = model.index.get(VOTES)
+        files = {sid: (*setup.files_of(sid), *setup.files) for sid in setup.sids}  # its own come first
+        self._names = {sid: {file.view: file.name for file in reversed(files[sid])} for sid in files}
         self._events = Events(model, setup, self.file_of)
 
     def file_of(self, sid: Sid, view: View) -> str:
         """The name of a file with that view; the server's own files are searched first."""
-        files = (*self._setup.files_of(sid), *self._setup.files)
-        names = [file.name for file in files if file.view == view]
-        return names[0] if names else view_in_words(view)
+        return self._names[sid].get(view) or view_in_words(view)
 
     def lanes(self, row: Row) -> dict[str, dict[str, Json]]:
         """One lane for each server, by its name in zoo.cfg."""

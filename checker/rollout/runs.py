@@ -76,8 +76,8 @@ class RunEnd(Enum):
 class RunResult:
     """A run: the question, the outcome and the reason for its end, with its size, its bounds and the finding, if any.
 
-    `seconds` is its work, in seconds of a reference machine. `levels` are those of the exploration. `stuck`: the server
-    that the operator waits for in vain. `text` is the scenario.
+    `seconds` is its work, in seconds of a reference machine. `least_moves` are those of the states before the finding.
+    `stuck`: the server that the operator waits for in vain. `text` is the scenario.
     """
 
     spec: RunSpec
@@ -89,7 +89,7 @@ class RunResult:
     bounds: tuple[str, ...]
     text: str
     found: Discovery | None = None
-    levels: tuple[int, ...] = ()
+    least_moves: int = 0
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
     exhausted: bool = False
@@ -115,7 +115,7 @@ class RunResult:
         if self.found is None:
             return None
         job = job_of(self.spec)
-        return job, minimised(job, self.found, self.levels)
+        return job, minimised(job, self.found, self.least_moves)
 
     @cached_property
     def trace(self) -> Trace | None:
@@ -210,17 +210,17 @@ def _running(statuses: Mapping[Sid, ElectionStatus | str]) -> dict[Sid, Election
 
 def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
     violations = explored.violations
-    levels = tuple(explored.levels)
     seconds = A_RUN + explored.work / A_SECOND
     result = RunResult(
         spec, SafetyVerdict.SAFE, RunEnd.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, spec.text,
-        levels=levels, exhausted=explored.exhausted and not explored.unjudged,
+        exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:
         found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
         if found.prop.kind is Kind.RECOVERABLE:
             return _not_recoverable(result, job, found)
-        return replace(result, outcome=SafetyVerdict.UNSAFE, end=RunEnd.VIOLATION, found=found)
+        moves = explored.least_moves(found.depth)
+        return replace(result, outcome=SafetyVerdict.UNSAFE, end=RunEnd.VIOLATION, found=found, least_moves=moves)
     if not explored.exhausted or explored.unjudged:
         return replace(
             result, outcome=SafetyVerdict.OPEN, end=RunEnd.MEMORY if explored.stop is Stop.MEMORY else RunEnd.WORK

@@ -19,11 +19,13 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import NamedTuple
 
-from checker.engine.model import Finding, Kind, Move, Row, Send
+from checker.engine import contract
+from checker.engine.model import Finding, Kind, Model, Move, Row, Send
 from checker.engine.result import Discovery, Step
 from checker.engine.semantics import answer, successors
 from checker.job import Job
@@ -31,7 +33,6 @@ from checker.traces.trace import lanes_of
 from checker.traces.values import canonical
 
 MOVES = 10_000  # the most moves executed in one search for a better run; about a second
-PER_STATE = 2  # the fewest moves of a state, to estimate the moves of a search from the states it has seen
 
 Touched = frozenset[str]
 Moves = frozenset[tuple[str, tuple[Send, ...]]] | None  # by action and operations; None: all moves
@@ -45,13 +46,23 @@ class Cost(NamedTuple):
     switches: int
 
 
+class _State:
+    """A state of a search; one stands for all equal rows, whose comparison is costly."""
+
+    def __init__(self, row: Row) -> None:
+        self.row, self.is_met = row, False
+        self.lanes: dict[str, str] | None = None
+        self.following: list[tuple[Move, _State]] | None = None
+
+
 @dataclass(frozen=True)
 class _Candidate:
-    """A run to a state: its cost, the lanes that its last step touched, and the run before that step."""
+    """A run to a state: its cost, the lanes that its last step touched, its last move, and the run before that."""
 
     cost: Cost
     touched: Touched
-    step: Step
+    state: _State
+    move: Move | None = None
     before: _Candidate | None = None
 
     @property
@@ -60,22 +71,21 @@ class _Candidate:
         run: _Candidate | None = self
         steps = []
         while run is not None:
-            steps.append(run.step)
+            steps.append(Step(run.move, run.state.row))
             run = run.before
         return tuple(reversed(steps))
 
 
-def minimised(job: Job, found: Discovery, levels: Sequence[int] = ()) -> Discovery:
+def minimised(job: Job, found: Discovery, least_moves: int = 0) -> Discovery:
     """Return the same finding at the end of the best run found.
 
-    `levels` are those of the exploration: the number of states at each depth.
+    `least_moves` are those that a search of all runs of that length executes (`Exploration.least_moves`), if known.
     """
     if found.prop.kind.is_liveness:
         return found
     search = _RunSearch(job, found)
     its_own = frozenset(_move_key(step.move) for step in found.path if step.move is not None)
-    too_many = PER_STATE * sum(levels[: found.depth]) > MOVES
-    for moves in (its_own,) if too_many else (None, its_own):
+    for moves in (its_own,) if least_moves > MOVES else (None, its_own):
         try:
             best = search.best(moves)
         except _TooManyError:
@@ -91,6 +101,13 @@ def cost(job: Job, found: Discovery) -> Cost:
     return _RunSearch(job, found).given.cost
 
 
+def _remembering(model: Model) -> Model:
+    """The same moves and steps; a function gives its answer to equal arguments without a second calculation."""
+    actors = tuple(replace(each, step=cache(each.step)) for each in model.actors)
+    rules = tuple(replace(each, moves=cache(partial(contract.moves, model, each))) for each in model.rules)
+    return Model(model.name, model.columns, actors, rules)
+
+
 def _move_key(move: Move) -> tuple[str, tuple[Send, ...]]:
     return move.action, move.sends
 
@@ -104,68 +121,74 @@ class _RunSearch:
 
     def __init__(self, job: Job, found: Discovery) -> None:
         self._job, self._found = job, found
-        self._lanes: dict[Row, dict[str, str]] = {}
-        self._successors: dict[Row, list[tuple[Move, Row]]] = {}
+        self._model = _remembering(job.model)
+        self._states: dict[Row, _State] = {}
         self._executed = 0
-        run = self._start = _Candidate(Cost(0, 0, 0), frozenset(), found.path[0])
+        run = self._start = _Candidate(Cost(0, 0, 0), frozenset(), self._state(found.path[0].row))
         for step in found.path[1:]:
-            run = self._further(run, step)
+            run = self._further(run, step.move, self._state(step.row))
         self.given = run
+
+    def _state(self, row: Row) -> _State:
+        return self._states.setdefault(row, _State(row))
 
     def best(self, moves: Moves) -> _Candidate | None:
         """The best run of these moves that is not longer than the given one; None if none was found."""
         self._executed = 0
-        self._successors.clear()
-        layer = {(self._start.step.row, self._start.touched): self._start}
-        met = {self._start.step.row}
+        for state in self._states.values():
+            state.is_met, state.following = False, None
+        layer = {(self._start.state, self._start.touched): self._start}
+        self._start.state.is_met = True
         for _ in self._found.path[1:]:
-            following: dict[tuple[Row, Touched], _Candidate] = {}
+            following: dict[tuple[_State, Touched], _Candidate] = {}
             for run in layer.values():
-                for further in self._steps(run, moves, met):
-                    key = (further.step.row, further.touched)
+                for further in self._steps(run, moves):
+                    key = (further.state, further.touched)
                     if key not in following or further.cost < following[key].cost:
                         following[key] = further
             layer = following
-            met.update(row for row, _ in layer)
-            ends = [run for run in layer.values() if self._is_there(run.step.row)]
+            for state, _ in layer:
+                state.is_met = True
+            ends = [run for run in layer.values() if self._is_there(run.state.row)]
             if ends:
                 return min(ends, key=lambda run: run.cost)
         return None
 
-    def _steps(self, run: _Candidate, moves: Moves, met: set[Row]) -> Iterator[_Candidate]:
-        for move, row in self._moves_of(run.step.row, moves):
-            if row not in met:
-                yield self._further(run, Step(move, row))
+    def _steps(self, run: _Candidate, moves: Moves) -> Iterator[_Candidate]:
+        for move, state in self._moves_of(run.state, moves):
+            if not state.is_met:
+                yield self._further(run, move, state)
 
-    def _moves_of(self, row: Row, moves: Moves) -> list[tuple[Move, Row]]:
+    def _moves_of(self, state: _State, moves: Moves) -> list[tuple[Move, _State]]:
         """The allowed moves of a state; they are executed once, for all runs to it."""
-        if row not in self._successors:
-            executed = list(successors(self._job.model, row))
+        if state.following is None:
+            executed = list(successors(self._model, state.row))
             self._executed += len(executed)
             if self._executed > MOVES:
                 raise _TooManyError
-            self._successors[row] = [each for each in executed if moves is None or _move_key(each[0]) in moves]
-        return self._successors[row]
+            allowed = (each for each in executed if moves is None or _move_key(each[0]) in moves)
+            state.following = [(move, self._state(row)) for move, row in allowed]
+        return state.following
 
-    def _further(self, run: _Candidate, step: Step) -> _Candidate:
-        before, after = self._shown(run.step.row), self._shown(step.row)
+    def _further(self, run: _Candidate, move: Move | None, state: _State) -> _Candidate:
+        before, after = self._shown(run.state), self._shown(state)
         changed = {lane for lane in {*before, *after} if before.get(lane) != after.get(lane)}
         touched = frozenset(changed) or run.touched
         switches = bool(run.touched) and not touched & run.touched
-        fault = step.move is not None and step.move.action in self._job.faults
+        fault = move is not None and move.action in self._job.faults
         actions, faults, switched = run.cost
-        return _Candidate(Cost(actions + 1, faults + fault, switched + switches), touched, step, run)
+        return _Candidate(Cost(actions + 1, faults + fault, switched + switches), touched, state, move, run)
 
-    def _shown(self, row: Row) -> dict[str, str]:
-        """The displayed lanes of a row, as text that can be compared."""
-        if row not in self._lanes:
-            self._lanes[row] = {lane: canonical(fields) for lane, fields in lanes_of(self._job, row).items()}
-        return self._lanes[row]
+    def _shown(self, state: _State) -> dict[str, str]:
+        """The displayed lanes of a state, as text that can be compared."""
+        if state.lanes is None:
+            state.lanes = {lane: canonical(fields) for lane, fields in lanes_of(self._job, state.row).items()}
+        return state.lanes
 
     def _is_there(self, row: Row) -> bool:
         """Whether a state has the finding."""
         model, prop = self._job.model, self._found.prop
-        if prop.kind is Kind.FINAL and any(True for _ in successors(model, row)):
+        if prop.kind is Kind.FINAL and any(True for _ in successors(self._model, row)):
             return False
         result = answer(model, prop, row)
         return isinstance(result, Finding) and result == self._found.finding

@@ -152,7 +152,7 @@ def test_a_run_of_values_that_look_alike_is_minimised_and_replayed(model: Callab
     result = search.explore(model(Twin))
     job = Job("twins", result.model, DefaultPresenter(result.model), {})
     (found,) = result.violations
-    shortest = minimised(job, found, result.levels)
+    shortest = minimised(job, found, result.least_moves(found.depth))
     again = replay(trace_of(job, shortest), job)
     assert again.found is not None
     assert again.found.path[-1].row == shortest.path[-1].row

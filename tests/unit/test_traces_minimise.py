@@ -71,6 +71,20 @@ def test_every_step_of_the_better_run_can_happen_and_the_finding_is_the_same(nam
     assert ends_in(job, found, better.path[-1].row)
 
 
+@pytest.mark.parametrize("name", FEW)
+def test_the_least_moves_are_those_of_all_states_before_the_finding(name: str) -> None:
+    job = load(PATHS[name])
+    exploration = explore(job.model)
+    (found,) = exploration.violations
+    level, met, executed = [job.model.initial()], {job.model.initial()}, 0
+    for _ in range(found.depth):
+        rows = [row for before in level for _, row in successors(job.model, before)]
+        executed += len(rows)
+        level = list({*rows} - met)
+        met.update(level)
+    assert exploration.least_moves(found.depth) == executed
+
+
 def lamps() -> Job:
     """Return a model of three lamps. The third takes two steps once both others are lit, or one step after a crash."""
     lamp = {name: Actor(name, (name,), lambda _, operation: Outcome((operation,))) for name in ("one", "two", "three")}
@@ -160,7 +174,9 @@ def test_a_deadlock_is_told_by_a_run_to_a_state_where_nothing_can_happen() -> No
     rule = Rule("go", (Read("a"),), lambda a: after.get(a, [Move("step", (), (Send("a", a),))] if a == "on" else None))
     prop = Property("Goes", (Read("a"),), lambda _: Finding("it stands"), Kind.FINAL)
     model = Model("standing", (Column("a", "start"),), (actor,), (rule,), (prop,))
-    found = plain.explore(model).found["Goes"]
+    exploration = plain.explore(model)
+    found = exploration.found["Goes"]
+    assert (exploration.transitions, exploration.least_moves(found.depth)) == (3, 2)
     assert minimised(Job("standing", model, DefaultPresenter(model), {}), found) is found
 
 

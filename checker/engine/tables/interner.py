@@ -64,6 +64,13 @@ class Interner:
         self.masks = Vector(np.uint64, layout.words)
         self.joint, self.masked = layout.joint, layout.masked
         self._labelled: dict[Label, int] = {}
+        self._reads_named = [f"a read of {column.name!r}" for column in model.columns]
+        self._projections = {
+            read: (f"the projection of {read.column!r}", partial(project, read.column, read.projection))
+            for reads in [each.reads for each in model.rules] + [each.reads for each in model.properties]
+            for read in reads
+            if read.projection is not None
+        }
         self._numbers = CellNumbers(model.columns, seed)
         self._ids: list[CellValue | Node] = []
         self._zobrist = list[int]()  # the number of each cell in fingerprints, as in `cells`
@@ -148,9 +155,7 @@ class Interner:
     def _shown(self, read: Read, value: Any) -> tuple[Any] | None:
         if read.projection is None:
             return (value,)
-        shown = self.functions.call(
-            f"the projection of {read.column!r}", partial(project, read.column, read.projection), value
-        )
+        shown = self.functions.call(*self._projections[read], value)
         return None if shown is None else (shown,)
 
     def _class(self, column: int, slot: int, value: Any) -> int:
@@ -158,8 +163,7 @@ class Interner:
         shown = self._shown(self._layout.slots[column][slot], value)
         if shown is None:
             return int(hash_tables.NEVER)
-        source = f"a read of {self.model.columns[column].name!r}"
-        return self._operation(-1 - column - slot * len(self.model.columns), shown[0], source)
+        return self._operation(-1 - column - slot * len(self.model.columns), shown[0], self._reads_named[column])
 
     # -- operations ------------------------------------------------------------------------------------------
 
@@ -168,7 +172,8 @@ class Interner:
         known = self._operations.setdefault((actor, operation), len(self._operands))
         if known == len(self._operands):
             self._operands.append((actor, operation))
-        same_types(self._operands[known][1], operation, source)
+        elif (there := self._operands[known][1]) is not operation:
+            same_types(there, operation, source)
         return known
 
     # -- effects and actions ---------------------------------------------------------------------------------
