@@ -74,7 +74,7 @@ def outcome(ensemble: Ensemble, opcode: int, body: bytes) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module")
 def both(launch: Callable[..., Ensemble]) -> tuple[Ensemble, Ensemble]:
-    real, node = (launch([kind], tick_time=200) for kind in ("real", "node"))
+    real, node = (launch([kind], tick_time=100) for kind in ("real", "node"))
     for ensemble in (real, node):
         session = Session(10_000)
         session.connect(ensemble.client_port(1))

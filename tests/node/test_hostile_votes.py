@@ -74,7 +74,7 @@ def test_absurd_votes_to_a_server_that_looks_for_a_leader(ensemble: Ensemble) ->
     before = resident(ensemble)
     others = [2, 3]
     for sid in others:
-        ensemble.pause(sid)
+        ensemble.stop(sid)
     wait_looks(ensemble, 1)
     try:
         for seed in range(6):
@@ -85,7 +85,7 @@ def test_absurd_votes_to_a_server_that_looks_for_a_leader(ensemble: Ensemble) ->
                 hang_up(to)
     finally:
         for sid in others:
-            ensemble.resume(sid)
+            ensemble.start(sid)
     wait_until(lambda: leads_alone(ensemble), WAIT, "one server leads")
     check_unharmed(ensemble, before, GROWTH)
 
@@ -116,8 +116,8 @@ def test_elections_end_after_the_last_round_too(forged: int, ensemble: Ensemble)
 
 def test_a_configuration_from_a_notification_is_not_taken(ensemble: Ensemble) -> None:
     before = resident(ensemble)
-    ensemble.pause(2)
-    ensemble.pause(3)
+    ensemble.stop(2)
+    ensemble.stop(3)
     wait_looks(ensemble, 1)
     try:
         with connection(ensemble.member(1).election_port) as to:
@@ -125,8 +125,8 @@ def test_a_configuration_from_a_notification_is_not_taken(ensemble: Ensemble) ->
             hang_up(to)
         assert ensemble.role(1) is None, "alone it would be a quorum of that configuration"
     finally:
-        ensemble.resume(2)
-        ensemble.resume(3)
+        ensemble.start(2)
+        ensemble.start(3)
     check_unharmed(ensemble, before, GROWTH)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness import Ensemble
 from tests.node.connecting import client_at
 
-TIMEOUT, PAUSE = 4.0, 6.0
+TIMEOUT, PAUSE = 2.0, 3.0
 
 
 def test_a_session_outlives_a_pause_of_its_server(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Forgetful(Ensemble):
 def test_servers_that_lose_their_disks_are_found_out(kind: str, tmp_path: Path) -> None:
     need_kind(kind)
     with Forgetful([kind] * 3, tmp_path) as ensemble:
-        report = chaos(ensemble, cycles=1, seed=KILLS_ALL_FIRST, recovery=10.0)
+        report = chaos(ensemble, cycles=1, seed=KILLS_ALL_FIRST, recovery=5.0)
 
     assert DURABLE in {violation.clause for violation in report.findings.violations}, str(report)
 

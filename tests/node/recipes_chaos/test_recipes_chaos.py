@@ -26,7 +26,7 @@ KINDS = pytest.mark.parametrize("kind", ["node", "real"])
 
 @pytest.mark.parametrize("kind", ["node", pytest.param("real", marks=pytest.mark.slow)])
 def test_recipes_keep_their_promises_for_a_short_while(kind: str, tmp_path: Path) -> None:
-    report = run(kind, tmp_path, Plan(12.0, workers=5, clients=4, seed=1))
+    report = run(kind, tmp_path, Plan(8.0, workers=5, clients=4, seed=1))
 
     assert report.passed, str(report)
     assert len(report.findings.acquisitions) == 5, "every recipe has worked"
