@@ -39,20 +39,23 @@ def test_our_node_equals_itself_and_nothing_is_left_behind(launch: Launch, capsy
     assert children_of_the_top(ensemble) == ["zookeeper"]
 
 
-def test_three_servers_are_compared_as_one(launch: Launch) -> None:
-    ensemble = launch(["node"] * 3, tick_time=TICK, extra=ORACLE_KEYS)
+@pytest.fixture(scope="module")
+def three(launch: Launch) -> Ensemble:
+    return launch(["node"] * 3, tick_time=TICK, extra=ORACLE_KEYS)
+
+
+def test_three_servers_are_compared_as_one(three: Ensemble) -> None:
     chosen = ["--area", "sessions", "--area", "setWatches", "--random", "5"]
-    assert main(["conform", ensemble.connect_string, *chosen]) == 0
+    assert main(["conform", three.connect_string, *chosen]) == 0
 
 
 def test_servers_that_do_not_answer_srvr_are_compared(
-    launch: Launch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    three: Ensemble, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ensemble = launch(["node"] * 3, tick_time=TICK, extra=ORACLE_KEYS)
     monkeypatch.setattr(interpreter, "srvr", lambda _place: {})
     monkeypatch.setattr(servers, "srvr", lambda _place: {})
     areas = ["--area", "sessions", "--area", "watches", "--area", "setWatches"]
-    assert main(["conform", ensemble.connect_string, *areas, "--random", "5"]) == 0
+    assert main(["conform", three.connect_string, *areas, "--random", "5"]) == 0
     assert "release not known" in capsys.readouterr().out
 
 

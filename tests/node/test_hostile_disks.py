@@ -37,10 +37,10 @@ FAILURES = [
 
 
 @contextmanager
-def ensemble_of(kinds: list[str], directory: Path, *, standalone: bool = False) -> Iterator[Ensemble]:
+def ensemble_of(kinds: list[str], directory: Path, *, standalone: bool = False, **keys: str) -> Iterator[Ensemble]:
     for kind in kinds:
         need_kind(kind)
-    with Ensemble(kinds, directory, tick_time=250, extra=LONG_LIMITS, standalone=standalone) as ensemble:
+    with Ensemble(kinds, directory, tick_time=250, extra=LONG_LIMITS | keys, standalone=standalone) as ensemble:
         yield ensemble
 
 
@@ -156,7 +156,8 @@ def test_the_others_continue_and_the_server_returns(role: str, function: str, nu
 
 
 def test_an_epoch_that_cannot_be_written_is_not_promised(tmp_path: Path) -> None:
-    with ensemble_of(THREE, tmp_path) as ensemble:
+    # The second server waits for a quorum until initLimit.
+    with ensemble_of(THREE, tmp_path, initLimit="8") as ensemble:
         disks = {sid: Disk(ensemble, sid, "replace_file", errno.ENOSPC) for sid in ensemble.sids}
         ensemble.start_all()
         with client(ensemble) as writing:

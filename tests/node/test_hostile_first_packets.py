@@ -93,7 +93,7 @@ def election_table() -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def ensemble(launch: Launch) -> Ensemble:
-    return launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS)
+    return launch(["node", "node", "node"], tick_time=250, extra=LONG_LIMITS | {"initLimit": "8"})
 
 
 @pytest.fixture

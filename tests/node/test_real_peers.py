@@ -215,15 +215,15 @@ def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch
     ensemble = launch(["real", "node", "node"])
     leader = ensemble.leader()
     assert ensemble.kind(leader) == "node"
-    stopping, written = threading.Event(), list[str]()
+    stopping, written = threading.Event(), dict[str, int]()
 
-    def write(number: int) -> None:
+    def write(path: str) -> None:
         with client_at(ensemble, leader) as writing:
-            writing.create(f"/writer-{number}")
+            writing.create(path)
             while not stopping.is_set():
-                written.append(writing.create(f"/writer-{number}/n-", sequence=True))
+                written[path] = writing.set(path, b"").version
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(10)]
+    threads = [threading.Thread(target=write, args=(f"/writer-{number}",)) for number in range(10)]
     for thread in threads:
         thread.start()
     try:
@@ -237,4 +237,6 @@ def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch
             thread.join(WAIT)
     said = (ensemble.directory / "server-1" / "log.txt").read_text("utf-8", "replace")
     assert "NullPointerException" not in said
-    assert set(written) <= set(same_everywhere(ensemble))
+    tree = same_everywhere(ensemble)
+    assert {path: tree[path][1].version for path in written} == written
+    assert len(written) == len(threads)

@@ -46,7 +46,7 @@ VIEW = View(
     init_limit=25,
     sync_limit=SYNC_LIMIT,
     # Small enough that snapshots, new log files and both ways of catching up happen in a short run.
-    extra={"snapCount": "300", "commitLogCount": "100"},
+    extra={"snapCount": "150", "commitLogCount": "50"},
 )
 
 

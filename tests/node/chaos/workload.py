@@ -22,7 +22,7 @@ MOVE_SHARE = 0.01
 SESSION_TIMEOUT = 4000
 PATIENCE = 1.5
 """Seconds until a client stops waiting for an answer."""
-PAUSE = 0.008
+PAUSE = 0.05
 """Seconds between two operations of one client."""
 RETRY = 0.05
 
