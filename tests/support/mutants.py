@@ -18,7 +18,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -96,12 +96,13 @@ class Mutant:
         return sha256(self.name.encode()).hexdigest()
 
 
-def all_mutants() -> list[Mutant]:
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
     """Return every mutant of `spec`, in the order of its rank."""
     sources = sorted((REPOSITORY / "spec").rglob("*.py"))
     paths = [str(source.relative_to(REPOSITORY)) for source in sources]
     made = [mutant for path in paths if path not in LEFT_OUT for mutant in mutants_of(path)]
-    return sorted(made, key=lambda mutant: mutant.rank)
+    return tuple(sorted(made, key=lambda mutant: mutant.rank))
 
 
 def mutants_of(path: str) -> Iterator[Mutant]:

@@ -82,18 +82,21 @@ def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> su
 
 @cache
 def test_files(module: str) -> tuple[tuple[str, ...], ...]:
-    """Return the test files that import a module: those that name it first, then those that import it indirectly."""
-    near, far = [], []
+    """Return the test files that import a module: those with its name, others that name it, and those that import it
+    indirectly.
+    """
+    words = module.split(".")[1:]
+    named, near, far = [], [], []
     for folder in TESTS:
         for path in sorted(folder.glob("test_*.py")):
             if path.name.startswith(OTHERS):
                 continue
             direct = imports_of(path)
             if module in direct or any(module in imports_of(file) for file in map(_package, direct) if file):
-                near.append(str(path))
+                (named if all(word in path.name for word in words) else near).append(str(path))
             elif module in _closure(frozenset(direct)):
                 far.append(str(path))
-    return tuple(tuple(files) for files in (near, far) if files)
+    return tuple(tuple(files) for files in (named, near, far) if files)
 
 
 @cache
