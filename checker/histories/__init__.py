@@ -36,7 +36,7 @@ from checker.histories.record import (
     save,
 )
 from checker.histories.sequential import CasRegister, SequentialSpecification, Znode
-from checker.histories.writes import Writes, check_replicas, check_zxids
+from checker.histories.writes import Writes, check_replicas, check_zxids, compared_paths
 from checker.job import Verdict
 from checker.report.verdict import ExitCode
 
@@ -73,6 +73,8 @@ class Findings(msgspec.Struct, frozen=True):
     synced: int
     sessions: int
     replicas: int
+    znodes: int = 0
+    """The paths that replicas were compared at, without those that servers describe themselves in."""
     unmarked: int = 0
     first_unmarked: Operation | None = None
     """The operations whose place among the transactions is not known and was not judged: their number, and one."""
@@ -80,9 +82,10 @@ class Findings(msgspec.Struct, frozen=True):
     @property
     def vacuous(self) -> bool:
         """Whether something was not judged: a reply has no zxid, or there is neither a reply that says something about
-        the znodes or the session, nor a pair of replicas.
+        the znodes or the session, nor a pair of replicas with a znode.
         """
-        return not self.violations and bool(self.unmarked or (not self.answered and self.replicas < 2))
+        is_compared = self.replicas > 1 and self.znodes > 0
+        return not self.violations and bool(self.unmarked or not (self.answered or is_compared))
 
     @property
     def passed(self) -> bool:
@@ -135,6 +138,7 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
         synced=sum(op.kind == "sync+get" and op.outcome != "unknown" for op in history.operations),
         sessions=len({op.session for op in history.operations}),
         replicas=len(history.replicas),
+        znodes=len(compared_paths(history.replicas)),
         unmarked=len(unmarked),
         first_unmarked=unmarked[0] if unmarked else None,
     )

@@ -88,16 +88,21 @@ def _registers(entries: list[_Map], path: Path) -> dict[str, list[RegisterOperat
     keyed = all(_is_pair(entry[":value"]) for entry in requests) and all(
         _is_pair(entry[":value"][1]) for entry in requests if entry[":f"] == ":cas"
     )
+    functions = {entry[":f"] for entry in requests}
+    if keyed and ":cas" in functions and ":read" not in functions:
+        why = "a :cas of pairs of pairs is one of a key, or one of two vectors, and there is no :read to tell"
+        raise ClientHistoryError(f"{path}:{requests[0].line}: {why}; record a :read, whose :value is nil or [key nil]")
     registers: dict[str, list[RegisterOperation]] = {}
     pending: dict[str, tuple[int, _Map]] = {}
     for number, entry in enumerate(entries):
         process, kind = entry[":process"], entry[":type"]
-        if (kind == ":invoke") == (process in pending) and kind != ":info":
-            right = "a process has one operation at a time, from :invoke to :ok, :fail or :info"
+        asked = pending[process][1][":f"] if process in pending else None
+        if asked != (None if kind == ":invoke" else entry[":f"]):
+            right = "a process has one operation at a time, from :invoke to :ok, :fail or :info with the same :f"
             raise ClientHistoryError(f"{path}:{entry.line}: {excerpt(notation(entry))} does not fit here; {right}")
         if kind == ":invoke":
             pending[process] = number, entry
-        elif process in pending:
+        else:
             begin, request = pending.pop(process)
             if kind != ":fail":
                 _add(registers, request, entry, (begin, number), keyed, path)
@@ -118,10 +123,10 @@ def _add(
     value = request[":value"]
     answered = reply is not None and reply[":type"] == ":ok"
     if answered and reply is not None:
-        same = request[":f"] == reply[":f"] and (not keyed or reply[":value"][:1] == value[:1])
+        same = not keyed or reply[":value"][:1] == value[:1]
         if not same or (request[":f"] != ":read" and reply[":value"] != value):
             what = f"{excerpt(notation(reply))} answers {excerpt(notation(request))}"
-            raise ClientHistoryError(f"{path}:{reply.line}: {what}; an answer has the :f and the :value of its request")
+            raise ClientHistoryError(f"{path}:{reply.line}: {what}; an answer has the :value of its request")
         value = reply[":value"]
     key, value = (notation(value[0]), value[1]) if keyed else (KEY, value)
     expected = None

@@ -183,11 +183,14 @@ class ClientHistory(msgspec.Struct, frozen=True):
 def history_of(entries: Iterable[Entry], name: str = "history") -> ClientHistory:
     """Make a history of entries. Raises ClientHistoryError for entries that no check can use."""
     kept = tuple(entries)
+    bounds = {entry.seconds for entry in kept if isinstance(entry, Bound)}
+    if len(bounds) > 1:
+        raise ClientHistoryError(f"{name}: entries `bound` of {' and '.join(map(str, sorted(bounds)))} s; one is right")
     history = ClientHistory(
         operations=tuple(entry for entry in kept if isinstance(entry, Operation)),
         pauses=tuple(entry for entry in kept if isinstance(entry, Pause)),
         replicas=tuple(entry for entry in kept if isinstance(entry, FinalZnodes)),
-        bound=next((entry.seconds for entry in kept if isinstance(entry, Bound)), None),
+        bound=next(iter(bounds), None),
     )
     _refuse_ambiguity(history, name)
     return history
@@ -208,6 +211,10 @@ def _refuse_ambiguity(history: ClientHistory, name: str) -> None:
             if (operation.key, operation.value) in written:
                 raise ClientHistoryError(f"{name}: {operation}: this value was written before; write every value once")
             written.add((operation.key, operation.value))
+    servers = [replica.server for replica in history.replicas]
+    if repeated := [server for server in servers if servers.count(server) > 1]:
+        right = "one entry has the final znodes of a server"
+        raise ClientHistoryError(f"{name}: server {repeated[0]} has two entries `replica`; {right}")
     for replica in history.replicas:
         for path, leaf in replica.znodes.items():
             if not leaf.stat.keys() >= {"mzxid", "version"}:

@@ -196,10 +196,16 @@ def check_replicas(history: ClientHistory, writes: Writes) -> Violation | None:
     return None
 
 
+def compared_paths(replicas: Iterable[FinalZnodes]) -> list[str]:
+    """The paths of the znodes of replicas, in order, without those in which a server describes itself."""
+    paths = sorted({path for replica in replicas for path in replica.znodes})
+    return [path for path in paths if path != OWN and not path.startswith(f"{OWN}/")]
+
+
 def _differences(one: FinalZnodes, other: FinalZnodes) -> Iterator[str]:
-    for path in sorted(one.znodes.keys() | other.znodes.keys()):
+    for path in compared_paths((one, other)):
         mine, theirs = one.znodes.get(path), other.znodes.get(path)
-        if mine == theirs or path == OWN or path.startswith(f"{OWN}/"):
+        if mine == theirs:
             continue
         if mine is None or theirs is None:
             has, lacks = (one, other) if theirs is None else (other, one)

@@ -286,6 +286,24 @@ def test_what_a_server_says_of_itself_is_not_compared() -> None:
     assert clauses(*own) == []
 
 
+@pytest.mark.parametrize("paths", [[], ["/zookeeper/config"], ["/zookeeper/config", "/"]])
+def test_replicas_without_a_znode_to_compare_prove_nothing(paths: list[str]) -> None:
+    found = histories.check(history_of([FinalZnodes(n, {path: leaf("", 0, 0) for path in paths}) for n in (1, 2)]))
+
+    assert found.verdict is (Verdict.PASSED if "/" in paths else Verdict.VACUOUS)
+
+
+def test_two_entries_of_one_server_are_no_two_replicas() -> None:
+    with pytest.raises(ClientHistoryError, match="server 1 has two entries `replica`"):
+        history_of([FinalZnodes(1, {"/": leaf("", 0, 0)}) for _ in range(2)])
+
+
+def test_two_bounds_are_refused_unless_they_are_equal() -> None:
+    assert history_of([Bound(2.0), Bound(2.0)]).bound == 2.0
+    with pytest.raises(ClientHistoryError, match=r"entries `bound` of 2.0 and 9.0 s; one is right"):
+        history_of([Bound(9.0), Bound(2.0)])
+
+
 def test_a_saved_history_is_read_back_whole(tmp_path: Path) -> None:
     entries = [
         CREATE,

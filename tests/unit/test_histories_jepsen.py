@@ -149,6 +149,21 @@ def test_independent_keys_are_registers_of_their_own(tmp_path: Path) -> None:
     assert ":x: no order of the operations explains this answer" in text
 
 
+@pytest.mark.parametrize("asked", [[], ["write"]])
+def test_a_cas_of_pairs_of_pairs_needs_a_read_that_tells_keys_from_vectors(tmp_path: Path, asked: list[str]) -> None:
+    """The register [1 2] -> [3 4], or the register of the key [1 2] from 3 to 4: they have different verdicts."""
+    written = [(0, kind, f, "[1 2]") for f in asked for kind in ("invoke", "ok")]
+    swapped = [(0, kind, "cas", "[[1 2] [3 4]]") for kind in ("invoke", "ok")]
+    with pytest.raises(ClientHistoryError, match=r"edn:1: .* there is no :read to tell"):
+        judged(tmp_path, edn([*written, *swapped]))
+
+    def read(*values: str) -> list[Entry]:
+        return [(0, kind, "read", value) for kind, value in zip(("invoke", "ok"), values, strict=True)]
+
+    assert judged(tmp_path, edn([*written, *swapped, *read("nil", "[3 4]")]))[0] == (0 if asked else 12)
+    assert judged(tmp_path, edn([*written, *swapped, *read("[1 nil]", "[1 2]")]))[0] == 12
+
+
 def test_a_key_that_a_map_has_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ClientHistoryError, match=r"edn:1: a map has a key twice"):
         judged(tmp_path, "{:process 1, :type :invoke, :f :read, :value nil, :process 2}")
@@ -172,7 +187,10 @@ def test_a_history_without_an_answer_is_vacuous(tmp_path: Path) -> None:
         (edn([(0, "invoke", "txn", "[[:r 0 nil]]")]), ":1: .* is unknown; .* the functions :read, :write and :cas"),
         (edn([(0, "ok", "read", "1")]), ":1: .* does not fit here"),
         (edn([(0, "invoke", "read", "nil")] * 2), ":2: .* does not fit here"),
-        (edn([(0, "invoke", "write", "1"), (0, "ok", "write", "2")]), ":2: .* an answer has the :f and the :value"),
+        (edn([(0, "invoke", "write", "1"), (0, "ok", "write", "2")]), ":2: .* an answer has the :value"),
+        (edn([(0, "invoke", "read", "nil"), (0, "ok", "write", "1")]), ":2: .* does not fit here"),
+        (edn([(0, "invoke", "read", "nil"), (0, "fail", "write", "1")]), ":2: .* does not fit here"),
+        (edn([(0, "info", "write", "1")]), ":1: .* does not fit here"),
         (edn([(0, "invoke", "cas", "1"), (0, "ok", "cas", "1")]), ":1: :cas needs a :value"),
     ],
 )
