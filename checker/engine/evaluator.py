@@ -17,7 +17,7 @@ from checker.engine.model import Finding, ModelError
 from checker.engine.result import Discovery, Evaluations, Exploration
 from checker.engine.semantics import answer, rebuild
 from checker.engine.states.frontier import OriginLog, RowBlock
-from checker.engine.steps import count_steps, forget_steps, step_properties
+from checker.engine.steps import count_steps, step_properties
 from checker.engine.tables import Tables
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +85,6 @@ class Evaluator:
 
     def __init__(self, tables: Tables, result: Exploration) -> None:
         self._tables, self._result = tables, result
-        forget_steps(result.model)
         self._judged, self._final = Tally(), Tally()
         self._verdicts = np.zeros(len(tables.verdicts.final), np.uint64)  # room for those of one row
         self._found: set[int] = set()

@@ -17,8 +17,8 @@ it like any other:
 - without a finding the column is constant, so that the model has as many states as before;
 - the table engine judges each pair of values and operation once, with the step that it caches.
 
-`Evaluations` of a step property count distinct steps, and not states. A search that resumes a checkpoint, and one on a
-cluster, count only those that this process has judged.
+`Evaluations` of a step property count distinct steps, and not states; on a cluster, those of each process. A walk does
+not count them.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def outcome(exploration: Exploration, prop: Property) -> str:
 
 def _premise(states: int, premise: int) -> str:
     if not states:
-        return "as no such state was met"
+        return "as there was nothing to examine"
     if not premise:
         return "its premise never held"
     return "its premise held in all" if premise == states else f"its premise held in {premise:,}"

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from checker.engine.model import Kind, Property
-from checker.engine.result import Discovery, Exploration, Liveness, Stop
+from checker.engine.result import Discovery, Evaluations, Exploration, Liveness, Stop
 from checker.job import Job, Verdict
 
 JUDGING = (Kind.ALWAYS, Kind.FINAL)
@@ -158,9 +158,13 @@ def _undecided(job: Job, exploration: Exploration, silent: tuple[str, ...], *, b
 
 
 def is_idle(exploration: Exploration, prop: Property) -> bool:
-    """Whether a property of all states, or of the ends of runs, was examined, and its premise never held."""
+    """Whether the premise of a property of all states, of steps, or of the ends that were examined, never held."""
     count = exploration.evaluations.get(prop.name)
-    return prop.kind in JUDGING and count is not None and count.states > 0 and not count.premise
+    return (
+        count is not None
+        and not count.premise
+        and (prop.kind is Kind.ALWAYS or (prop.kind is Kind.FINAL and count.states > 0))
+    )
 
 
 def may_be_idle(job: Job, prop: Property) -> bool:
@@ -242,13 +246,14 @@ def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[st
     for prop in exploration.model.properties:
         if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:
             reasons.append(f"{prop.name} was never witnessed")
+        count = exploration.evaluations.get(prop.name, Evaluations())
         if is_idle(exploration, prop) and not may_be_idle(job, prop):
-            reasons.append(f"the premise of {prop.name} never held")
+            never = f"{prop.name} was never examined, since none of its actors takes a step"
+            reasons.append(f"the premise of {prop.name} never held" if count.states else never)
         examined = exploration.liveness.get(prop.name)
         if examined is not None and not examined.open and not (prop.kind is Kind.RECOVERABLE and examined.goals):
             reasons.append(f"{prop.name} was demanded in no state")
-        count = exploration.evaluations.get(prop.name)
-        if prop.kind is Kind.FINAL and (count is None or not count.states):
+        if prop.kind is Kind.FINAL and not count.states:
             bound = f" of at most {exploration.depth} steps" if exploration.stop is Stop.DEPTH else ""
             reasons.append(f"{prop.name} was never examined, since no run{bound} ends")
     return tuple(reasons)

@@ -80,7 +80,8 @@ def _properties(job: Job, outcome: SwarmOutcome) -> list[Line]:
 def _property(job: Job, outcome: SwarmOutcome, prop: Property) -> tuple[str, ...]:
     count = outcome.evaluations.get(prop.name)
     if prop.kind.is_liveness or count is None:
-        return prop.name, prop.kind.value, property_outcome(outcome, prop), "liveness is judged by `run` alone"
+        by_run = "liveness is judged by `run` alone" if prop.kind.is_liveness else "judged in every step"
+        return prop.name, prop.kind.value, property_outcome(outcome, prop), by_run
     idle = is_idle(exploration_of(outcome), prop)
     premise = "its premise never held" if not count.premise else f"its premise held {count.premise:,} times"
     excuse = " (allowed)" if idle and may_be_idle(job, prop) else ""
@@ -209,8 +210,8 @@ def _property_json(outcome: SwarmOutcome, prop: Property) -> dict[str, Any]:
         "name": prop.name,
         "kind": prop.kind.value,
         "outcome": property_outcome(outcome, prop),
-        "evaluated": 0 if count is None else count.states,
-        "premise": 0 if count is None else count.premise,
+        "evaluated": None if count is None else count.states,
+        "premise": None if count is None else count.premise,
         "seen": None if seen is None else {"step": seen.step, "walk": seen.walk},
         "found": None
         if found is None

@@ -20,6 +20,7 @@ from checker.engine.model import Finding, Kind, Model, ModelError, Property
 from checker.engine.process import Interrupts
 from checker.engine.result import Coverage, Discovery, Evaluations, Step
 from checker.engine.semantics import answer, rebuild, successors
+from checker.engine.steps import step_properties
 from checker.engine.tables import Tables
 from checker.swarm.outcome import Ending, Sighting, WalkCounts
 from checker.swarm.plans import plans
@@ -126,7 +127,8 @@ def _write(counts: WalkCounts, part: PartResult, tables: Tables) -> None:
             evaluations[position].states += times
         for position in verdict.premises:
             evaluations[position].premise += times
-    counts.evaluations = {prop.name: each for prop, each in zip(properties, evaluations, strict=True)}
+    of_steps = step_properties(properties)
+    counts.evaluations = {p.name: each for p, each in zip(properties, evaluations, strict=True) if p not in of_steps}
     for tally, found in ((part.judged, verdicts.found), (part.final, lambda n: verdicts.verdicts[n].found)):
         for number in tally.unnoted():
             step, walk = divmod(int(tally.first[number]), 1 << 32)

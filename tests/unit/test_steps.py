@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from checker.engine import (
     Column,
     Exploration,
     Finding,
+    Limits,
     Model,
     ModelError,
     Move,
@@ -24,7 +27,13 @@ from checker.engine import (
     plain,
     search,
 )
-from checker.engine.result import disagreements
+from checker.engine.checkpoint import Checkpoint
+from checker.engine.result import Evaluations, disagreements
+from checker.job import Job, Verdict
+from checker.report.verdict import judge
+from checker.scenario.model_file import job_of_model
+from checker.swarm.runner import WalkRunner
+from tests.support.parts import search_in_parts, small_rounds
 
 TOP = 4
 
@@ -108,6 +117,46 @@ def test_a_model_with_other_properties_judges_these_alone() -> None:
     model = counter(gate_opens=True).with_properties(())
     assert [column.name for column in model.columns] == ["count", "gate"]
     assert search.explore(model).exhausted
+
+
+def test_a_property_whose_actor_takes_no_step_is_vacuous_and_may_be_allowed_to_be() -> None:
+    """The gate is asked only at the top, which the model of one step never reaches."""
+    idle = StepProperty.over("GateStaysShut", ("gate",), lambda *_: None)
+    model = counter(gate_opens=True, properties=(idle,)).with_rules(
+        [Rule("move", (Read("count"),), lambda n: [Move("Add", (), (Send("counter", 1),))] if not n else [])]
+    )
+    for job, expected in ((job_of_model(model, {}), Verdict.VACUOUS), (allowed(model), Verdict.PASSED)):
+        for explored in both(model):
+            judgement = judge(job, explored)
+            assert judgement.verdict is expected
+            assert ("GateStaysShut was never examined" in judgement.sentence) is (expected is Verdict.VACUOUS)
+
+
+def allowed(model: Model) -> Job:
+    return replace(job_of_model(model, {}), allowed_silent=frozenset({"GateStaysShut"}))
+
+
+def test_steps_count_in_a_resumed_search_and_after_a_lost_part(tmp_path: Path) -> None:
+    """The steps before the save, or before the loss, are not asked again; the premise held in them alone."""
+
+    def first(values: tuple[Any, ...], operation: Any, outcome: Outcome) -> Any:
+        return None if values == (0,) else TRIVIAL
+
+    model = counter(gate_opens=False, properties=(StepProperty.over("First", ("counter",), first),))
+    search.explore(model, Limits(depth=2), checkpoint=Checkpoint(tmp_path / "kept"))
+    resumed = search.explore(model, checkpoint=Checkpoint(tmp_path / "kept", resume=True))
+    with small_rounds(divided=1):
+        lost, transport = search_in_parts(model, parts=1, folder=tmp_path / "parts", losses={12: 0})
+    assert transport.lost == 1
+    assert any("continued from depth" in line for line in lost.workers)
+    for explored in (resumed, lost):
+        assert explored.evaluations["First"] == plain.explore(model).evaluations["First"] == Evaluations(TOP + 1, 1)
+
+
+def test_a_swarm_does_not_count_the_states_in_which_a_property_of_steps_is_read() -> None:
+    counts = WalkRunner(counter(gate_opens=False), 1, 20).run(0, 5)
+    assert counts.steps
+    assert FALLS.name not in counts.evaluations
 
 
 def test_an_unknown_actor_is_an_error_that_names_it() -> None:

@@ -20,6 +20,7 @@ from checker.engine.contract import check, moves
 from checker.engine.kernels import hash_tables, jit, move_kernels
 from checker.engine.model import Model, Send
 from checker.engine.result import SEED
+from checker.engine.steps import forget_steps
 from checker.engine.tables.interner import NO_ACTION, CellValue, Interner, Node
 from checker.engine.tables.layout import Group, Role
 from checker.engine.tables.verdicts import Verdicts
@@ -32,6 +33,7 @@ class Tables(Interner):
 
     def __init__(self, model: Model, seed: int = SEED, *, symmetric: bool = False) -> None:
         super().__init__(model, seed, symmetric=symmetric)
+        forget_steps(model)  # here, since a step is judged once for all searches of these tables
         self.seconds = 0.0  # in `fill`
         self.memo = Memo()
         self.verdicts = Verdicts(model, self._layout)
