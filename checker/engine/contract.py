@@ -156,6 +156,17 @@ def first_row(model: Model) -> Row:
     return model.initial()
 
 
+def first_of_equal(model: Model, place: int, value: Any, actor: str) -> Any:
+    """The first value of a column, by its place, that equals this one of an actor. Raises ModelError if they differ."""
+    known = model.known[place]
+    if not known:
+        known[model.columns[place].initial] = model.columns[place].initial
+    first = known.setdefault(value, value)
+    if first is not value:
+        same_types(first, value, f"the step of {actor!r}")
+    return first
+
+
 def project(column: str, projection: Callable[[Any], Any], value: Any) -> Any:
     """The part of a value that a projection shows. Raises ModelError."""
     try:

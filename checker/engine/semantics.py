@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from checker.engine.contract import check, moves, project, short, step
+from checker.engine.contract import check, first_of_equal, moves, project, short, step
 from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
 from checker.engine.result import Step
 
@@ -73,7 +73,7 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: lis
         if outcome is None:
             return False
         for place, value in zip(places, outcome.values, strict=True):
-            row[place] = value
+            row[place] = first_of_equal(model, place, value, name)
         if outcome.sends and not _carry_out(model, row, outcome.sends, sent):
             return False
     return True

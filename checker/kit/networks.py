@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from checker.engine import Actor, Column, ModelError, Move, Outcome, Read, Rule, Send
-from checker.engine.contract import described
+from checker.engine.contract import described, same_types
 
 ARROW = "->"
 DELIVER, LOSE, REPEAT = "deliver", "lose", "repeat"
@@ -78,7 +78,11 @@ class Bag:
 
     def count(self, message: Any) -> int:
         """The number of copies of a message."""
-        return next((count for other, count in self.counts if other == message), 0)
+        for other, count in self.counts:
+            if other == message:
+                same_types(other, message, "a channel")
+                return count
+        return 0
 
     def plus(self, message: Any, most: int | None = None) -> Bag:
         """The bag with one more copy of a message, or the same bag if there are `most` copies of it."""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from checker.engine import TRIVIAL, Finding, Kind, ModelError, Property, Read
+from checker.engine.contract import same_types
 from checker.engine.model import Trivial
 from checker.histories import linearizable
 from checker.histories.record import Operation
@@ -104,11 +105,13 @@ def operations_of(history: RegisterHistory, initial: Any = None) -> list[Operati
     logs = history.logs
     calls = [call for log in logs for call in (*(call for call, _ in log.done), log.pending) if call is not None]
     last = sum(len(log.done) for log in logs) + 1.0
-    numbers: dict[Any, int] = {initial: 0}
+    numbers: dict[Any, tuple[int, Any]] = {initial: (0, initial)}
     operations = []
 
     def number_of(value: Any) -> str:
-        return str(numbers.setdefault(value, len(numbers)))
+        number, first = numbers.setdefault(value, (len(numbers), value))
+        same_types(first, value, "the history")
+        return str(number)
 
     for number, (name, log) in enumerate(zip(history.names, logs, strict=True)):
         for place, (call, returned) in enumerate(log.done):

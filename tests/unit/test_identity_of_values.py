@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,8 +39,9 @@ from checker.engine import (
 from checker.engine.contract import described
 from checker.engine.result import disagreements
 from checker.engine.steps import StepProperty
+from checker.explorer.walk import Walks
 from checker.job import Job
-from checker.kit import Bag, Machine, Network, Reaction, network_model
+from checker.kit import Bag, Machine, Network, Reaction, network_model, symmetric
 from checker.kit.register import (
     GetFrom,
     GetReply,
@@ -51,6 +53,7 @@ from checker.kit.register import (
     register_model,
 )
 from checker.present import DefaultPresenter
+from checker.swarm.runner import WalkRunner
 from checker.traces import replay, trace_of
 from checker.traces.minimise import minimised
 from tests.support.parts import search_in_parts
@@ -220,6 +223,52 @@ def test_equal_numbers_have_one_text_in_every_process(zeros: tuple[float, float]
 def test_zeros_of_both_signs_are_refused_since_they_are_equal_and_differ(zeros: tuple[Any, Any]):
     with pytest.raises(ModelError, match=r"gives -?0\.0 \(float\), which equals -?0\.0 \(float\)"):
         search.explore(holding(*zeros))
+
+
+ALIKE = r"gives True \(bool\), which equals 1 \(int\)"
+
+
+def test_every_search_refuses_equal_values_of_two_types():
+    """One search that took them as one value would have four states, and not nine."""
+    model = holding(1, True)
+    walked = partial(WalkRunner(model.with_symmetry(None), 1, 20).run, 0)
+    for explore in (plain.explore, search.explore, lambda _: walked(50), lambda _: next_states(Walks(model))):
+        with pytest.raises(ModelError, match="which equals"):
+            explore(model)
+    with pytest.raises(ModelError, match="which equals"):
+        plain.explore(symmetric(holding(1, True), ["a", "b"]))
+
+
+def next_states(walks: Walks) -> None:
+    """Look at all states within two moves in the explorer."""
+    for _, row in walks.next(walks.model.initial()):
+        walks.next(row)
+
+
+def test_the_first_state_counts_among_the_values_of_a_column():
+    """The only move changes True to 1, which no other column and no other step has."""
+    rule = Rule("r", (Read("x"),), lambda value: [Move("go", (), (Send("x", 1),))])
+    model = Model("m", (Column("x", True),), (Actor("x", ("x",), lambda _, new: Outcome((new,))),), (rule,))
+    for engine in (plain, search):
+        with pytest.raises(ModelError, match="which equals"):
+            engine.explore(model)
+
+
+def test_messages_and_values_of_registers_are_refused_if_they_are_equal_and_differ():
+    with pytest.raises(ModelError, match=ALIKE):
+        Bag.of([1, True])
+    assert Bag.of([1, 2, 1]).count(1) == 2
+
+    def server(value: Any, source: str, message: object) -> Reaction:
+        """Answer with the truth of the value alone."""
+        if isinstance(message, PutRequest):
+            return Reaction(message.value, ((source, PutReply(message.request)),))
+        assert isinstance(message, GetRequest)
+        return Reaction(value, ((source, GetReply(message.request, bool(value))),))
+
+    client = ScriptedClient("c", (PutTo("s", 1), GetFrom("s")))
+    with pytest.raises(ModelError, match=ALIKE):
+        search.explore(register_model("truth", [Machine("s", Reaction(None), server)], [client]))
 
 
 @pytest.mark.parametrize("engine", [plain, search])
