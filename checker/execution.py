@@ -260,7 +260,9 @@ def _compared(found: Exploration, other: Exploration, reduce: Reduction) -> Expl
         kept = replace(found, stop=other.stop) if found.violations else other
         return replace(kept, second=f"{searched}: it did not end, so that nothing was compared")
     _compare_answers("the engines", found, other, reduce)
-    return replace(found, second=f"{searched}: {'every figure' if reduce == 'none' else 'every answer'} agrees")
+    return replace(
+        found, assumption="", second=f"{searched}: {'every figure' if reduce == 'none' else 'every answer'} agrees"
+    )
 
 
 def _compare_answers(who: str, found: Exploration, other: Exploration, reduce: Reduction) -> None:

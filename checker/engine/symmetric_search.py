@@ -79,7 +79,8 @@ def explore(
         explored, left(), until_witnessed=until_witnessed, progress=progress, workers=workers, seed=seed,
         symmetric=True, premise_runs=0 if explored is model else PREMISE_RUNS,
     )  # fmt: skip
-    exact, further = answers_of_model(model, symmetry, run.run(), run.premises, in_full, left)
+    found = replace(run.run(), assumption=f"renamed states were taken as alike, and {compared:,} were compared")
+    exact, further = answers_of_model(model, symmetry, found, run.premises, in_full, left)
     summary = f"states that differ in names count once ({1 + len(symmetry.renamings)} renamings; {compared} compared)"
     summary += ("" if explored is model else ", in an over-approximation") + further
     return replace(exact, limits=limits, seconds=time.monotonic() - began, reduction=summary)

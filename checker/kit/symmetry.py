@@ -15,7 +15,7 @@ representative.
 This is exact only if the model is symmetric: if it makes no difference between the actors. Rules of this module:
 
 - The names are refused unless each has a column, the first state is the same under every renaming, and no property is
-  one of liveness (a fair run treats each actor for itself).
+  one of liveness (a fair run treats each actor for itself) or of steps.
 - During the exploration the model is compared with its renaming: the successors of a renamed state must be those of the
   state, and every property must give the same answer. This is done for the first CHECKED states, and then for one state
   of CHECKED_EVERY. A difference is a ModelError that names the column.
@@ -53,6 +53,7 @@ from checker.engine import (
 from checker.engine import Renaming as Declared
 from checker.engine.contract import described, short
 from checker.engine.semantics import answer, asymmetry, successors
+from checker.engine.steps import step_properties
 from checker.kit.networks import ARROW
 
 CHECKED, CHECKED_EVERY = 500, 16
@@ -217,12 +218,20 @@ class SymmetryGroup:
 class SymmetricModel(Model):
     """A model that reaches only representatives. `base` is the model without symmetry."""
 
+    assumption = (
+        f"renamed states were taken as alike, and the first {CHECKED} and one of {CHECKED_EVERY} others were compared"
+    )
     base: Model
     group: SymmetryGroup
 
     def __init__(self, base: Model, names: Iterable[str]) -> None:
         chosen = tuple(names)
         _check_names(base, chosen)
+        for prop in step_properties(base.properties):
+            why = "a step here leads to a representative, and is none of an actor"
+            raise ModelError(
+                f"the property {prop.name!r} is one of steps: {why}; use interchangeable, or judge it without symmetry"
+            )
         group = SymmetryGroup(base, chosen)
         first = base.initial()
         for pair in pairwise(chosen):

@@ -29,6 +29,7 @@ from checker.engine import (
     Read,
     Rule,
     Send,
+    StepProperty,
     plain,
     search,
     symmetric_search,
@@ -39,6 +40,7 @@ from checker.engine.semantics import successors
 from checker.explorer import BadRequestError, Handlers
 from checker.explorer.requests import LoadRequest, WalkRequest
 from checker.kit import Machine, Network, Reaction, interchangeable, network_model, symmetric, to_each
+from checker.report.verdict import judge
 from checker.scenario import load
 from checker.scenario.model_file import job_of_model
 from tests.support.command_line import cli
@@ -255,6 +257,26 @@ def test_a_property_that_treats_actors_differently_is_refused() -> None:
 def test_liveness_is_refused(kind: Kind) -> None:
     live = Property("Live", (Read("a"), Read("b")), lambda a, b: TRIVIAL, kind)
     assert "the property 'Live' is one of liveness: symmetry does not" in refused(pair(live), "a", "b")
+
+
+def test_a_property_of_steps_is_refused_by_its_kind_and_judged_by_the_other_symmetry() -> None:
+    """Either actor steps from 0 to 1, which is the only step."""
+    late = StepProperty.over("Late", ("a", "b"), lambda values, *_: Finding("late") if values != (0,) else None)
+    assert "the property 'Late' is one of steps: " in refused(pair(late), "a", "b")
+    found = symmetric_search.explore(interchangeable(pair(late), ["a", "b"]))
+    assert found.states == 3
+    assert (found.evaluations["Late"].premise, found.found) == (2, {})
+
+
+def test_a_pass_says_how_far_the_symmetry_was_compared() -> None:
+    safe = Property("Safe", (Read("a"), Read("b")), lambda *_: None)
+    model = symmetric(pair(safe), ["a", "b"])
+    for explored in (plain.explore(model), search.explore(model)):
+        told = judge(job_of_model(model, {}), explored).sentence
+        assert told == (
+            "passed: no violation, space exhausted: 3 states; renamed states were taken as alike, and the first 500 "
+            "and one of 16 others were compared"
+        )
 
 
 def test_a_value_that_may_hide_a_name_is_refused() -> None:

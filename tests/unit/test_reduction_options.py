@@ -52,6 +52,16 @@ def test_both_engines_compare_the_answers(alike: str, capsys: pytest.CaptureFixt
     assert main(["run", alike, "--reduce", "symmetric", "--engine", "both"]) == ExitCode.PASSED
     assert "states that differ in names count once (6 renamings; " in (shown := capsys.readouterr().out)
     assert ": every answer agrees" in shown
+    assert "were compared" not in shown.splitlines()[0]
+
+
+def test_the_verdict_says_that_symmetry_was_compared_in_some_states_alone(
+    alike: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", alike, "--reduce", "symmetric"]) == ExitCode.PASSED
+    (verdict, *others) = capsys.readouterr().out.splitlines()
+    (compared,) = [line.split("renamings; ")[1].split()[0] for line in others if "renamings; " in line]
+    assert verdict.endswith(f" states; renamed states were taken as alike, and {compared} were compared")
 
 
 def test_a_different_answer_of_the_plain_engine_is_an_error(
