@@ -270,18 +270,16 @@ def disagreements(one: Exploration, other: Exploration) -> list[str]:
 def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bool = True) -> list[str]:
     """A line for each answer of a full search that a symmetric one does not give; empty if it gives all of them.
 
-    A limit of depth or states ends the two searches at different places, and the symmetric one may find more. Without
-    `ends` it need not find a state without a successor.
+    A limit of states ends the two searches at different depths: a finding of one counts if the other has come as far.
+    Without `ends` the symmetric one need not find a state without a successor.
     """
-    bounds = (Stop.DEPTH, Stop.STATES)
-    complete = full.stop not in bounds and symmetric.stop not in bounds
     found, expected = _depths(symmetric), _depths(full)
-    named = {name for name in found | expected if full.stop not in bounds or name in expected}
-    named = {name for name in named if symmetric.stop not in bounds or name in found}
-    figures: list[tuple[str, object, object]] = [
-        (f"depth of {name}", found.get(name), expected.get(name)) for name in sorted(named)
-    ]
-    if complete:
+    figures: list[tuple[str, object, object]] = []
+    for prop in full.model.properties:
+        depths = found.get(prop.name), expected.get(prop.name)
+        if _is_within(depths[1], symmetric, prop) or _is_within(depths[0], full, prop):
+            figures.append((f"depth of {prop.name}", *depths))
+    if not {symmetric.stop, full.stop} & {Stop.DEPTH, Stop.STATES}:
         figures.append(("why it ended", symmetric.stop, full.stop))
     if full.stop is symmetric.stop is Stop.EXHAUSTED:
         if ends:
@@ -289,6 +287,12 @@ def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bo
         figures.append(("actions that fired", sorted(_fired(symmetric)), sorted(_fired(full))))
         figures.append(("premises that held", _premises(symmetric), _premises(full)))
     return [f"{what}: {a} (symmetric) is not {b} ({full.engine}, in full)" for what, a, b in figures if a != b]
+
+
+def _is_within(depth: int | None, other: Exploration, prop: Property) -> bool:
+    """Whether another search has examined a property as deep as this, where one found something."""
+    last = other.depth - (prop.kind is Kind.FINAL and other.stop is not Stop.DEPTH)
+    return depth is not None and (other.exhausted or depth <= last)
 
 
 def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:

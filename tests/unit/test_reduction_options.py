@@ -64,6 +64,37 @@ def test_the_verdict_says_that_symmetry_was_compared_in_some_states_alone(
     assert verdict.endswith(f" states; renamed states were taken as alike, and {compared} were compared")
 
 
+RARE = """
+from checker.engine import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Renaming, Rule, Send
+from checker.engine import Symmetry
+
+def model(kind="always"):
+    def counts(name):
+        return Rule(name, (Read(name),), lambda n: [Move("add", (), (Send(name, n + 1),))] if n < 40 else [])
+    def wrong(a, b):
+        return Finding("b alone") if (a, b) == (0, 30) else None
+    actors = tuple(Actor(name, (name,), lambda _, n: Outcome((n,))) for name in "ab")
+    columns, swapped = (Column("a", 0), Column("b", 0)), Renaming({"a": "b", "b": "a"}, lambda value: value)
+    prop = Property("NotAlone", (Read("a"), Read("b")), wrong, Kind(kind))
+    return Model("rare", columns, actors, (counts("a"), counts("b")), (prop,), Symmetry((swapped,)))
+"""
+"""Two counters, and a property that treats them differently in one state of 1,681, where no walk comes."""
+
+
+@pytest.mark.parametrize("bound", [[], ["--depth", "35"], ["--states", "700"]])
+@pytest.mark.parametrize("kind", ["always", "sometimes"])
+@pytest.mark.parametrize("how", [["symmetric", "--engine", "both"], ["compare"]])
+def test_a_symmetry_that_hides_a_finding_is_an_error_within_bounds_too(
+    how: list[str], kind: str, bound: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rare.py").write_text(RARE, encoding="utf-8")
+    code = main(["run", f"{tmp_path}/rare.py:model({kind!r})", "--reduce", *how, *bound])
+    out = capsys.readouterr().out
+    stays = how == ["compare"] and kind == "always"  # the search in full has found the violation
+    assert code == (ExitCode.SAFETY if stays else ExitCode.SCENARIO), out
+    assert "disagree, which is a defect: depth of NotAlone: None (symmetric) is not 30 (" in out
+
+
 def test_a_different_answer_of_the_plain_engine_is_an_error(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
