@@ -24,11 +24,13 @@ from checker.rollout.runs import job_of
 from checker.rollout.scenarios import ALONE_COMPLETE, SAFE_DATA, SERVED_ALONE, Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import may_lead
+from checker.rollout.ways import Way
 
 Members = tuple[int, ...]
 STATES = [members for size in (1, 2, 3) for members in combinations((1, 2, 3), size)]
 PAIRS = [(old, new) for old in STATES for new in STATES if old != new]
 WITH_ONE = [((1,), (1, 2)), ((1, 2), (1,)), ((1,), (1, 2, 3)), ((1, 2, 3), (3,)), ((1,), (2,)), ((2,), (1, 3))]
+ENGINE = Engine()
 ALL = ("Leadership", "OneLeader", *SAFE_DATA[1:], SERVED_ALONE, ALONE_COMPLETE)
 
 
@@ -53,9 +55,8 @@ def differences(old: Members, new: Members) -> Iterator[str]:
     stage = whole(folder_of(old), folder_of(new))
     for order in orders_of(old, new):
         for leader in sorted(may_lead(stage)):
-            made = plan(
-                PlanRequest(folder_of(old), folder_of(new), order, leader, 0, 60.0, explored=True), Engine().run
-            )
+            folders = folder_of(old), folder_of(new)
+            made = plan(PlanRequest(*folders, order, leader, 0, 60.0, explored=True, how=Way.ONE_BY_ONE), ENGINE.run)
             (judged,) = made.direct.orders
             spec = RunSpec(stage, judged.steps, leader, Question.COMMITS, writes=1, always=ALL)
             found = plain.explore(job_of(spec).model).violations

@@ -8,7 +8,9 @@ empty disk under an old id is in a quorum with a server that has not received th
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -57,6 +59,14 @@ def exhausted(spec: RunSpec, seconds: float) -> RunResult:
 
 def planned(old: Folder, new: Folder, *order: Sid, leader: Sid | None = None, in_one_go: bool = False) -> Plan:
     return plan(PlanRequest(old, new, order or None, leader, in_one_go=in_one_go, how=Way.ONE_BY_ONE), small)
+
+
+@cache
+def with_1_on_another_host() -> Plan:
+    """The plan for a move of server 1, while 3 leads; several tests read it."""
+    with TemporaryDirectory() as name:
+        old, new = (folder(Path(name), each, OLD | more) for each, more in (("old", {}), ("new", {1: "d:2888:3888"})))
+        return planned(old, new, leader=3)
 
 
 def vain(made: Plan) -> list[Sid | None]:
@@ -113,9 +123,8 @@ def test_a_leader_that_was_not_explored_leaves_the_question_open(tmp_path: Path)
     assert made.outcome is SafetyVerdict.OPEN
 
 
-def test_an_id_on_another_host_has_two_verdicts_in_the_first_line(tmp_path: Path) -> None:
-    old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: "d:2888:3888"})
-    made = planned(old, new, leader=3)
+def test_an_id_on_another_host_has_two_verdicts_in_the_first_line() -> None:
+    made = with_1_on_another_host()
     assert made.direct.stage.moved == (1,)
     assert headline(made).endswith("(moves 1 to another host): SAFE with its disk, UNSAFE with an empty disk")
     assert (made.outcome_with_disks, made.outcome, made.exit_code) == (
@@ -131,10 +140,9 @@ def test_an_id_on_another_host_has_two_verdicts_in_the_first_line(tmp_path: Path
     assert "**Stop server 1, move its disk (`dataDir` and `dataLogDir`) to `d`, then start it there**" in markdown(made)
 
 
-def test_with_an_empty_disk_one_crash_loses_a_write(tmp_path: Path) -> None:
+def test_with_an_empty_disk_one_crash_loses_a_write() -> None:
     """3 commits with 1 and without 2; 1 loses its disk; one crash later 1 and 2 are a quorum without the write."""
-    old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: "d:2888:3888"})
-    answer = planned(old, new, leader=3).direct.answer(Question.EMPTY_DISK, faulty=True)
+    answer = with_1_on_another_host().direct.answer(Question.EMPTY_DISK, faulty=True)
     assert answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.finding.trace is not None
     assert answer.finding.spec.faults == {"crashes": 1} and answer.finding.prop == "LeaderLogCompleteness"
     captions = [step.caption for step in answer.finding.trace.steps]
@@ -145,9 +153,8 @@ def test_with_an_empty_disk_one_crash_loses_a_write(tmp_path: Path) -> None:
     assert len(captions) == len(shortest.path)
 
 
-def test_without_an_empty_disk_the_same_crash_loses_nothing(tmp_path: Path) -> None:
-    old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: "d:2888:3888"})
-    ran = planned(old, new, leader=3).direct.answer(Question.EMPTY_DISK, faulty=True).finding
+def test_without_an_empty_disk_the_same_crash_loses_nothing() -> None:
+    ran = with_1_on_another_host().direct.answer(Question.EMPTY_DISK, faulty=True).finding
     assert ran is not None
     kept = run_within(replace(ran.spec, question=Question.COMMITS), Limits(depth=ran.depth + 2))
     assert kept.found is None and kept.depth == ran.depth + 2

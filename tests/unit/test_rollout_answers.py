@@ -199,11 +199,24 @@ def between(old: str, new: str, *words: object) -> Ended:
 
 
 def test_a_safe_order_ends_with_0_and_an_unsafe_one_with_12(tmp_path: Path) -> None:
-    safe = between("three", "four", "--order", "4,1,3,2", "--leader", 2, "--faults", 0)
+    safe = between("three", "four", "--order", "4,1,3,2", "--leader", 2, "--faults", 0, "--how", "one-by-one")
     assert safe.code == 0 and safe.out.startswith("# This order is safe: 4, 1, 3, 2\n")
     assert "1. **Start server 4**" in safe.out
     report, traces, kept = tmp_path / "plan.md", tmp_path / "traces", tmp_path / "kept"
-    words = ("--order", "2,1,3", "--leader", 2, "--faults", 0, "--output", report, "--traces", traces)
+    words = (
+        "--order",
+        "2,1,3",
+        "--leader",
+        2,
+        "--faults",
+        0,
+        "--how",
+        "one-by-one",
+        "--output",
+        report,
+        "--traces",
+        traces,
+    )
     unsafe = between("three", "five", *words, "--scenarios", kept, "--json")
     assert unsafe.code == 12
     answer = json.loads(unsafe.out)
@@ -233,7 +246,7 @@ def _same_as(answer: dict[str, object], text: str) -> None:
 
 
 def test_without_an_order_the_files_of_the_stages_are_written_and_fit_together(tmp_path: Path) -> None:
-    ended = between("three", "replaced", "--faults", 0, "--stages", tmp_path)
+    ended = between("three", "replaced", "--faults", 0, "--how", "one-by-one", "--stages", tmp_path)
     assert ended.code == 22
     assert ended.out.startswith("# Do it in two stages: add server 4, then remove server 3\n")
     assert read_folder(tmp_path / "stage-1").view.voters == {1, 2, 3, 4}

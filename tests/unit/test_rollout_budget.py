@@ -73,7 +73,7 @@ def test_a_search_ends_inside_a_level_at_the_same_place_each_time(workers: int) 
 
     def ended(pause: float) -> tuple[object, ...]:
         result = search.explore(
-            model, Limits(work=3_000_000), workers=workers, progress=lambda _: time.sleep(pause)
+            model, Limits(work=1_000_000), workers=workers, progress=lambda _: time.sleep(pause)
         )  # fmt: skip
         return result.stop, result.levels, result.work, result.python_calls
 
@@ -95,7 +95,7 @@ def test_a_run_does_not_depend_on_the_order_of_python_sets() -> None:
     program = (
         "from tests.unit.test_rollout_budget import four_servers\n"
         "from checker.rollout.runs import run\n"
-        "ran = run(four_servers(), 1.0)\n"
+        "ran = run(four_servers(), 0.5)\n"
         "print(ran.outcome, ran.levels, ran.seconds)"
     )
     printed = {

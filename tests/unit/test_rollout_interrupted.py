@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -17,10 +18,10 @@ from checker.rollout.inputs.folders import read_mixed_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import headline
-from checker.rollout.runs import RunResult, WorkBudget, run_within
+from checker.rollout.runs import RunResult, WorkBudget, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
 from checker.rollout.stages import reverse, whole
-from checker.rollout.steps import OrderError, candidates, may_split, steps_of
+from checker.rollout.steps import OrderError, candidates, may_lead, may_split, steps_of
 from checker.scenario import bundled, from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli
@@ -174,13 +175,12 @@ def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, n
     for applied in (frozenset(some) for count in range(len(sids) + 1) for some in combinations(sids, count)):
         stage = whole(*folders, applied)
         behind = stage.running - stage.renewed
-        leader = max(Assessor(WorkBudget(1.0, lambda: 0.0), limited, 1).leaders(stage), default=None)
-        if leader is None:
+        asked = RunSpec(stage, (), None, Question.ELECTION, always=("OneLeader",))
+        leading = (replace(asked, leader=sid) for sid in sorted(may_lead(stage), reverse=True))
+        begun = next(filter(leads_first, leading), None)
+        if begun is None:
             continue
-        spec = RunSpec(
-            stage, (), leader, Question.ELECTION, {PARTITIONS: 1}, zab=False, always=("OneLeader",)
-        )  # fmt: skip
-        outcome = limited(spec, 1.0).outcome
+        outcome = limited(replace(begun, faults={PARTITIONS: 1}, zab=False), 1.0).outcome
         if stage.old.view.contains_quorum(behind) and stage.new.view.contains_quorum(stage.renewed):
             assert outcome is SafetyVerdict.UNSAFE, applied
         elif not may_split(stage, ()):
@@ -252,7 +252,7 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
 def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:
     put(tmp_path, s1="four", s2="three", s3="three", s4="four")
     folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--now", tmp_path)
-    ended = cli("rollout", *folders, "--budget", "10s", "--faults", 0, "--json")
+    ended = cli("rollout", *folders, "--leader", 2, "--budget", "2s", "--faults", 0, "--json")
     answer = json.loads(ended.out)
     assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
     assert "1, 4 with the new file" in " ".join(answer["notes"])

@@ -145,7 +145,7 @@ def test_a_violation_of_a_command_is_told_as_a_story(tmp_path: Path) -> None:
     dynamic_folder(tmp_path / "after", REPLACED)
     scenarios = tmp_path / "scenarios"
     ended = cli(
-        "rollout", "--from", tmp_path / "before", "--to", tmp_path / "after", "--budget", "16s", "--no-cache",
+        "rollout", "--from", tmp_path / "before", "--to", tmp_path / "after", "--budget", "8s", "--no-cache",
         "--scenarios", scenarios,
     )  # fmt: skip
     assert ended.code == 20

@@ -20,6 +20,7 @@ from checker.rollout.runs import SafetyVerdict, job_of, run
 from checker.rollout.scenarios import scenario_of
 from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import OrderError
+from checker.rollout.ways import Way
 from checker.scenario import bundled
 from spec.releases import Release
 from spec.variants import Variant
@@ -32,7 +33,7 @@ OLD, NEW = Release(3, 8, 4), Release(3, 9, 5)
 
 def planned(old: str, new: str, releases: ReleaseChange | None, **options: object) -> Plan:
     folders = (read_folder(FOLDERS / each) for each in (old, new))
-    return plan(PlanRequest(*folders, releases=releases, **options), run)  # type: ignore[arg-type]
+    return plan(PlanRequest(*folders, releases=releases, how=Way.ONE_BY_ONE, **options), run)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -97,10 +97,9 @@ def test_a_file_that_cannot_be_written_is_an_error_before_the_runs(
         assert ended.code == 2 and f"error: {output}: it cannot be written" in ended.err
     monkeypatch.undo()
     (tmp_path / "old.md").write_text("old")
+    words = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--how", "one-by-one", "--faults", 0)
     for name in ("old.md", "new.md"):
-        assert (
-            cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "four", "--output", tmp_path / name).code == 0
-        )
+        assert cli("rollout", *words, "--output", tmp_path / name).code == 0
         assert (tmp_path / name).read_text().startswith("# Add server 4")
 
 
@@ -200,7 +199,8 @@ def test_no_output_has_the_value_of_a_password(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         text = (FOLDERS / name / "zoo.cfg").read_text(encoding="utf-8")
         (tmp_path / name / "zoo.cfg").write_text(text + SECRETS)
-    made = plan(PlanRequest(read_folder(tmp_path / "three"), read_folder(tmp_path / "five")), Engine().run)
+    folders = read_folder(tmp_path / "three"), read_folder(tmp_path / "five")
+    made = plan(PlanRequest(*folders, faults=0, seconds=4.0), Engine().run)
     write_scenarios(made, tmp_path / "scenarios")
     write_stages(made, tmp_path / "stages")
     written = [path.read_text() for path in (tmp_path / "scenarios").rglob("*") if path.is_file()]
