@@ -109,6 +109,10 @@ class Reason(Enum):
     OLD_DISK = "old disk"  # a server comes back to a host whose disk may be outdated
     ANY_ADDRESS = "any address"  # a server listens on all addresses of its machine
     NOT_MODELLED = "not modelled"  # a key that changes
+    RECONFIG_OFF = "reconfig off"  # servers without reconfigEnabled do not follow those with it
+    NOT_DURABLE = "not durable"  # the writes of a server with the new value of a key
+    FOREIGN_OBSERVER = "foreign observer"  # with the disk of another cluster
+    STRANGERS = "strangers"  # two servers refuse each other while one of them has its new file
     OBSERVER_COUNTED = "observer counted"  # as a voter, by the leader's file
 
 
@@ -230,11 +234,25 @@ class StageAssessment:
             return QuestionAnswer(SafetyVerdict.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(self.stage.outdated)))
         if self.stage.uncertain and question is Question.HEALING:
             return QuestionAnswer(SafetyVerdict.OPEN, Reason.ANY_ADDRESS, subjects=tuple(self.stage.uncertain))
+        if self.stage.strangers and question is Question.HEALING:
+            return QuestionAnswer(SafetyVerdict.STALLS, Reason.STRANGERS, subjects=self.stage.strangers[0])
+        if self.stage.disables_reconfig and question is Question.HEALING:
+            return QuestionAnswer(SafetyVerdict.STALLS, Reason.RECONFIG_OFF, subjects=self.stage.disables_reconfig)
+        if question is Question.GIVEN_DISKS and (observers := self._observers_with_foreign_disks):
+            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=observers)
+        if self.stage.undurable and question is Question.COMMITS:
+            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=self.stage.undurable)
         if self.stage.unmodelled:
             return QuestionAnswer(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=tuple(self.stage.unmodelled))
         if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
             return QuestionAnswer(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
         return None
+
+    @property
+    def _observers_with_foreign_disks(self) -> tuple[Sid, ...]:
+        """The observers that start with the disk of another cluster. What clients read of them is not explored."""
+        observers = self.stage.old.view.observers | self.stage.new.view.observers
+        return tuple(sorted(sid for sid, hazard in self.disks.items() if hazard.is_foreign and sid in observers))
 
     def _found(self, question: Question, *, faulty: bool) -> QuestionAnswer:
         """The answer by the runs and the proof."""
@@ -329,7 +347,9 @@ class StageAssessment:
             cells = {key: outcome for key, outcome in cells.items() if not key[1]}
         if SafetyVerdict.OPEN in cells.values():
             return SafetyVerdict.OPEN
-        stalls = (self.stage.readdressed or self.way.is_of_controller) and SafetyVerdict.STALLS in cells.values()
+        by_files = self.stage.readdressed or self.stage.strangers or self.stage.disables_reconfig
+        counts = by_files or self.way.is_of_controller
+        stalls = counts and SafetyVerdict.STALLS in cells.values()
         return SafetyVerdict.STALLS if stalls else SafetyVerdict.SAFE
 
 

@@ -1,20 +1,14 @@
 """The keys that differ between the files of a server before and after a roll-out, and their effect on the verdict.
 
     Effect.MODELLED    members, roles, quorums, versions and peer addresses: the verdict is about these
-    Effect.HARMLESS    client ports, session limits, ticks, metrics: the model has the same runs for each value
-    Effect.DISK        a server with another data directory may start with an empty disk
-    Effect.UNKNOWN     a key without a counterpart in the specification: not modelled, so it withholds SAFE
-    Effect.NOT_STATED  such a key where one of the inputs cannot state its value, as a live ensemble cannot: it may
-                       change, so it withholds SAFE as well
+    other effects      those of `checker.rollout.keys`
 
 Rules of this module:
 
 - Values are compared as `java.util.Properties` reads them. Comments, blanks and the order of lines make no difference,
   nor does it matter whether a line is in the static or in the dynamic file.
-- A key is HARMLESS only if `HARMLESS` or `HARMLESS_PREFIXES` lists it. ZooKeeper turns every key that it does not know
-  into a system property (`QuorumPeerConfig.parseProperties`), so an unlisted key may change anything.
+- A key has an effect by its value and by the whole file: of two `server.N` lines, only other peer addresses count.
 - The value of a key that names a password is not repeated (`shown`, `masked`).
-- The model lets each time-out occur at any time, so the length of a tick has no effect on it.
 - During an interrupted roll-out (`read_now`) the file that a server has equals its old or its new file, key by key.
   Any other file is an error with its server and key. A new server without a file is not started yet. A server that
   goes and has no file is stopped. A server whose old and new file are equal counts as one that has its new file.
@@ -25,40 +19,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 from checker.execution import poll
 from checker.rollout.inputs.folders import Folder, ServerFiles
+from checker.rollout.keys import DURABLE, Effect, KeyEffect, effect_of
+from checker.rollout.listeners import conflicts
 from spec.config import Config, ConfigError, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
 from spec.config.properties import read_properties
 from spec.quorum import Sid
 
-
-class Effect(Enum):
-    """The effect of a key on the verdict, in words."""
-
-    MODELLED = "modelled"
-    HARMLESS = "no effect on the model"
-    DISK = "not modelled: the disk is empty, unless the data is moved first"
-    UNKNOWN = "not modelled"
-    NOT_STATED = "not compared: one input does not state it, so it may change"
-
-
 MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})
-HARMLESS = frozenset(
-    {
-        *("tickTime", "initLimit", "syncLimit", "minSessionTimeout", "maxSessionTimeout"),
-        *("clientPort", "clientPortAddress", "secureClientPort", "secureClientPortAddress", "clientPortListenBacklog"),
-        *("maxClientCnxns", "maxCnxns", "globalOutstandingLimit", "4lw.commands.whitelist"),
-        *("peerType", "electionAlg"),  # the server list overrides peerType; electionAlg can be nothing but 3
-    }
-)
+WITHHOLDING = frozenset({Effect.DISK, Effect.UNKNOWN, Effect.NOT_STATED})
+"""The effects that no evidence covers: the verdict is not SAFE where a key has one of them."""
+BY_VALUE = frozenset({*WITHHOLDING, Effect.PEERS, Effect.DURABILITY, Effect.MODELLED})
+"""The effects that depend on the value: a key that one input does not state may have them."""
 
-HARMLESS_PREFIXES = ("autopurge.", "admin.", "metricsProvider.", "jvm.pause.")
 SECRET = re.compile("passw|passphrase|secret|superdigest", re.IGNORECASE)
 SECRET_COMMENT = re.compile(r"^([ \t\f]*[#!][^=:]*(?:passw|passphrase|secret|superdigest)[^=:]*[=:]).*", re.IGNORECASE)
 HIDDEN = "(hidden)"
@@ -75,6 +54,7 @@ class Difference:
     old: str | None
     new: str | None
     effect: Effect
+    note: str = ""
 
 
 def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[Difference, ...]:
@@ -95,7 +75,9 @@ def _settings(*texts: str) -> Mapping[str, str]:
 
 
 def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
-    """Raises ConfigError where ZooKeeper starts a server with its old file and refuses its new one.
+    """Raises ConfigError where a server can start with its old file, and not with its new one.
+
+    ZooKeeper refuses the new file, or the server cannot listen on its ports.
 
     The file of a new server is refused where all old files are accepted. Files that lack something before and after, as
     excerpts do, are accepted.
@@ -145,19 +127,20 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
         parse_zoo_cfg(given.text, given.origin, f"{given.sid}\n", dynamic.get)
     except ConfigError as error:
         return error.problems
-    return ()
+    return tuple(conflicts(given, settings(given)))
 
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
     differing = _differing(old, new)
     before, after = (settings(each) if differing else {} for each in (old, new))
     for key in differing:
-        effect = _effect(key, old.config, new.config)
+        effect, note = _effect(key, after.get(key), old.config, new.config)
         values = [shown(key, each.get(key)) for each in (before, after)]
-        if not (_states(old, key) and _states(new, key)):
-            effect = Effect.NOT_STATED if effect is not Effect.HARMLESS else effect
-            values = [value if _states(it, key) else NOT_STATED for it, value in zip((old, new), values, strict=True)]
-        yield Difference(sid, key, values[0], values[1], effect)
+        if not (states(old, key) and states(new, key)):
+            if effect in BY_VALUE or key in DURABLE:
+                effect, note = Effect.NOT_STATED, "one input does not state it, so it may change: compare the values"
+            values = [value if states(it, key) else NOT_STATED for it, value in zip((old, new), values, strict=True)]
+        yield Difference(sid, key, values[0], values[1], effect, note)
 
 
 def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
@@ -172,10 +155,10 @@ def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
     keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
     if old.told is None and new.told is None:
         return keys
-    return [key for key in keys if not _same_effect(key, old.config, new.config)]
+    return [key for key in keys if not _same_effect(key, after.get(key), old.config, new.config)]
 
 
-def _same_effect(key: str, old: Config, new: Config) -> bool:
+def _same_effect(key: str, value: str | None, old: Config, new: Config) -> bool:
     """Whether two values of a key mean the same, or have no effect."""
     if key == "reconfigEnabled":
         return old.reconfig_enabled == new.reconfig_enabled
@@ -189,11 +172,11 @@ def _same_effect(key: str, old: Config, new: Config) -> bool:
     if key in DISK:
         one, other = (each.data_dir if key == "dataDir" else each.data_log_dir for each in (old, new))
         return PurePosixPath(one or "") == PurePosixPath(other or "")
-    return _effect(key, old, new) is Effect.HARMLESS
+    return key not in DURABLE and _effect(key, value, old, new).effect not in BY_VALUE
 
 
-def _states(given: ServerFiles, key: str) -> bool:
-    """Whether the input of a file states the value of a key."""
+def states(given: ServerFiles, key: str) -> bool:
+    """Whether the input of a file states the value of a key; a live ensemble does not state every one."""
     return given.told is None or key in given.told or is_ensemble_key(key)
 
 
@@ -201,7 +184,7 @@ def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
     """Whether two files of a server are equal, key by key, as far as their inputs state the keys."""
     if one is None or other is None:
         return one is other
-    return not [key for key in _differing(one, other) if _states(one, key) and _states(other, key)]
+    return not [key for key in _differing(one, other) if states(one, key) and states(other, key)]
 
 
 def shown(key: str, value: str | None) -> str | None:
@@ -223,23 +206,17 @@ def masked(text: str) -> str:
     return text if shown_lines == lines else found
 
 
-def _effect(key: str, old: Config, new: Config) -> Effect:
-    if old.effective_view.standalone and new.effective_view.standalone and (key in MODELLED or is_ensemble_key(key)):
-        return (
-            Effect.MODELLED
-            if key in _lines_of(old) & _lines_of(new) and not _same_peer(key, old, new)
-            else Effect.HARMLESS
-        )
-    if key.startswith("server."):
-        return Effect.HARMLESS if _same_peer(key, old, new) else Effect.MODELLED
+def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
+    """The effect of a key with its new value."""
+    modelled = key in MODELLED or is_ensemble_key(key)
+    if modelled and old.effective_view.standalone and new.effective_view.standalone:
+        moves = key in _lines_of(old) & _lines_of(new) and not _same_peer(key, old, new)
+        return KeyEffect(Effect.MODELLED if moves else Effect.LOCAL)
+    if key.startswith("server.") and _same_peer(key, old, new):
+        return KeyEffect(Effect.CLIENTS, "its client port is another one")
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version
-        return Effect.HARMLESS if old.version == new.version else Effect.MODELLED
-    if key in MODELLED or is_ensemble_key(key):
-        return Effect.MODELLED
-    if key in DISK:
-        return Effect.DISK
-    harmless = key in HARMLESS or key.startswith(HARMLESS_PREFIXES)
-    return Effect.HARMLESS if harmless else Effect.UNKNOWN
+        return KeyEffect(Effect.LOCAL if old.version == new.version else Effect.MODELLED)
+    return KeyEffect(Effect.MODELLED) if modelled else effect_of(key, value)
 
 
 def _lines_of(config: Config) -> frozenset[str]:
@@ -304,7 +281,7 @@ def _problems(sid: Sid, now: Folder, old: Folder, new: Folder) -> Iterator[Probl
 def _other_value(has: ServerFiles, wanted: ServerFiles) -> str:
     """The first key that differs between two files, with both values."""
     one, other = settings(has), settings(wanted)
-    key = next(key for key in _differing(has, wanted) if _states(has, key) and _states(wanted, key))
+    key = next(key for key in _differing(has, wanted) if states(has, key) and states(wanted, key))
     values = (shown(key, each.get(key)) for each in (one, other))
     here, there = ("not set" if value is None else repr(value) for value in values)
     return f"{key} is {here}, and {there} in {wanted.origin}"

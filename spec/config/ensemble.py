@@ -163,13 +163,19 @@ def _check_addresses(
     servers: Mapping[Sid, ServerLine], lines: Mapping[Sid, int], file: str, findings: Findings
 ) -> None:
     """Warn of an address that two servers share: only one of them can listen there."""
+    for sid, name, address, owner in shared_addresses(servers):
+        what = f"server.{sid}: the {name} {address} is also an address of server.{owner} (line {lines[owner]})"
+        findings.warn(file, lines[sid], what, "only one server can listen there: change the host or the port")
+
+
+def shared_addresses(servers: Mapping[Sid, ServerLine]) -> Iterator[tuple[Sid, str, Address, Sid]]:
+    """The servers that have an address of a server before them: the port's name, the address, and that other server."""
     owners: dict[Address, Sid] = {}
     for sid, server in servers.items():
         for name, address in _listening(server):
             owner = owners.setdefault(address, sid)
             if owner != sid:
-                what = f"server.{sid}: the {name} {address} is also an address of server.{owner} (line {lines[owner]})"
-                findings.warn(file, lines[sid], what, "only one server can listen there: change the host or the port")
+                yield sid, name, address, owner
                 break
 
 

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from checker.rollout import Engine
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.differences import Effect, differences
+from checker.rollout.differences import differences
+from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.inputs.folders import read_folder
+from checker.rollout.keys import Effect
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
@@ -65,7 +68,7 @@ def test_comments_blanks_and_the_order_of_lines_are_no_difference(tmp_path: Path
 def test_another_length_of_a_tick_is_safe_by_proof_and_is_listed_for_each_server(tmp_path: Path) -> None:
     made = planned(changed(tmp_path, ("tickTime=2000", "tickTime=3000")))
     assert (made.outcome, made.exit_code, made.runs) == (SafetyVerdict.SAFE, 0, [])
-    effect = "no effect on the model"
+    effect = Effect.LOCAL.value
     assert listed(made) == [(sid, "tickTime", "2000", "3000", effect) for sid in (1, 2, 3)]
     assert f"| 1, 2, 3 | tickTime | 2000 | 3000 | {effect} |" in markdown(made)
     assert {order.leader: [step.sid for step in order.steps] for order in made.direct.orders} == {
@@ -84,14 +87,49 @@ def test_only_servers_whose_files_differ_are_restarted(tmp_path: Path) -> None:
     assert {tuple(step.sid for step in order.steps) for order in made.direct.orders} == {(2,)}
 
 
-@pytest.mark.parametrize("key", ["sslQuorum=true", "forceSync=no", "ticktime=3000", "jute.maxbuffer=9"])
-def test_a_key_without_a_model_is_listed_and_never_called_safe(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize("key", ["ticktime=3000", "my.plugin=9"])
+def test_a_key_that_zookeeper_does_not_know_is_listed_and_never_called_safe(tmp_path: Path, key: str) -> None:
     """ZooKeeper turns an unknown key into a system property, so it may have any effect."""
     name, _, value = key.partition("=")
     made = planned(changed(tmp_path, extra=f"{key}\n"))
     assert (made.outcome, made.exit_code) == (SafetyVerdict.OPEN, 20)
-    assert listed(made) == [(sid, name, None, value, "not modelled") for sid in (1, 2, 3)]
-    assert "**Not modelled**" in markdown(made)
+    assert listed(made) == [(sid, name, None, value, Effect.UNKNOWN.value) for sid in (1, 2, 3)]
+    assert f"**Not known to ZooKeeper 3.9.5**: `{name}`" in markdown(made)
+
+
+@pytest.mark.parametrize("key", ["forceSync=no", "forceSync=false", "snapshot.trust.empty=true"])
+def test_a_value_that_can_lose_acknowledged_writes_is_unsafe(tmp_path: Path, key: str) -> None:
+    """`FileTxnLog` syncs if forceSync is `yes`; `FileTxnSnapLog` accepts a log without a snapshot if it trusts it."""
+    made = planned(changed(tmp_path, extra=f"{key}\n"))
+    assert (made.outcome, made.exit_code) == (SafetyVerdict.UNSAFE, 12)
+    assert "can lose what it has acknowledged" in markdown(made)
+
+
+@pytest.mark.parametrize("key", ["forceSync=yes", "snapshot.trust.empty=false"])
+def test_the_other_values_of_such_a_key_are_safe(tmp_path: Path, key: str) -> None:
+    assert planned(changed(tmp_path, extra=f"{key}\n")).outcome is SafetyVerdict.SAFE
+
+
+def test_reconfig_that_is_turned_off_comes_to_a_stop(tmp_path: Path) -> None:
+    """Measured on 3.9.5: each restarted server has no service until the last one has its new file."""
+    old = changed(tmp_path, extra="reconfigEnabled=true\n")
+    made = plan(PlanRequest(read_folder(old), read_folder(THREE)), Engine().run)
+    assert (made.outcome, made.exit_code) == (SafetyVerdict.STALLS, 13)
+    assert "does not follow servers with \\`reconfigEnabled\\`" in markdown(made)
+
+
+def test_an_observer_with_the_disk_of_another_cluster_is_never_safe(tmp_path: Path) -> None:
+    """Measured on 3.9.5: with a higher epoch it never serves, with a lower one it serves the znodes of that cluster."""
+    folder = read_folder(changed(tmp_path, extra="server.4=zoo4.example.org:2888:3888:observer\n"))
+    made = plan(PlanRequest(folder, folder, disks={4: DiskHazard.FOREIGN}), Engine().run)
+    assert (made.outcome, made.exit_code) == (SafetyVerdict.UNSAFE, 12)
+    assert "never serves, or answers with znodes that this ensemble has never written" in markdown(made)
+
+
+def test_clients_are_told_to_follow_a_client_port(tmp_path: Path) -> None:
+    made = planned(changed(tmp_path, ("clientPort=2181", "clientPort=2191")))
+    assert made.exit_code == 0
+    assert "**For clients**: `clientPort`. Give clients the new address" in markdown(made)
 
 
 def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
@@ -103,11 +141,11 @@ def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "effect"),
     [
-        ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888;2181", Effect.HARMLESS),
+        ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888;2181", Effect.CLIENTS),
         ("zoo3.example.org:2888:3888", "zoo3.example.org:2889:3888", Effect.MODELLED),
         ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888:observer", Effect.MODELLED),
         ("zoo3.example.org:2888:3888", "new3.example.org:2888:3888", Effect.MODELLED),
-        ("clientPort=2181", "clientPort=2182", Effect.HARMLESS),
+        ("clientPort=2181", "clientPort=2182", Effect.CLIENTS),
         ("tickTime=2000", "tickTime=2000\nstandaloneEnabled=false", Effect.MODELLED),
         ("tickTime=2000", "tickTime=2000\ngroup.1=1:2:3", Effect.MODELLED),
     ],
@@ -125,7 +163,7 @@ def test_the_value_of_a_password_is_not_repeated(tmp_path: Path) -> None:
 
 def test_a_value_cannot_break_the_table(tmp_path: Path) -> None:
     made = planned(changed(tmp_path, extra="snapshot.dir=a|b`c\n"))
-    assert "| 1, 2, 3 | snapshot.dir | not set | a\\|b\\`c | not modelled |" in markdown(made)
+    assert "| 1, 2, 3 | snapshot.dir | not set | a\\|b\\`c | not known to ZooKeeper 3.9.5 |" in markdown(made)
 
 
 def test_a_file_that_zookeeper_refuses_is_an_error(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout.differences import Effect, differences, settings
+from checker.rollout.differences import differences, settings
 from checker.rollout.inputs.generated import with_names_of
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import Operator, PodManagement, UpdateStrategy
+from checker.rollout.keys import Effect
 from checker.rollout.stages import whole
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
@@ -190,4 +191,4 @@ def test_a_changed_key_of_a_chart_is_a_difference(tmp_path: Path) -> None:
     text = (SAMPLES / "bitnami-3.yaml").read_text()
     (tmp_path / "values.yaml").write_text(f"{text}snapCount: 5000\ntls: {{quorum: {{enabled: true}}}}\n")
     found = differences(read_input(sample("bitnami-3")).servers, read_input(str(tmp_path / "values.yaml")).servers)
-    assert {(each.key, each.effect) for each in found} == {("snapCount", Effect.UNKNOWN), ("sslQuorum", Effect.UNKNOWN)}
+    assert {(each.key, each.effect) for each in found} == {("snapCount", Effect.LOCAL), ("sslQuorum", Effect.PEERS)}

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan
-from checker.rollout.differences import Effect, differences, read_now
+from checker.rollout.differences import differences, read_now
 from checker.rollout.inputs import live
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.live import is_live
 from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.keys import Effect
 from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
 
@@ -116,12 +117,13 @@ def test_the_wildcard_in_a_servers_own_file_is_not_its_host() -> None:
 
 def test_a_live_ensemble_equals_its_files_as_far_as_it_states_them(tmp_path: Path) -> None:
     lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
-    head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper/\nclientPort=2181\nsnapCount=5000\n"
-    harmless = "autopurge.purgeInterval=1\nstandaloneEnabled=false\nquorumListenOnAllIPs=false\nreconfigEnabled=false\n"
+    head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper/\nclientPort=2181\nforceSync=yes\n"
+    harmless = "snapCount=5000\nautopurge.purgeInterval=1\n"
+    harmless += "standaloneEnabled=false\nquorumListenOnAllIPs=false\nreconfigEnabled=false\n"
     (tmp_path / "zoo.cfg").write_text(f"{head}{harmless}{lines}")
     with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
         found = differences(read_input(addresses).servers, read_folder(tmp_path).servers)
-    assert {(each.key, each.old, each.effect) for each in found} == {("snapCount", "(not stated)", Effect.NOT_STATED)}
+    assert {(each.key, each.old, each.effect) for each in found} == {("forceSync", "(not stated)", Effect.NOT_STATED)}
 
 
 def test_a_key_that_a_live_ensemble_cannot_state_withholds_safe(tmp_path: Path) -> None:

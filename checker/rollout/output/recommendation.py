@@ -116,6 +116,8 @@ def _by_protocol(plan: Plan) -> str:
         case SafetyVerdict.SAFE if plan.direct.unchanged and not any(order.steps for order in plan.direct.orders):
             return "There is nothing to do: nothing changes for the ensemble"
         case SafetyVerdict.SAFE if plan.direct.unchanged:
+            if any(difference.note for difference in plan.direct.stage.differences):
+                return "Restart the servers one by one: who votes stays as it is, and the keys below have conditions"
             return "Restart the servers one by one: nothing changes for the ensemble"
         case SafetyVerdict.SAFE:
             return f"{capital(change)} in one go: {_in_one_go(plan.direct)}"
@@ -127,6 +129,8 @@ def _by_protocol(plan: Plan) -> str:
                 return f"Move the disks, then {change}; without the disks it is not decided"
             return f"Not decided: do not {change} on the strength of this answer"
     if plan.request.disks and all(_is_safe_but_for_disks(part) for part in plan.advised):
+        if any(answer.reason is Reason.FOREIGN_OBSERVER for part in plan.advised for *_, answer in part.answers):
+            return f"Do not start {_with_disks(plan)}: it never serves, or serves the data of that cluster"
         return f"Do not start {_with_disks(plan)}: an acknowledged write can be lost"
     if plan.outcome_with_disks is SafetyVerdict.SAFE:
         return f"Move the disks, then {change}; with an empty disk an acknowledged write can be lost"

@@ -12,18 +12,16 @@ from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
-from checker.rollout.differences import Effect
 from checker.rollout.failures import Basis, DirectionAnswer
+from checker.rollout.keys import Effect
 from checker.rollout.output.conditions import conditions
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.ways.encryption import strangers
 from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
 PROVED = "proved by z3"
 PROVED_IN_ORDER = "proved for any faults, by the theorem about roll-outs, if the conditions of the steps are kept"
-NOT_MODELLED = (Effect.DISK, Effect.UNKNOWN)
 REASONS = {
     Reason.UNCHANGED: "as without the roll-out: no step changes a configuration as it is modelled",
     Reason.FOUND_WITHOUT_FAULTS: "already without faults",
@@ -38,6 +36,13 @@ REASONS = {
     Reason.TOO_LARGE: f"more than {LARGEST} servers are not explored",
     Reason.OLD_DISK: "has run with another address: a disk on its old host may lack acknowledged writes",
     Reason.ANY_ADDRESS: "listens on all addresses of its machine: which host names reach it is unknown",
+    Reason.RECONFIG_OFF: (
+        "does not follow servers with `reconfigEnabled`: there is no service from the step that leaves them without a "
+        "quorum until the last server has its new file; stop all servers, and start them with the new files"
+    ),
+    Reason.FOREIGN_OBSERVER: (
+        "with the disk of another cluster never serves, or answers with znodes that this ensemble has never written"
+    ),
     Reason.OBSERVER_COUNTED: (
         "a server runs as an observer while the leader's file counts it as a voter: it acknowledges without a log, and "
         "a committed write can be lost; restart a promoted server first, a demoted server last"
@@ -91,6 +96,15 @@ def answer_sentence(answer: QuestionAnswer) -> str:
             return f"{seen}, but {REASONS[answer.reason]}"
         case Reason.OLD_DISK | Reason.ANY_ADDRESS:
             return f"server {subjects} {REASONS[answer.reason]}"
+        case Reason.STRANGERS:
+            one, other = answer.subjects
+            return f"servers {one} and {other} refuse each other while one of them has its new file"
+        case Reason.RECONFIG_OFF:
+            return f"server {subjects} {REASONS[answer.reason]}"
+        case Reason.FOREIGN_OBSERVER:
+            return f"observer {subjects} {REASONS[answer.reason]}"
+        case Reason.NOT_DURABLE:
+            return f"with the new value of {subjects} a server can lose what it has acknowledged"
         case Reason.NOT_MODELLED:
             return f"the roll-out changes, or may change, {subjects}, which is not modelled"
     return REASONS[answer.reason]
@@ -140,7 +154,7 @@ NOT_COVERED = (
     "Disks that are lost or changed by hand, two processes with one id, and servers that are restarted together or "
     "while one before them is still missing.",
     "Time: how long elections and restarts take, time-outs that are too short, clients that give up.",
-    "Keys whose effect is given as *no effect on the model*: values that are too small or wrong in practice.",
+    "Values of keys that are too small or wrong in practice, and files that keys name.",
 )
 
 
@@ -225,7 +239,7 @@ def in_short(plan: Plan) -> list[str]:
     lines += _by_operator(plan)
     lines += _of_controller(plan)
     lines += _by_reconfig(plan)
-    lines += _not_modelled(plan)
+    lines += _of_keys(plan)
     lines += _of_direct(plan)
     for number, part in enumerate(plan.stages, start=1):
         lines += _of_stage(part, f"Stage {number}")
@@ -304,27 +318,31 @@ def _named(sids: tuple[Sid, ...]) -> str:
     return f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
 
 
-def _not_modelled(plan: Plan) -> list[str]:
-    """The keys that change and that the verdict cannot cover."""
+def _of_keys(plan: Plan) -> list[str]:
+    """What an operator sees to because of the keys that change, and the servers that do not talk meanwhile."""
+    keys: dict[tuple[Effect, str], dict[str, None]] = {}
+    for difference in plan.direct.stage.differences:
+        if difference.effect is not Effect.MODELLED:
+            keys.setdefault((difference.effect, difference.note), {})[difference.key] = None
     lines = []
-    if keys := {each.key: None for each in plan.direct.stage.differences if each.effect in NOT_MODELLED}:
-        listed = ", ".join(map(code, keys))
-        lines.append(
-            f"- **Not modelled**: {listed}. A change of it may have any effect; roll it out separately, or test it."
-        )
-    if pairs := strangers(plan.direct.stage.old.servers, plan.direct.stage.new.servers):
+    for (effect, note), names in sorted(keys.items(), key=lambda item: -list(Effect).index(item[0][0])):
+        advice = f" {_capital(note)}." if note else ""
+        lines.append(f"- **{_capital(effect.value)}**: {', '.join(map(code, names))}.{advice}")
+    if pairs := plan.direct.stage.strangers:
         one, other = pairs[0]
         more = f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
-        lines.append(
+        lines.insert(
+            0,
             f"- **Servers {one} and {other}{more} do not talk** in a state of this roll-out: one of two connects in a "
-            "way that the other refuses (`sslQuorum`, `portUnification`). Set `portUnification=true` at all servers "
-            "first, then `sslQuorum=true` as well, then remove `portUnification`: three roll-outs."
+            "way that the other refuses. TLS needs three roll-outs: `portUnification=true` at all servers, then "
+            "`sslQuorum=true` as well, then no `portUnification`. SASL needs three, too: `quorum.auth.enableSasl`, "
+            "then `quorum.auth.learnerRequireSasl`, then `quorum.auth.serverRequireSasl`.",
         )
-    not_stated = [each.key for each in plan.direct.stage.differences if each.effect is Effect.NOT_STATED]
-    if not_stated:
-        listed = ", ".join(map(code, dict.fromkeys(not_stated)))
-        lines.append(f"- **Not compared**: {listed}. One input does not state them, so they may change: compare them.")
     return lines
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _of_stage(assessment: StageAssessment, name: str) -> list[str]:
@@ -345,7 +363,9 @@ def _of_stage(assessment: StageAssessment, name: str) -> list[str]:
 def _violations(assessment: StageAssessment) -> list[str]:
     found = []
     for question, _, answer in sorted(assessment.answers, key=lambda each: each[1]):
-        if answer.outcome is SafetyVerdict.UNSAFE and answer.finding and answer.reason is Reason.FOUND:
+        if answer.reason in (Reason.NOT_DURABLE, Reason.FOREIGN_OBSERVER):
+            found.append(answer_sentence(answer))
+        elif answer.outcome is SafetyVerdict.UNSAFE and answer.finding and answer.reason is Reason.FOUND:
             disk = " (empty disk)" if question is Question.EMPTY_DISK else ""
             found.append(f"{conditions(answer.finding)} {clause(answer.finding)}{disk}")
     return found

@@ -1,0 +1,80 @@
+"""TLS and SASL between servers along a roll-out: which servers refuse each other while some have the new file.
+
+Rules of this module:
+
+- A server connects by TLS if `sslQuorum` is true. It accepts TLS if `sslQuorum` or `portUnification` is true, and plain
+  connections unless `sslQuorum` is true without `portUnification`.
+- A server that connects proves who it is if `quorum.auth.learnerRequireSasl` is true, which needs a server with
+  `quorum.auth.enableSasl`. With `quorum.auth.serverRequireSasl` a server accepts nobody without such a proof.
+- Two servers talk if each can connect to the other: an election needs one direction, and following the other one.
+- Certificates and credentials are not read. So this finds servers that cannot talk, and never shows that they can.
+
+Source: `QuorumCnxManager.initiateConnection`, `Learner.createSocket`, `Leader.createServerSocket`,
+`UnifiedServerSocket`, `SaslQuorumAuthServer.authenticate`, `SaslQuorumAuthLearner.authenticate`; ZooKeeper
+Administrator's Guide, "Upgrading existing nonTLS cluster with no downtime".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from checker.rollout.differences import settings, states
+from checker.rollout.inputs.folders import ServerFiles
+from spec.quorum import Sid
+
+KEYS = {
+    "ssl_quorum": "sslQuorum",
+    "port_unification": "portUnification",
+    "knows_sasl": "quorum.auth.enableSasl",
+    "proves_itself": "quorum.auth.learnerRequireSasl",
+    "demands_proof": "quorum.auth.serverRequireSasl",
+}
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """The keys of one file that decide which connections a server makes and accepts; false is the default of all."""
+
+    ssl_quorum: bool = False
+    port_unification: bool = False
+    knows_sasl: bool = False
+    proves_itself: bool = False
+    demands_proof: bool = False
+
+    def reaches(self, other: Handshake) -> bool:
+        """Whether a server with this file can connect to one with the other file."""
+        if self.proves_itself and not other.knows_sasl:
+            return False
+        if other.demands_proof and not self.proves_itself:
+            return False
+        if self.ssl_quorum:
+            return other.ssl_quorum or other.port_unification
+        return other.port_unification or not other.ssl_quorum
+
+    def talks_with(self, other: Handshake) -> bool:
+        """Whether each can connect to the other."""
+        return self.reaches(other) and other.reaches(self)
+
+
+def handshake_of(given: ServerFiles) -> Handshake:
+    """The keys of a server's files."""
+    values = settings(given)
+    return Handshake(**{field: values.get(key, "").lower() == "true" for field, key in KEYS.items()})
+
+
+def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[tuple[Sid, Sid], ...]:
+    """The pairs of servers that do not talk in a state of the roll-out: the smaller id first, each pair once.
+
+    A file whose input does not state the keys makes no pair.
+    """
+    files = [
+        (sid, handshake_of(given))
+        for state in (old, new)
+        for sid, given in state.items()
+        if all(states(given, key) for key in KEYS.values())
+    ]
+    pairs = {
+        (one, other) for one, mine in files for other, theirs in files if one < other and not mine.talks_with(theirs)
+    }
+    return tuple(sorted(pairs))
