@@ -8,7 +8,7 @@ Rules of this module:
 - Values are compared as `java.util.Properties` reads them. Comments, blanks and the order of lines make no difference,
   nor does it matter whether a line is in the static or in the dynamic file.
 - A key has an effect by its value and by the whole file: of two `server.N` lines, only other peer addresses count.
-- The value of a key that names a password is not repeated (`shown`, `masked`).
+- The value of a key that names a password, or that ZooKeeper does not know, is not repeated (`shown`, `masked`).
 - During an interrupted roll-out (`read_now`) the file that a server has equals its old or its new file, key by key.
   Any other file is an error with its server and key. A new server without a file is not started yet. A server that
   goes and has no file is stopped. A server whose old and new file are equal counts as one that has its new file.
@@ -189,12 +189,20 @@ def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
 
 def shown(key: str, value: str | None) -> str | None:
     """The value of a key for a report; that of a password is hidden."""
-    return HIDDEN if value is not None and SECRET.search(key) else value
+    return HIDDEN if value is not None and _is_secret(key) else value
+
+
+def _is_secret(key: str) -> bool:
+    """Whether a value may be a password: by the name of its key, or because the name may be a misspelt one."""
+    known = key in (*MODELLED, "dynamicConfigFile") or is_ensemble_key(key)
+    return bool(SECRET.search(key)) or (not known and effect_of(key, None).effect is Effect.UNKNOWN)
 
 
 def masked(text: str) -> str:
     """The text of a configuration file with the values of passwords hidden, in comments too."""
-    secret = {prop.line: prop.key for prop in read_properties(text, "", Findings()) if SECRET.search(prop.key)}
+    secret = {
+        prop.line: prop.key for prop in read_properties(text, "", Findings()) if _is_secret(prop.key.strip(WHITE))
+    }
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     shown_lines, continued = list[str](), False
     for number, line in enumerate(lines, start=1):
