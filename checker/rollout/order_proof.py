@@ -17,10 +17,12 @@ Rules of this module:
   start.
 - The stages of a plan are roll-outs one after the other. The rule between them is a condition as well, whatever proof
   or run covers each of them.
+- The rest of an interrupted roll-out has the same proof. Its steps are those of stage 1 that are left, in any order,
+  and the last starts. Once every server that runs has the new file, the rest is a roll-out of its own with one file.
 - The operator keeps a condition before each stage. It must be possible: the servers that run are a quorum by then. A
   person keeps it, so only the way of one server after the other has a proof with three stages.
-- No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions, an
-  interrupted roll-out, and a server that is counted as a voter while it runs as an observer. Nor is one for an order
+- No proof is claimed for what the theorem does not speak of: a standalone server, configurations with versions,
+  and a server that is counted as a voter while it runs as an observer. Nor is one for an order
   that leaves out a server, which may be down.
 """
 
@@ -41,7 +43,8 @@ from spec.quorum import Sid
 class StageCondition:
     """What the operator checks before a step, by its number from 1: `running` follow one leader, which serves.
 
-    With `renewed`, each of them has its new file, and `stopped` servers stay stopped.
+    The number is 0 for the condition before an interrupted roll-out, which has been kept or not. With `renewed`, each
+    of them has its new file, and `stopped` servers stay stopped.
     """
 
     step: int
@@ -79,7 +82,7 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
     Raises checker.symbolic.disjoint.UndecidedError if z3 gives up.
     """
     changed = {step.sid for step in steps}
-    if not steps or stage.standalone or stage.gossips or stage.applied or not changed.issuperset(stage.remaining):
+    if not steps or stage.standalone or stage.gossips or not changed.issuperset(stage.remaining):
         return None
     if not proof_covers(way, stage, steps):
         return None
@@ -90,14 +93,17 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
 def _in_stages(stage: Stage, steps: Steps, late: int) -> OrderProof:
     """The stages of an order, whose last starts are the last stage: `late` of them."""
     first = len(steps) - late
-    running = stage.running | _started(steps[:first])
-    stages = [RunningView(stage.old.view, stage.running), RunningView(stage.new.view, running)]
-    conditions = [StageCondition(1, tuple(sorted(stage.running)), renewed=False)]
+    begun = stage.started
+    running = begun | _started(steps[:first])
+    stages = [RunningView(stage.old.view, begun), RunningView(stage.new.view, running)]
+    conditions = [StageCondition(0 if stage.applied else 1, tuple(sorted(stage.running)), renewed=False)]
     if late:
-        stopped = stage.running - stage.new.members
+        stopped = begun - stage.new.members
         up = tuple(sorted(running - stopped))
         conditions.append(StageCondition(first + 1, up, renewed=True, stopped=tuple(sorted(stopped))))
         stages.append(RunningView(stage.new.view, running | _started(steps)))
+    if late == len(steps):  # every server that runs has the new file: what came before is behind the condition
+        del stages[0], conditions[0]
     return OrderProof(tuple(stages), tuple(conditions))
 
 
@@ -110,13 +116,14 @@ def _most_late_starts(stage: Stage, steps: Steps, way: Way) -> int:
     late = len(list(takewhile(lambda step: step.action == START, reversed(steps))))
     before = steps[: len(steps) - late]
     waits = all(step.wait or step.action == STOP for step in before[-1:])
-    changed = {step.sid for step in before}
-    return late if way is Way.ONE_BY_ONE and before and waits and changed >= stage.running else 0
+    renewed = stage.renewed | {step.sid for step in before}
+    changes = bool(before or stage.applied)
+    return late if way is Way.ONE_BY_ONE and changes and waits and renewed >= stage.running else 0
 
 
 def _may_be_kept(proof: OrderProof) -> bool:
     """Whether each condition is possible: the servers that run are a quorum by the file of the stage before."""
     return all(
-        before.view.contains_quorum(frozenset(condition.running) & before.view.voters)
+        not condition.step or before.view.contains_quorum(frozenset(condition.running) & before.view.voters)
         for before, condition in zip(proof.stages, proof.conditions, strict=False)
     )

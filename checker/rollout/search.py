@@ -308,9 +308,11 @@ class PlanSearch:
             trial.orders.append(order)
         trial.orders, proved = [], trial.orders
         for order in proved:
-            if self._assessor.without_faults(
+            explored = self._assessor.without_faults(
                 trial, order.leader, order.steps, 2 * len(proved), beside_a_proof=True
-            ).vain:
+            )
+            # An interrupted roll-out has no better way: the operator does not wait after that step.
+            if explored.vain and not trial.stage.applied:
                 return False
         made.tried += len(proved)
         made.direct = trial

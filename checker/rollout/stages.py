@@ -39,7 +39,8 @@ class Stage:
 
     `applied` are the servers with their new files when the stage begins: started with them, or already stopped if the
     new state does not have them. There are such servers only if a roll-out was interrupted. `outdated` are servers that
-    return to old hosts, where their disks lack the writes since they left.
+    return to old hosts, where their disks lack the writes since they left. `absent` are servers of the old state that
+    have never run, on the way back from a roll-out that did not come to them.
     """
 
     old: ConfigState
@@ -47,6 +48,7 @@ class Stage:
     title: str
     applied: frozenset[Sid] = frozenset()
     outdated: frozenset[Sid] = frozenset()
+    absent: frozenset[Sid] = frozenset()
 
     @cached_property
     def restarted(self) -> tuple[Sid, ...]:
@@ -77,6 +79,11 @@ class Stage:
     def running(self) -> frozenset[Sid]:
         """The servers that run when the stage begins."""
         return (self.old.members - self.applied) | self.renewed
+
+    @cached_property
+    def started(self) -> frozenset[Sid]:
+        """The servers that may run when the stage begins: those that run, and those that were stopped before."""
+        return self.running | (self.old.members & self.applied - self.absent)
 
     @cached_property
     def sids(self) -> tuple[Sid, ...]:
@@ -216,7 +223,7 @@ def reverse(stage: Stage) -> Stage:
     """The way back: from the state in which a stage begins to its old state."""
     same = (stage.old.members & stage.new.members) - {each.sid for each in stage.differences}
     applied = ((stage.old.members | stage.new.members) - stage.applied) | same
-    return Stage(stage.new, stage.old, _title(stage.new, stage.old), applied)
+    return Stage(stage.new, stage.old, _title(stage.new, stage.old), applied, absent=frozenset(stage.added))
 
 
 def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:

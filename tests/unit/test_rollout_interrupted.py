@@ -256,3 +256,24 @@ def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) ->
     answer = json.loads(ended.out)
     assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
     assert "1, 4 with the new file" in " ".join(answer["notes"])
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"s1": "three", "s2": "three", "s3": "three", "s4": "five"},
+        {"s1": "five", "s2": "three", "s3": "three", "s4": "five"},
+        {"s1": "five", "s2": "five", "s3": "five", "s4": "five"},
+    ],
+    ids=["4 is started", "4 and 1 are done", "all but 5 are done"],
+)
+def test_the_plan_goes_on_where_it_was_interrupted(tmp_path: Path, files: dict[str, str]) -> None:
+    """The plan for three to five starts 4, restarts 1, 2 and 3, and starts 5 at the end; it is proved at every step."""
+    put(tmp_path, **files)
+    ended = cli("rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--now", tmp_path, "--json")
+    answer = json.loads(ended.out)
+    assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
+    assert {order["steps"][-1]["server"] for order in answer["direct"]["orders"]} == {5}
+    assert {answer["reason"] for answer in answer["direct"]["answers"] if answer["question"] == "commits"} == {
+        "proved in order"
+    }

@@ -110,6 +110,41 @@ def test_an_order_of_any_change_is_proved_if_it_keeps_the_theorem(
     assert is_proved(stage, steps) == keeps_the_theorem(old, new, steps)
 
 
+def interrupted(stage: Stage, applied: Collection[int]) -> Stage:
+    return replace(stage, applied=frozenset(applied))
+
+
+@settings(deadline=None, max_examples=200)
+@given(sets, sets, st.randoms(use_true_random=False))
+def test_the_rest_of_a_proved_order_is_proved_after_each_of_its_steps(
+    tmp_path_factory: pytest.TempPathFactory, old: Members, new: Members, random: object
+) -> None:
+    """So `--now` goes on with the plan that it interrupts."""
+    stage = stage_of(tmp_path_factory.mktemp("files"), old, new)
+    order = list(stage.remaining)
+    random.shuffle(order)  # type: ignore[attr-defined]
+    proved = is_proved(stage, steps_of(stage, order))
+    for done in range(1, len(order)) if proved else ():
+        rest = interrupted(stage, order[:done])
+        assert is_proved(rest, steps_of(rest, order[done:])), (order, done)
+
+
+@settings(deadline=None, max_examples=200)
+@given(sets, sets, st.integers(0, 5), st.randoms(use_true_random=False))
+def test_a_rest_is_proved_only_if_an_order_of_the_whole_keeps_the_theorem(
+    tmp_path_factory: pytest.TempPathFactory, old: Members, new: Members, done: int, random: object
+) -> None:
+    """The files show which steps were done, and not in which order. With one file everywhere, that does not matter."""
+    stage = stage_of(tmp_path_factory.mktemp("files"), old, new)
+    order = list(stage.remaining)
+    random.shuffle(order)  # type: ignore[attr-defined]
+    rest = interrupted(stage, order[:done])
+    steps = steps_of(rest, order[done:])
+    if steps and is_proved(rest, steps) and rest.renewed < rest.running:
+        wholes = (steps_of(stage, (*begun, *order[done:])) for begun in permutations(order[:done]))
+        assert any(keeps_the_theorem(old, new, whole) for whole in wholes)
+
+
 # -- what it says --------------------------------------------------------------------------------------------
 
 

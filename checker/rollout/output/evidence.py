@@ -107,7 +107,8 @@ def _proof_table(proof: OrderProof) -> list[str]:
     """The stages, and the premise on quorums for each pair of them."""
     lines = ["| stage | begins with | quorums | servers that run |", "| --- | --- | --- | --- |"]
     for number, stage in enumerate(proof.stages):
-        begins = f"step {proof.conditions[number - 1].step}" if number else "the first state"
+        step = proof.conditions[number - 1].step if number else 0
+        begins = f"step {step}" if step else "the first state"
         running = ", ".join(map(str, sorted(stage.running)))
         lines.append(f"| {number} | {begins} | {view_text(stage.view)} | {running} |")
     met = [f"{number} and {number + 1}" for number in range(len(proof.stages) - 1)]
