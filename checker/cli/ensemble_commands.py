@@ -146,8 +146,8 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
 def _request_of(options: argparse.Namespace) -> PlanRequest:
     """The request of a command line. Raises OrderError, and spec.config.ConfigError for an input."""
     from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
-    from checker.rollout.differences import read_now  # noqa: PLC0415
     from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
+    from checker.rollout.files.differences import read_now  # noqa: PLC0415
     from checker.rollout.inputs.generated import with_names_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input, read_mixed_input  # noqa: PLC0415
     from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """Plans the roll-out of zoo.cfg files: judges an order, finds one, or cuts the change into safe stages.
 
     inputs       the files of an ensemble, before and after
-    differences  the keys that differ between two files of a server; the files during an interrupted roll-out
+    files        their keys and ports, and what differs between two; the files during an interrupted roll-out
     stages       one change, or several of one voter each, with the files between
     steps        orders of starts, stops and restarts
     ways         ways of working: the order and the waits of a person or a platform, and the verdict for each

@@ -7,9 +7,9 @@ from math import factorial
 
 from checker.report.verdict import ExitCode
 from checker.rollout.assessment import QuestionAnswer, StageAssessment
-from checker.rollout.differences import Interruption, same_files
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
+from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.differences import check_identities, check_startable
 from checker.rollout.disks.hazards import check_disks
 from checker.rollout.disks.search import judge_disks, judge_way_back
+from checker.rollout.files.differences import check_identities, check_startable
 from checker.rollout.reconfig.search import SHARE_OF_RECONFIG, is_asked, judge_reconfig
 from checker.rollout.runs import Meter, Runner, WorkBudget
 from checker.rollout.search import PlanSearch

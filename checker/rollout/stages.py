@@ -21,10 +21,10 @@ from itertools import pairwise, zip_longest
 
 from checker.execution import poll
 from checker.rollout.config_state import ConfigState, side_of, state_of
-from checker.rollout.differences import WITHHOLDING, Difference, differences, masked
-from checker.rollout.handshakes import strangers
+from checker.rollout.files.differences import WITHHOLDING, Difference, differences, masked
+from checker.rollout.files.handshakes import strangers
+from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import Folder, ServerFiles
-from checker.rollout.keys import Effect
 from spec.config import ConfigError, parse_zoo_cfg
 from spec.config.problems import Findings
 from spec.config.properties import read_properties

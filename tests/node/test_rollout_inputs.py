@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import read_folder
-from checker.rollout.differences import read_now, same_files
+from checker.rollout.files.differences import read_now, same_files
+from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.sources import read_input, read_mixed_input
-from checker.rollout.keys import Effect
 from harness import Ensemble
 from spec.config import ConfigError
 from tests.node.patience import PATIENT

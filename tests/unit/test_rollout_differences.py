@@ -9,10 +9,10 @@ import pytest
 
 from checker.rollout import Engine
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.differences import differences
 from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.files.differences import differences
+from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import read_folder
-from checker.rollout.keys import Effect
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan

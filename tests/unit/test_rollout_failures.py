@@ -11,9 +11,9 @@ from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment, pairs_of
-from checker.rollout.differences import Interruption
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.failures import Basis, Failure, failures
+from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within

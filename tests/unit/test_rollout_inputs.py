@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout.differences import differences, settings
+from checker.rollout.files.differences import differences, settings
+from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.generated import with_names_of
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import Operator, PodManagement, UpdateStrategy
-from checker.rollout.keys import Effect
 from checker.rollout.stages import whole
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"

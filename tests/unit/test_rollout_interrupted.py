@@ -13,7 +13,7 @@ from checker.engine import Limits
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assessment import Order
 from checker.rollout.assessor import Assessor
-from checker.rollout.differences import Interruption, read_now
+from checker.rollout.files.differences import Interruption, read_now
 from checker.rollout.inputs.folders import read_mixed_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown

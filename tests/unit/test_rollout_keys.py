@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from checker.rollout.differences import MODELLED
-from checker.rollout.keys import Effect, effect_of
+from checker.rollout.files.differences import MODELLED
+from checker.rollout.files.keys import Effect, effect_of
 
 GUIDE = """
     4lw.commands.whitelist DigestAuthenticationProvider.digestAlg DigestAuthenticationProvider.enabled

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan
-from checker.rollout.differences import differences, read_now
+from checker.rollout.files.differences import differences, read_now
+from checker.rollout.files.keys import Effect
 from checker.rollout.inputs import live
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.live import is_live
 from checker.rollout.inputs.sources import read_input, read_mixed_input
-from checker.rollout.keys import Effect
 from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan, read_folder
-from checker.rollout.differences import masked
+from checker.rollout.files.differences import masked
 from checker.rollout.inputs.sources import read_input, read_mixed_input
 from checker.rollout.output.data import data, write_scenarios, write_stages
 from checker.rollout.output.markdown import markdown

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan
-from checker.rollout.differences import read_now
 from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.recommendation import recommendation

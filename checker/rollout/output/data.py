@@ -41,8 +41,8 @@ from typing import Any
 
 from checker.rollout.answer import Plan, WayAnswer
 from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
-from checker.rollout.differences import Interruption, masked
 from checker.rollout.failures import DirectionAnswer, Failure, failures
+from checker.rollout.files.differences import Interruption, masked
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import recommendation

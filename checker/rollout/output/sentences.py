@@ -13,7 +13,7 @@ from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
 from checker.rollout.failures import Basis, DirectionAnswer
-from checker.rollout.keys import Effect
+from checker.rollout.files.keys import Effect
 from checker.rollout.output.conditions import conditions
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question

@@ -5,7 +5,7 @@
 Rules of this module:
 
 - A key counts as known if the Administrator's Guide of 3.9.5 lists it, or if the source of 3.9.5 reads it. The keys of
-  members, roles, quorums and addresses are not here: the model has them (`checker.rollout.differences`).
+  members, roles, quorums and addresses are not here: the model has them (`checker.rollout.files.differences`).
 - The effect is that of the value which the server starts with. `forceSync=yes` is harmless, and `forceSync=no` is not.
 - ZooKeeper makes the system property `zookeeper.<key>` of a key that it does not read itself. Some properties of the
   guide have other names, so their keys do nothing in a file (`Effect.IGNORED`).

@@ -1,7 +1,7 @@
 """The keys that differ between the files of a server before and after a roll-out, and their effect on the verdict.
 
     Effect.MODELLED    members, roles, quorums, versions and peer addresses: the verdict is about these
-    other effects      those of `checker.rollout.keys`
+    other effects      those of `checker.rollout.files.keys`
 
 Rules of this module:
 
@@ -23,9 +23,9 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from checker.execution import poll
+from checker.rollout.files.keys import DURABLE, Effect, KeyEffect, effect_of
+from checker.rollout.files.listeners import conflicts
 from checker.rollout.inputs.folders import Folder, ServerFiles
-from checker.rollout.keys import DURABLE, Effect, KeyEffect, effect_of
-from checker.rollout.listeners import conflicts
 from spec.config import Config, ConfigError, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem

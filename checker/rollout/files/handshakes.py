@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from checker.rollout.differences import settings, states
+from checker.rollout.files.differences import settings, states
 from checker.rollout.inputs.folders import ServerFiles
 from spec.quorum import Sid
 
