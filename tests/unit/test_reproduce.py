@@ -167,9 +167,9 @@ def sync():
 thread = threading.Thread(target=sync)
 thread.start()
 waits.wait()
-c.prctl(15, b"QuorumPeer[myid=1]", 0, 0, 0)
 c.pthread_mutex_lock(mutex)  # from here on the other thread waits
 c.pthread_mutex_unlock(mutex)
+keeping_lock.prctl(15, b"QuorumPeer[myid=1]", 0, 0, 0)
 c.pthread_cond_signal(condition)
 while c.pthread_mutex_trylock(mutex):
     time.sleep(0.01)
