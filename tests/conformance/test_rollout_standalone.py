@@ -12,6 +12,7 @@ import pytest
 
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.scenarios import Question
+from checker.rollout.ways import Way
 from checker.scenario import bundled
 from spec.config import ConfigError
 
@@ -21,7 +22,8 @@ SAFE, UNSAFE = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE
 
 @cache
 def planned(old: str, new: str, order: tuple[int, ...] | None = None) -> Plan:
-    return plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), order), Engine().run)
+    folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
+    return plan(PlanRequest(*folders, order, how=Way.ONE_BY_ONE), Engine().run)
 
 
 def steps_of(made: Plan) -> list[list[tuple[str, bool]]]:

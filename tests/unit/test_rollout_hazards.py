@@ -20,7 +20,6 @@ from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import counts_an_observer, steps_of
 from checker.rollout.ways import Way
-from tests.support.command_line import cli
 from tests.support.rollout_runs import made_up
 
 FOLDERS = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
@@ -128,14 +127,6 @@ def test_exhausted_runs_say_nothing_behind_waits_that_were_not_explored(order: t
     assert made.direct.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.OPEN
     assert made.direct.answer(Question.COMMITS, faulty=False).outcome is SafetyVerdict.OPEN
     assert made.direct.answer(Question.COMMITS, faulty=True).outcome is SafetyVerdict.OPEN
-
-
-def test_files_with_versions_are_judged_without_an_order() -> None:
-    """Configuration versions travel in messages, so the first leader is found message by message."""
-    folders = ("--from", str(FOLDERS / "reconfig-three"), "--to", str(FOLDERS / "reconfig-five"))
-    ended = cli("rollout", *folders, "--budget", "5s")
-    assert (ended.code, "Traceback" in ended.err) == (20, False)
-    assert ended.out.startswith("# Not decided: ")
 
 
 def test_an_order_explored_for_one_leader_is_not_safe_for_the_others(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
-from checker.rollout.runs import SafetyVerdict, job_of, run
-from checker.rollout.scenarios import scenario_of
+from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
+from checker.rollout.scenarios import RunSpec, scenario_of
 from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import OrderError
 from checker.rollout.ways import Way
@@ -25,21 +25,30 @@ from checker.scenario import bundled
 from spec.releases import Release
 from spec.variants import Variant
 from tests.support.command_line import cli
+from tests.support.rollout_runs import made_up
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 SAFE, UNSAFE = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE
 OLD, NEW = Release(3, 8, 4), Release(3, 9, 5)
 
 
-def planned(old: str, new: str, releases: ReleaseChange | None, **options: object) -> Plan:
+def planned(old: str, new: str, releases: ReleaseChange | None, runner: Runner = run, **options: object) -> Plan:
     folders = (read_folder(FOLDERS / each) for each in (old, new))
-    return plan(PlanRequest(*folders, releases=releases, how=Way.ONE_BY_ONE, **options), run)  # type: ignore[arg-type]
+    return plan(PlanRequest(*folders, releases=releases, how=Way.ONE_BY_ONE, **options), runner)  # type: ignore[arg-type]
+
+
+SUSPECTS = {Variant.ACKS_SURVIVE_TRUNCATION, Variant.SYNC_FROM_APPLIED, Variant.TRUNC_AFTER_SNAP}
+
+
+def of_suspects(spec: RunSpec, seconds: float) -> RunResult:
+    """Explore a question. A question about one defect alone is explored if a test asks about that defect."""
+    return run(spec, seconds) if SUSPECTS.issuperset(spec.variants) else made_up(spec, SAFE)
 
 
 @pytest.fixture(scope="module")
 def upgrade() -> Plan:
     """From 3.8.4 to 3.9.5, three servers, one fault."""
-    return planned("three", "three", ReleaseChange(OLD, NEW), leader=3)
+    return planned("three", "three", ReleaseChange(OLD, NEW), of_suspects, leader=3)
 
 
 def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) -> None:
@@ -63,8 +72,8 @@ def test_a_lost_connection_is_enough_for_the_defects_that_real_servers_have_show
     assert software is not None and software.finding is not None
     assert (upgrade.outcome, software.outcome, upgrade.exit_code) == (SAFE, UNSAFE, ExitCode.SAFETY)
     assert dict(software.finding.spec.faults) == {"disconnects": 1}
-    assert {Variant.ACKS_SURVIVE_TRUNCATION, Variant.SYNC_FROM_APPLIED} <= set(software.culprits)
-    assert Variant.TRUNC_AFTER_SNAP not in software.culprits, "it doubles data at one server, and loses no answer"
+    assert set(software.culprits) == {Variant.ACKS_SURVIVE_TRUNCATION, Variant.SYNC_FROM_APPLIED}
+    assert set(software.releases.defects) > SUSPECTS, "the third one doubles data at one server, and loses no answer"
 
 
 def test_nothing_is_lost_while_nothing_is_written(upgrade: Plan) -> None:
