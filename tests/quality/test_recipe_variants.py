@@ -74,7 +74,7 @@ def broken(scene: str, variant: Variant | None) -> Mapping[str, int]:
     """Return each property that fails, with its least depth.
 
     Invariants are explored as witnesses, which do not end the search. A violation of another kind ends it; that
-    property is then removed, and the search repeated.
+    property is then removed, and the search repeated. A search that exhausts the space has judged all that are left.
     """
     setup = SCENES[scene]
     if variant is not None:
@@ -85,7 +85,7 @@ def broken(scene: str, variant: Variant | None) -> Mapping[str, int]:
     while True:
         exploration = explore(recipe_model(scene, setup, left))
         depths |= {name: found.depth for name, found in exploration.found.items()}
-        if not exploration.violations:
+        if exploration.exhausted:
             return depths
         left = [prop for prop in left if prop.name not in depths]
 
