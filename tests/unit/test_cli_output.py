@@ -46,6 +46,18 @@ def scenario(tmp_path: Path) -> Write:
     return scenarios_in(tmp_path)
 
 
+@cache
+def report_of_a_set(nodes: int) -> Ended:
+    """The report of the runs that `--nodes` stands for."""
+    return cli("--nodes", nodes)
+
+
+@cache
+def json_of(*words: object) -> Any:
+    """The JSON of a run with one worker."""
+    return cli(*words, "--json", "--memory", "4G", "--workers", 1).data
+
+
 # -- text ----------------------------------------------------------------------------------------------------
 
 
@@ -59,7 +71,7 @@ def test_one_server_is_one_run_and_its_report_begins_with_the_verdict() -> None:
 
 @pytest.mark.parametrize("nodes", [2, 3])
 def test_every_run_of_a_set_is_a_line_with_its_grain_states_depth_and_verdict(nodes: int) -> None:
-    text, runs = cli("--nodes", nodes), cli("--nodes", nodes, "--json").data["runs"]
+    text, runs = report_of_a_set(nodes), json_of("--nodes", nodes)["runs"]
 
     assert text.code == 0
     assert text.lines[-1] == f"{len(runs)} runs, all as expected"
@@ -71,7 +83,7 @@ def test_every_run_of_a_set_is_a_line_with_its_grain_states_depth_and_verdict(no
 
 
 def test_a_set_of_runs_says_of_each_invariant_in_how_many_states_it_was_put_to_the_test() -> None:
-    text, data = cli("--nodes", 2), cli("--nodes", 2, "--json").data
+    text, data = report_of_a_set(2), json_of("--nodes", 2)
     examined = [prop["premise"] for run in data["runs"] for prop in run["properties"] if prop["name"] == "TotalOrder"]
 
     (line,) = [line for line in text.lines if line.startswith("TotalOrder ")]
@@ -80,7 +92,7 @@ def test_a_set_of_runs_says_of_each_invariant_in_how_many_states_it_was_put_to_t
 
 
 def test_the_set_of_runs_looks_at_the_whole_server_and_at_messages_a_broken_link_and_every_fault() -> None:
-    grains = {run["job"]["name"]: run["job"]["grain"] for run in cli("--nodes", 3, "--json").data["runs"]}
+    grains = {run["job"]["name"]: run["job"]["grain"] for run in json_of("--nodes", 3)["runs"]}
 
     assert grains == {
         "cold start": "fine",
@@ -92,7 +104,7 @@ def test_the_set_of_runs_looks_at_the_whole_server_and_at_messages_a_broken_link
 
 
 def test_without_a_number_there_are_three_servers() -> None:
-    assert cli().lines == cli("--nodes", 3).lines
+    assert cli().lines == report_of_a_set(3).lines
 
 
 def test_options_that_describe_an_ensemble_are_one_run_and_stand_in_its_bounds() -> None:
@@ -212,9 +224,9 @@ def without(names_left_out: set[str], value: Any) -> Any:
 
 @pytest.mark.parametrize("words", [("--nodes", 3), ("run", R10)], ids=["three servers", "R10"])
 def test_one_worker_and_two_differ_in_time_and_memory_only(words: tuple[object, ...]) -> None:
-    one, two = (cli(*words, "--json", "--memory", "4G", "--workers", workers).data for workers in (1, 2))
+    two = cli(*words, "--json", "--memory", "4G", "--workers", 2).data
 
-    assert without(MEASURED, one) == without(MEASURED, two)
+    assert without(MEASURED, json_of(*words)) == without(MEASURED, two)
 
 
 @pytest.mark.parametrize("text", [PASSES, VIOLATED, DEADLOCK, VACUOUS, INCOMPLETE])
