@@ -7,7 +7,7 @@ real servers (`docs/reference-reconfig-facts.md`, refusals).
 import pytest
 from msgspec.structs import replace
 
-from spec.config import parse_ensemble
+from spec.config import ConfigError, parse_ensemble, parse_zoo_cfg
 from spec.config.dynamic_files import view_with_text
 from spec.durable import Durable
 from spec.election.state import Peer
@@ -88,6 +88,27 @@ def test_the_expected_version_is_that_of_the_active_configuration() -> None:
 )
 def test_a_request_is_refused_with_the_code_of_zookeeper(request_of: dict[str, object], answer: Code) -> None:
     assert code(asked(**request_of)) is answer  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("voters", [1, 2, 3])
+def test_a_leader_accepts_the_members_that_the_reader_of_the_next_start_accepts(voters: int) -> None:
+    """`standaloneEnabled` has its default, true. The leader is 3; `QuorumPeerConfig.parseDynamicConfig`, 3.9.5."""
+    sids = (3, 2, 1)
+    lines = [
+        LINES[sid].replace("participant", "participant" if n < voters else "observer") for n, sid in enumerate(sids)
+    ]
+    members = [*lines, LINES[4].replace("participant", "observer")]
+    value = asked(members=",".join(members))
+    text = "tickTime=2000\ninitLimit=5\nsyncLimit=2\ndataDir=/d\nreconfigEnabled=true\ndynamicConfigFile=f.100000006\n"
+    if voters == 1:
+        assert code(value) is Code.BAD_ARGUMENTS
+        with pytest.raises(ConfigError, match="observers with 1 participant"):
+            parse_zoo_cfg(text, myid="4\n", read={"f.100000006": "\n".join(members)}.get)
+    else:
+        assert isinstance(value, Reconfiguration)
+        started = parse_zoo_cfg(text, myid="4\n", read={"f.100000006": value.view.text}.get)
+        assert started.distributed
+        assert started.view == replace(value.view, text="")
 
 
 def test_the_permission_is_checked_last() -> None:
