@@ -21,7 +21,6 @@ from checker.histories.jepsen import load_registers
 from checker.histories.linearizable import BOUND, NoAnswer
 from checker.histories.reads import StaleRead, check_sessions, check_synced_reads
 from checker.histories.record import (
-    TELLING,
     Bound,
     ClientHistory,
     ClientHistoryError,
@@ -179,7 +178,7 @@ def _linearizable(
 
 def _tells(operation: Operation) -> bool:
     """Whether the reply depends on the state of the znode."""
-    return operation.outcome == "ok" or (operation.outcome == "failed" and operation.error in TELLING)
+    return operation.outcome == "ok" or operation.refused
 
 
 def _ordered(operation: Operation, excused: set[int]) -> bool:

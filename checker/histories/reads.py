@@ -14,6 +14,8 @@ Rules of this module:
 - A reply without a zxid has no place among the transactions: only its value is checked.
 - A read returns a value that was written. The value is not that of a refused write, nor of a write that was invoked
   after the read ended. Its mzxid and version are those of the write, and the same for every reader.
+- A refused request was refused by the state at the zxid of its reply: NoNode is the absence of the znode, NodeExists
+  and BadVersion are its presence.
 - A read at zxid z returns the state at z: no known write of the znode lies after its mzxid and up to z. Together with
   the first rule, this makes a session see its own writes.
 - A synced read must return every write of its znode that was acknowledged, or read by another synced read, before the
@@ -40,7 +42,7 @@ from checker.histories.writes import Writes
 FORWARD = "the zxids of a session never go back"
 OWN_WRITES = "a session sees its own writes"
 VALUES = "a read returns what was written, with its mzxid and version"
-MOMENT = "a read tells the state at its zxid"
+MOMENT = "a reply tells the state at its zxid"
 
 
 def check_sessions(history: ClientHistory, writes: Writes) -> Violation | None:
@@ -67,7 +69,7 @@ def _reads(answered: Iterable[Operation], writes: Writes) -> Violation | None:
     for operation in answered:
         if operation.acknowledged and operation.txn:
             own[operation.session, operation.key] = operation
-        elif not operation.is_write:
+        elif not operation.is_write or operation.refused:
             mine = own.get((operation.session, operation.key)) if operation.marked else None
             violation = _own_writes(operation, mine, writes) or _value(operation, writes)
             violation = violation or (_moment(operation, writes) if operation.marked else None)
@@ -88,7 +90,8 @@ def _own_writes(read: Operation, mine: Operation | None, writes: Writes) -> Viol
 def _value(read: Operation, writes: Writes) -> Violation | None:
     """Check that the value was written, and that its mzxid and version are those of its write."""
     if read.outcome != "ok":
-        return None
+        is_odd = read.refused and not read.is_write and read.error != "NoNode"
+        return Violation(VALUES, f"no read is refused with {read.error}", (read,)) if is_odd else None
     write = writes.by_value.get((read.key, read.value))
     if write is None:
         return Violation(VALUES, f"nobody wrote {read.value!r} to {read.key}", (read,))
@@ -112,11 +115,12 @@ def _value(read: Operation, writes: Writes) -> Violation | None:
 def _moment(read: Operation, writes: Writes) -> Violation | None:
     """Check that the reply is the state of the znode at the zxid of the reply."""
     if read.outcome == "failed":
-        if read.error != "NoNode" or _may_be_absent(read, writes):
+        may_be = _may_be_absent if read.error == "NoNode" else _may_be_present
+        if not read.refused or may_be(read, writes):
             return None
         last = writes.last(read.key, read.zxid)
-        detail = f"{read.key} existed at zxid {read.zxid:#x}"
-        return None if last is None else Violation(MOMENT, detail, (last.operation, read))
+        detail = f"{read.key} {'existed' if read.error == 'NoNode' else 'did not exist'} at zxid {read.zxid:#x}"
+        return Violation(MOMENT, detail, (read,) if last is None else (last.operation, read))
     if read.mzxid > read.zxid:
         return Violation(MOMENT, f"mzxid {read.mzxid:#x} lies after the zxid of the reply, {read.zxid:#x}", (read,))
     missed = writes.between(read.key, read.mzxid, read.zxid)
@@ -129,7 +133,14 @@ def _moment(read: Operation, writes: Writes) -> Violation | None:
 def _may_be_absent(read: Operation, writes: Writes) -> bool:
     """Whether the znode may have been absent at the zxid of this reply."""
     last = writes.last(read.key, read.zxid)
-    return last is None or last.operation.kind == "delete" or writes.may_have_deleted(read.key, read.end)
+    return last is None or last.operation.kind == "delete" or writes.may_have("delete", read.key, read.end)
+
+
+def _may_be_present(reply: Operation, writes: Writes) -> bool:
+    """Whether the znode may have existed at the zxid of this reply."""
+    last = writes.last(reply.key, reply.zxid)
+    exists = last is not None and last.operation.kind != "delete"
+    return exists or writes.may_have("create", reply.key, reply.end)
 
 
 CURRENT = "a synced read sees every earlier write"

@@ -78,9 +78,14 @@ class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry",
         return self.is_write and self.outcome == "ok"
 
     @property
+    def refused(self) -> bool:
+        """Whether it failed because of the state of the znode."""
+        return self.outcome == "failed" and self.error in TELLING
+
+    @property
     def txn(self) -> int:
-        """The zxid of the transaction of an acknowledged write: that of the Stat, if the reply has a Stat."""
-        return self.zxid if self.kind == "delete" else self.mzxid
+        """The zxid of the transaction of an answered write: that of the Stat, if the reply has a Stat."""
+        return self.zxid if self.kind == "delete" or self.outcome == "failed" else self.mzxid
 
     @property
     def has_stat(self) -> bool:

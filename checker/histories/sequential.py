@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
-from checker.histories.record import ANY_VERSION, TELLING, Operation, RegisterOperation
+from checker.histories.record import ANY_VERSION, Operation, RegisterOperation
 
 Register: TypeAlias = tuple[str, int] | None
 """The value and the version of the znode; None if it does not exist."""
@@ -80,13 +80,13 @@ class CasRegister(PlainRegister):
 
 
 def _refused_so(operation: Operation, state: Register) -> bool:
-    if operation.error not in TELLING:
+    if not operation.refused:
         return True
     if operation.error == "NoNode":
         return state is None
     if operation.error == "NodeExists":
-        return state is not None
-    return state is not None and state[1] != operation.condition
+        return state is not None and operation.kind == "create"
+    return state is not None and operation.condition not in {ANY_VERSION, state[1]}
 
 
 def _answered_so(operation: Operation, left: tuple[str, int]) -> tuple[Register] | None:

@@ -10,8 +10,9 @@ Rules of this module:
 - An acknowledged write whose reply had no zxid is treated as a write without a reply: its place is not known.
 - A write without a reply is placed if a read returned its value: the Stat of the first such read has its zxid and
   version. If no read did, the write stays `open`: it may be anywhere after its invocation, or nowhere.
-- One zxid belongs to one write. A write that completed before another was invoked has the smaller zxid, also if the two
-  wrote different znodes: zxids are the one order of all writes.
+- One zxid belongs to one write, also to a refused one, which is a transaction, too. A write that completed before
+  another was invoked has the smaller zxid, also if the two wrote different znodes: zxids are the one order of all
+  writes.
 - The versions of a znode count up by one for each set, in the order of the zxids. Between two placed sets there may be
   as many further sets as had been invoked by then and never answered.
 - Replicas are compared path by path, with every field of the Stat. The first path that differs is reported.
@@ -33,7 +34,7 @@ from itertools import pairwise
 
 import msgspec
 
-from checker.histories.record import ClientHistory, FinalZnodes, Leaf, Operation, Violation
+from checker.histories.record import ClientHistory, FinalZnodes, Kind, Leaf, Operation, Violation
 
 
 class PlacedWrite(msgspec.Struct, frozen=True):
@@ -103,9 +104,9 @@ class Writes:
         index = bisect_left(placed, zxid, key=lambda write: write.txn)
         return placed[index] if index < len(placed) and placed[index].txn == zxid else None
 
-    def may_have_deleted(self, key: str, before: float) -> bool:
-        """Whether a delete without a reply had been invoked before this time."""
-        return any(op.kind == "delete" and op.invoked < before for op in self.open(key))
+    def may_have(self, kind: Kind, key: str, before: float) -> bool:
+        """Whether a write of a kind without a known zxid had been invoked before this time."""
+        return any(op.kind == kind and op.invoked < before for op in self.open(key))
 
 
 REAL_TIME = "zxids of writes respect real time"
@@ -115,25 +116,25 @@ VERSIONS = "versions count up by one for each set"
 
 def check_zxids(history: ClientHistory, writes: Writes) -> Violation | None:
     """Find the first write that breaks a clause; the clauses are checked in the order unique, real time, versions."""
-    acknowledged = [operation for operation in history.operations if operation.acknowledged and operation.txn]
-    return _unique(acknowledged) or _real_time(acknowledged) or _versions(history.by_key, writes)
+    answered = [op for op in history.operations if op.is_write and (op.outcome == "ok" or op.refused) and op.txn]
+    return _unique(answered) or _real_time(answered) or _versions(history.by_key, writes)
 
 
-def _unique(acknowledged: Iterable[Operation]) -> Violation | None:
+def _unique(answered: Iterable[Operation]) -> Violation | None:
     owner: dict[int, Operation] = {}
-    for operation in sorted(acknowledged, key=lambda write: write.end):
+    for operation in sorted(answered, key=lambda write: write.end):
         first = owner.setdefault(operation.txn, operation)
         if first is not operation:
             return Violation(UNIQUE, f"zxid {operation.txn:#x} was given to two writes", (first, operation))
     return None
 
 
-def _real_time(acknowledged: list[Operation]) -> Violation | None:
+def _real_time(answered: list[Operation]) -> Violation | None:
     """Sweep over invocations; `newest` is the completed write with the largest zxid so far."""
-    ended = sorted(acknowledged, key=lambda write: write.end)
+    ended = sorted(answered, key=lambda write: write.end)
     newest: Operation | None = None
     index = 0
-    for operation in sorted(acknowledged, key=lambda write: write.invoked):
+    for operation in sorted(answered, key=lambda write: write.invoked):
         while index < len(ended) and ended[index].end < operation.invoked:
             if newest is None or ended[index].txn > newest.txn:
                 newest = ended[index]
@@ -224,7 +225,7 @@ def _durable(key: str, leaf: Leaf | None, server: int, writes: Writes) -> Violat
     placed = writes.placed(key)
     last = placed[-1] if placed else None
     if leaf is None:
-        if last is None or last.operation.kind == "delete" or writes.may_have_deleted(key, math.inf):
+        if last is None or last.operation.kind == "delete" or writes.may_have("delete", key, math.inf):
             return None
         return Violation(DURABLE, f"{key} does not exist on server {server}", (last.operation,))
     return _explained(key, leaf, server, last, writes)

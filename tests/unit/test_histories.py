@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from checker import histories
 from checker.histories import (
@@ -210,8 +211,55 @@ def test_an_unanswered_write_has_the_same_marks_for_every_reader() -> None:
 
 
 def test_a_read_tells_the_state_at_its_zxid() -> None:
-    assert clauses(CREATE, SET, read("a", (4, 5), 2, 1, 0)) == ["a read tells the state at its zxid"]
-    assert clauses(CREATE, refused("get", "NoNode", (4, 5), 1)) == ["a read tells the state at its zxid"]
+    assert clauses(CREATE, SET, read("a", (4, 5), 2, 1, 0)) == ["a reply tells the state at its zxid"]
+    assert clauses(CREATE, refused("get", "NoNode", (4, 5), 1)) == ["a reply tells the state at its zxid"]
+
+
+DELETE = write("delete", None, (2, 9), 3)
+
+
+@pytest.mark.parametrize(
+    ("entries", "answer"),
+    [
+        ((CREATE, refused("set", "NoNode", (0.5, 4), 3)), "existed"),
+        ((CREATE, DELETE, refused("create", "NodeExists", (2, 9), 4)), "did not exist"),
+        ((CREATE, DELETE, refused("create", "NodeExists", (2, 9), 2)), ""),
+        ((CREATE, DELETE, refused("set", "NoNode", (2, 9), 4)), ""),
+        ((write("create", "a", (1, 9), 5), refused("create", "NodeExists", (1, 9), 4)), "did not exist"),
+        ((lost("create", "a", 1), refused("create", "NodeExists", (1, 9), 4)), ""),
+    ],
+)
+def test_a_refused_write_tells_the_state_at_its_zxid_too(entries: tuple[Operation, ...], answer: str) -> None:
+    """Each of them is linearizable: the two writes of the znode are concurrent. A refusal is a transaction."""
+    violations = histories.check(history_of(entries)).violations
+
+    assert [v.clause for v in violations] == (["a reply tells the state at its zxid"] if answer else [])
+    assert all(f"/k {answer} at zxid" in violation.detail for violation in violations)
+
+
+def test_a_refused_write_has_a_zxid_of_its_own_in_real_time() -> None:
+    assert clauses(CREATE, refused("create", "NodeExists", (2, 3), 1)) == ["a zxid belongs to one write"]
+    late = refused("create", "NodeExists", (2, 3), 5)
+    assert clauses(CREATE, late, write("set", "b", (4, 5), 4, 1)) == ["zxids of writes respect real time"]
+    assert clauses(CREATE, replace(late, error="NotReadOnly"), write("set", "b", (4, 5), 4, 1)) == []
+
+
+@pytest.mark.parametrize("kind", ["get", "sync+get", "set", "delete", "create"])
+@pytest.mark.parametrize("error", ["NoNode", "NodeExists", "BadVersion"])
+def test_a_request_is_refused_for_a_reason_that_it_can_have(kind: Kind, error: str) -> None:
+    """`PrepRequestProcessor.pRequest2Txn` and `checkAndIncVersion`: without a condition no version is bad."""
+    there = error != "NoNode"
+    found = clauses(*([CREATE] if there else []), refused(kind, error, (4, 5), 2))
+
+    assert bool(found) is (there and (kind, error) != ("create", "NodeExists"))
+
+
+@pytest.mark.parametrize("kind", ["set", "delete"])
+def test_a_version_is_bad_if_another_one_was_demanded(kind: Kind) -> None:
+    wrong, right = (replace(refused(kind, "BadVersion", (4, 5), 2), condition=n) for n in (7, 0))
+
+    assert clauses(CREATE, wrong) == []
+    assert clauses(CREATE, right) == ["writes and synced reads are linearizable"]
 
 
 def test_an_absent_znode_is_explained_by_a_delete_that_may_have_happened() -> None:
