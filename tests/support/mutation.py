@@ -20,6 +20,8 @@ from pathlib import Path
 from tests.support.mutants import REPOSITORY, Mutant
 
 TESTS = (REPOSITORY / "tests" / "unit", REPOSITORY / "tests" / "properties")
+ONE_FAILURE = ("-n0", "-x", "-q", "-rfE", "--tb=no", "--assert=plain", "-p", "no:cacheprovider")
+"""The name of a failed test is all that is read: an explanation, such as the difference of two pages, takes seconds."""
 SECONDS_OF_TESTS = 600
 SECONDS_OF_SCENARIOS = 300
 OTHERS = (
@@ -32,9 +34,7 @@ OTHERS = (
 def killed_by_tests(mutant: Mutant, folder: Path, seconds: int = SECONDS_OF_TESTS) -> str:
     """Return the first test that fails, or an empty text. `folder` has a copy of `spec`."""
     for files in test_files(mutant.module):
-        ran = _run(
-            mutant, folder, ["-m", "pytest", "-n0", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files], seconds
-        )
+        ran = _run(mutant, folder, ["-m", "pytest", *ONE_FAILURE, *files], seconds)
         if ran.returncode not in (0, 5):
             failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
             return failed[0].partition(" - ")[0] if failed else f"exit code {ran.returncode}"
