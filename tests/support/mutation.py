@@ -82,8 +82,8 @@ def _run(mutant: Mutant, folder: Path, arguments: list[str], seconds: int) -> su
 
 @cache
 def test_files(module: str) -> tuple[tuple[str, ...], ...]:
-    """Return the test files that import a module: those with its name, others that name it, and those that import it
-    indirectly.
+    """Return the test files that import a module: those with its name (the shortest first), others that name it, and
+    those that import it indirectly.
     """
     words = module.split(".")[1:]
     named, near, far = [], [], []
@@ -96,7 +96,7 @@ def test_files(module: str) -> tuple[tuple[str, ...], ...]:
                 (named if all(word in path.name for word in words) else near).append(str(path))
             elif module in _closure(frozenset(direct)):
                 far.append(str(path))
-    return tuple(tuple(files) for files in (named, near, far) if files)
+    return tuple(tuple(files) for files in (sorted(named, key=len), near, far) if files)
 
 
 @cache
