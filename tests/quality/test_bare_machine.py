@@ -89,6 +89,15 @@ def test_the_planner_has_no_answers_of_the_user() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "None\n"
 
 
+def test_memory_is_taken_only_where_the_files_of_a_run_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert not isolation.takes_all(Path("/nowhere"))
+    monkeypatch.setattr(isolation, "ROOM", 1)
+    assert isolation.takes_all(tmp_path)
+    assert not isolation.takes_all(Path("/proc")), "nothing fits"
+    monkeypatch.setattr(isolation, "ROOM", 1 << 60)
+    assert not isolation.takes_all(tmp_path)
+
+
 @pytest.fixture
 def elsewhere() -> isolation.Watch:
     return isolation.Watch(USERS)

@@ -36,7 +36,7 @@ def isolate() -> None:
     """Change the environment of this process; the first of several makes the folder of all."""
     if OWN in os.environ:
         return
-    if "TMPDIR" not in os.environ and _takes_all(MEMORY):
+    if "TMPDIR" not in os.environ and takes_all(MEMORY):
         tempfile.tempdir = str(MEMORY)
     variables = {
         "QUORATE_ZOOKEEPER": str(releases.cache_folder()),  # releases are installed, like programs
@@ -56,7 +56,7 @@ def isolate() -> None:
     tempfile.tempdir = None
 
 
-def _takes_all(folder: Path) -> bool:
+def takes_all(folder: Path) -> bool:
     """Whether the temporary files of a run fit into this folder, and programs among them can be executed."""
     if not os.access(folder, os.W_OK):
         return False
