@@ -77,7 +77,7 @@ class RunResult:
     """A run: the question, the outcome and the reason for its end, with its size, its bounds and the finding, if any.
 
     `seconds` is its work, in seconds of a reference machine. `least_moves` are those of the states before the finding.
-    `stuck`: the server that the operator waits for in vain. `text` is the scenario.
+    `levels` count its states by depth. `stuck`: the server that the operator waits for in vain. `text` is the scenario.
     """
 
     spec: RunSpec
@@ -90,6 +90,7 @@ class RunResult:
     text: str
     found: Discovery | None = None
     least_moves: int = 0
+    levels: tuple[int, ...] = ()
     stuck: Sid | None = None
     looking: tuple[Sid, ...] = ()
     exhausted: bool = False
@@ -213,7 +214,7 @@ def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
     seconds = A_RUN + explored.work / A_SECOND
     result = RunResult(
         spec, SafetyVerdict.SAFE, RunEnd.EXHAUSTED, explored.states, explored.depth, seconds, job.bounds, spec.text,
-        exhausted=explored.exhausted and not explored.unjudged,
+        levels=tuple(explored.levels), exhausted=explored.exhausted and not explored.unjudged,
     )  # fmt: skip
     if violations:
         found = min(violations, key=lambda each: (each.prop.kind is not Kind.ALWAYS, each.depth))
