@@ -156,14 +156,11 @@ def first_row(model: Model) -> Row:
     return model.initial()
 
 
-def first_of_equal(model: Model, place: int, value: Any, actor: str) -> Any:
-    """The first value of a column, by its place, that equals this one of an actor. Raises ModelError if they differ."""
-    known = model.known[place]
-    if not known:
-        known[model.columns[place].initial] = model.columns[place].initial
+def first_of_equal(known: dict[Any, Any], value: Any, source: str) -> Any:
+    """The first value of some that equals this one. Raises ModelError if the two differ."""
     first = known.setdefault(value, value)
     if first is not value:
-        same_types(first, value, f"the step of {actor!r}")
+        same_types(first, value, source)
     return first
 
 

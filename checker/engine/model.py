@@ -41,6 +41,7 @@ projection of each (`Read("server 1", is_running)`) only once for each combinati
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -269,8 +270,8 @@ class Model:
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     actor_index: dict[str, int] = field(init=False, repr=False, compare=False)
     rule_index: dict[str, int] = field(init=False, repr=False, compare=False)
-    known: tuple[dict[Any, Any], ...] = field(init=False, repr=False, compare=False)
-    """The values of each column so far: the first of equal ones. See `contract`."""
+    known: dict[int | str, dict[Any, Any]] = field(init=False, repr=False, compare=False)
+    """The first of equal values, for the place of each column, and of equal operations, for the name of each actor."""
     _given: tuple[tuple[Column, ...], tuple[Actor, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -280,7 +281,7 @@ class Model:
             object.__setattr__(self, "columns", columns)
             object.__setattr__(self, "actors", actors)
         object.__setattr__(self, "index", _numbered("column", [c.name for c in self.columns]))
-        object.__setattr__(self, "known", tuple({} for _ in self.columns))
+        object.__setattr__(self, "known", defaultdict(dict))
         object.__setattr__(self, "actor_index", _numbered("actor", [a.name for a in self.actors]))
         _numbered("property", [prop.name for prop in self.properties])
         for prop in self.properties:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from checker.engine.contract import check, first_of_equal, moves, project, short, step
-from checker.engine.model import TRIVIAL, Finding, Model, ModelError, Move, Property, Read, Row, Send, Trivial
+from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Property, Read, Row, Send, Trivial
 from checker.engine.result import Step
 
 
@@ -50,6 +50,13 @@ def answer(model: Model, prop: Property, row: Row) -> Finding | Trivial | None:
     return TRIVIAL if arguments is None else check(prop, arguments)
 
 
+def finding_at(model: Model, prop: Property, row: Row) -> Finding | None:
+    """The finding of a property in a row, if there is one; that of a final property only where no move is possible."""
+    found = answer(model, prop, row)
+    is_examined = prop.kind is not Kind.FINAL or not any(True for _ in successors(model, row))
+    return found if isinstance(found, Finding) and is_examined else None
+
+
 def fire(model: Model, row: Row, move: Move) -> Row | None:
     """The row after a move, or None if one of its operations is impossible."""
     after = list(row)
@@ -68,12 +75,15 @@ def _carry_out(model: Model, row: list[object], sends: Iterable[Send], sent: lis
         if sent is not None:
             sent.append(Send(name, operation))
         actor = model.actors[model.actor_index[name]]
+        first_of_equal(model.known[name], operation, f"a Send to {name!r}")
         places = [model.index[column] for column in actor.columns]
         outcome = step(model, actor, tuple([row[place] for place in places]), operation)
         if outcome is None:
             return False
         for place, value in zip(places, outcome.values, strict=True):
-            row[place] = first_of_equal(model, place, value, name)
+            if not (known := model.known[place]):
+                known[model.columns[place].initial] = model.columns[place].initial
+            row[place] = first_of_equal(known, value, f"the step of {name!r}")
         if outcome.sends and not _carry_out(model, row, outcome.sends, sent):
             return False
     return True

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from checker.engine import Discovery, Finding, Model, Property
-from checker.engine.contract import check
-from checker.engine.semantics import read
+from checker.engine import Discovery, Model, Property
+from checker.engine.semantics import finding_at
 from checker.job import Job, Json, Likeness
 from checker.models.ensemble import Grain, HistoryError, NotRefinedError, Setup, ensemble, refine
 from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, UNLIMITED, Action, Section
@@ -132,9 +131,8 @@ class OracleRefinement:
         model = self._model()
         path = refine(model, found.path)
         prop = model.properties[[each.name for each in model.properties].index(found.prop.name)]
-        arguments = read(model, prop.reads, path[-1].row)
-        finding = None if arguments is None else check(prop, arguments)
-        if not isinstance(finding, Finding):
+        finding = finding_at(model, prop, path[-1].row)
+        if finding is None:
             raise NotRefinedError(f"the run message by message does not end in a finding of {prop.name}")
         return self._job(model), Discovery(prop, finding, len(path) - 1, path)
 

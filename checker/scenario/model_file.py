@@ -29,9 +29,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from checker.engine import Discovery, Finding, Model, ModelError
+from checker.engine import Discovery, Model, ModelError
 from checker.engine.contract import first_row, short
-from checker.engine.semantics import answer
+from checker.engine.semantics import finding_at
 from checker.job import Job, Json
 from checker.kit.symmetry import SymmetricModel
 from checker.printable import nearest
@@ -111,8 +111,8 @@ class UnfoldedRuns:
     def found(self, found: Discovery) -> tuple[Job, Discovery]:
         """The same finding at the end of a run of the base. Raises ModelError if the model is not symmetric."""
         path = self.model.unfold(found.path)
-        finding = answer(self.model.base, found.prop, path[-1].row)
-        if not isinstance(finding, Finding):
+        finding = finding_at(self.model.base, found.prop, path[-1].row)
+        if finding is None:
             rows = f"{short(found.path[-1].row)}, and nothing in {short(path[-1].row)}"
             why = f"the property {found.prop.name!r} finds something in {rows}, which differs in names alone"
             raise ModelError(f"{why}: the model is not symmetric; explore it without symmetry")

@@ -21,11 +21,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from checker.engine.contract import moves
-from checker.engine.model import Finding, Kind, Model, ModelError, Move, Property, Row
+from checker.engine.model import Finding, Model, ModelError, Move, Property, Row
 from checker.engine.process import free_memory
 from checker.engine.result import Discovery, Limits, Step, Stop
 from checker.engine.search import explore
-from checker.engine.semantics import answer, by_rule, fire, read, successors
+from checker.engine.semantics import by_rule, finding_at, fire, read
 from checker.execution import Deadline
 from checker.job import Job
 from checker.traces.minimise import minimised
@@ -108,7 +108,7 @@ class Rerun:
         path = [Step(None, self._model.initial())]
         taken: list[RuleMove] = []
         visits = {path[0].row: 0}
-        finding = self._finding(path[0].row)
+        finding = finding_at(self._model, self._prop, path[0].row)
         if finding is not None:
             return self._ended(finding, path, taken)
         for rule, move in moves:
@@ -123,7 +123,7 @@ class Rerun:
             visits[step.row] = len(path)
             path.append(step)
             taken.append(RuleMove(rule, step.move))
-            finding = self._finding(step.row)
+            finding = finding_at(self._model, self._prop, step.row)
             if finding is not None:
                 return self._ended(finding, path, taken)
         return None
@@ -163,12 +163,6 @@ class Rerun:
             if after is not None:
                 return Step(each, after)
         return None
-
-    def _finding(self, row: Row) -> Finding | None:
-        if self._prop.kind is Kind.FINAL and any(True for _ in successors(self._model, row)):
-            return None
-        finding = answer(self._model, self._prop, row)
-        return finding if isinstance(finding, Finding) else None
 
 
 def without_liveness(job: Job) -> Job:

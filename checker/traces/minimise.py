@@ -25,9 +25,9 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from checker.engine import contract
-from checker.engine.model import Finding, Kind, Model, Move, Row, Send
+from checker.engine.model import Model, Move, Row, Send
 from checker.engine.result import Discovery, Step
-from checker.engine.semantics import answer, successors
+from checker.engine.semantics import finding_at, successors
 from checker.job import Job
 from checker.traces.trace import lanes_of
 from checker.traces.values import canonical
@@ -187,8 +187,4 @@ class _RunSearch:
 
     def _is_there(self, row: Row) -> bool:
         """Whether a state has the finding."""
-        model, prop = self._job.model, self._found.prop
-        if prop.kind is Kind.FINAL and any(True for _ in successors(self._model, row)):
-            return False
-        result = answer(model, prop, row)
-        return isinstance(result, Finding) and result == self._found.finding
+        return finding_at(self._model, self._found.prop, row) == self._found.finding

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from checker.engine.contract import check
 from checker.engine.liveness import lasso
-from checker.engine.model import Finding, Kind, Move, Property, Row
+from checker.engine.model import Kind, Move, Property, Row
 from checker.engine.result import Discovery, Step
-from checker.engine.semantics import read, successors
+from checker.engine.semantics import finding_at, successors
 from checker.job import Job, Json
-from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, values_of
+from checker.traces.trace import Lanes, Trace, TraceStep, changed_fields, lanes_of, trace_of, values_of, walk_of
 from checker.traces.values import brief, canonical, show, to_json
 
 LISTED = 6  # the number of possible moves named in a message
@@ -42,7 +41,7 @@ class ReplayError(Exception):
 class ReplayResult:
     """A trace that ran as recorded. `path` has the model's own values, `found` is its finding evaluated again, if any.
 
-    `verified` lists the verified statements, one line each.
+    `trace` is made of these two, and has nothing of the file. `verified` lists the verified statements, one line each.
     """
 
     trace: Trace
@@ -60,11 +59,11 @@ def replay(trace: Trace, job: Job) -> ReplayResult:
     for step in trace.steps[1:]:
         paths = _advance(job, step, paths)
     if prop is None:
-        return ReplayResult(trace, paths[0], None, ("every step can happen",))
+        return ReplayResult(walk_of(job, paths[0]), paths[0], None, ("every step can happen",))
     if prop.kind.is_liveness:
         return _never(trace, job, prop, paths)
     found = _find(trace, job, prop, paths)
-    return ReplayResult(trace, found.path, found, ("the finding is made anew at the end",))
+    return ReplayResult(trace_of(job, found), found.path, found, ("the finding is made anew at the end",))
 
 
 def _property(trace: Trace, job: Job, kind: Kind) -> Property:
@@ -130,13 +129,12 @@ def _find(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Disc
     """The finding at the end of a path that is as recorded, or ReplayError with one that is not."""
     instead = "it finds nothing"
     for path in paths:
-        arguments = read(job.model, prop.reads, path[-1].row)
-        answer = None if arguments is None else check(prop, arguments)
-        if not isinstance(answer, Finding):
+        found = finding_at(job.model, prop, path[-1].row)
+        if found is None:
             continue
-        if answer.clause == trace.clause and _canonical(values_of(answer)) == _canonical(trace.values):
-            return Discovery(prop, answer, trace.depth, path)
-        instead = _clause(answer.clause, values_of(answer))
+        if found.clause == trace.clause and _canonical(values_of(found)) == _canonical(trace.values):
+            return Discovery(prop, found, trace.depth, path)
+        instead = _clause(found.clause, values_of(found))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}", instead)
 
 
@@ -152,7 +150,7 @@ def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Rep
         if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
             depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
             found = Discovery(prop, finding, depth, path, trace.loop, since)
-            return ReplayResult(trace, path, found, tuple(_verified(job, found)))
+            return ReplayResult(trace_of(job, found), path, found, tuple(_verified(job, found)))
         wrong = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}, with {trace.shape}", wrong)
 

@@ -254,6 +254,15 @@ def test_the_first_state_counts_among_the_values_of_a_column():
             engine.explore(model)
 
 
+@pytest.mark.parametrize("engine", [plain, search])
+def test_operations_are_refused_if_they_are_equal_and_differ(engine: Any):
+    """What remembers answers by the operation, as both do where a run is minimised, would mix up the two."""
+    rule = Rule("r", (Read("x"),), lambda x: [Move("go", (), (Send("x", op),)) for op in (1, True) if x == "begin"])
+    actor = Actor("x", ("x",), lambda _, op: Outcome((str(op),)))
+    with pytest.raises(ModelError, match=ALIKE):
+        engine.explore(Model("m", (Column("x", "begin"),), (actor,), (rule,)))
+
+
 def test_messages_and_values_of_registers_are_refused_if_they_are_equal_and_differ():
     with pytest.raises(ModelError, match=ALIKE):
         Bag.of([1, True])

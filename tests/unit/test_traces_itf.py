@@ -226,6 +226,32 @@ def test_a_property_that_the_model_does_not_have_is_a_mismatch(job, trace):
         replay(replace(trace, prop="NoLeader"), job)
 
 
+def test_a_replay_shows_what_the_model_says_and_nothing_of_the_file(job, text):
+    def tell_otherwise(file):
+        file["#meta"] |= {"job": "another job", "grain": "another grain", "bounds": ["none"], "verdict": "passed"}
+        file["states"][1]["#meta"]["caption"] = "another step"
+
+    told = replay(read_itf(altered(text, tell_otherwise)), job).trace
+    assert told == read_itf(text)
+
+
+def counts_up_to(most: int) -> Job:
+    """A counter whose runs end at `most`, and must not end at 2."""
+    rule = Rule("add", (Read("n"),), lambda n: [Move("add", (), (Send("n", n + 1),))] if n < most else [])
+    prop = Property("EndsElsewhere", (Read("n"),), lambda n: Finding("it ends at 2") if n == 2 else None, Kind.FINAL)
+    actor = Actor("n", ("n",), lambda _, n: Outcome((n,)))
+    model = Model("counter", (Column("n", 0),), (actor,), (rule,), (prop,))
+    return Job("counter", model, DefaultPresenter(model), {})
+
+
+def test_a_deadlock_is_none_where_the_model_can_go_on():
+    short, longer = counts_up_to(2), counts_up_to(3)
+    trace = trace_of(short, plain.explore(short.model).found["EndsElsewhere"])
+    assert replay(trace, short).trace.headline == "deadlock: EndsElsewhere at depth 2"
+    with pytest.raises(ReplayError, match=r"it says EndsElsewhere: it ends at 2.* and the model says it finds nothing"):
+        replay(trace, longer)
+
+
 def test_all_runs_that_look_the_same_are_followed():
     """A coin is thrown out of sight (`->hand`), and only one of its two sides leads to the recorded end."""
     shown = Actor("table", ("table",), lambda _, operation: Outcome((operation,)))
