@@ -228,10 +228,29 @@ def reply_early(lines: Lines) -> int:
     return proposal
 
 
+def reply_to_two(lines: Lines) -> int:
+    """Two writes are acknowledged as one transaction."""
+    first, at = place(lines, 4, e="reply"), place(lines, 5, e="reply")
+    lines[at]["zxid"] = lines[first]["zxid"]
+    return at
+
+
+def reply_of_the_next_epoch(lines: Lines) -> int:
+    """A leader acknowledges a transaction of an epoch that nobody leads yet."""
+    at = next(
+        at
+        for at, line in enumerate(lines)
+        if line.get("e") == "reply" and line["zxid"].startswith("2:") and line["sid"] == 2
+    )
+    lines[at]["zxid"] = "3:20"
+    return at
+
+
 MUTANTS: list[Callable[[Lines], int]] = [
     drop_both_acks, swap_commits, change_zxid, change_content, commit_twice, commit_early, skip_proposal,
     acknowledge_unknown, lose_record, keep_extra_record, forget_epoch, lie_about_history, repeat_epoch,
-    truncate_committed, serve_early, announce_early, lose_write, reply_early,
+    truncate_committed, serve_early, announce_early, lose_write, reply_early, reply_to_two,
+    reply_of_the_next_epoch,
 ]  # fmt: skip
 
 
@@ -260,6 +279,8 @@ def test_a_corruption_is_found_where_it_was_made(mutate: Callable[[Lines], int],
         (lambda lines: lines[place(lines, type="ACK")].update(type="NACK"), "no packet is called 'NACK'"),
         (lambda lines: lines[place(lines, type="ACK")].update(way="left"), "write up or down"),
         (lambda lines: lines.pop(1), "server 1 has not started"),
+        (lambda lines: lines.pop(place(lines, e="kill")), r"server \d runs already; its kill line is missing"),
+        (lambda lines: lines.pop(place(lines, 3, e="start")), r"server \d does not run; its start line is missing"),
         (lambda lines: lines.append({"e": "end", "t": 1.0}), "lines follow the end"),
         (lambda lines: lines[place(lines, e="kill")].pop("disk"), "the event kill has no disk"),
         (lambda lines: lines.insert(30, {"e": "read", "c": 1, "way": "up", "t": lines[29]["t"]}), "is held"),

@@ -32,7 +32,7 @@ from checker.validate.recording.tracks import Counts, RecordedMisfit, ServerTrac
 from checker.validate.recording.worlds import Rest, distinct, on_disk, same
 from spec.durable import Durable
 from spec.quorum import Sid
-from spec.txn import format_zxid
+from spec.txn import epoch_of, format_zxid
 from spec.variants import Variant
 from spec.zab.packets import (
     Ack,
@@ -63,7 +63,7 @@ class Judge:
         self._streams: dict[int, LearnerStream] = {}
         self._held: dict[tuple[int, bool], deque[QuorumPacket | None]] = {}
         self.committed: dict[int, object] = {}
-        self._replies: dict[str, int] = {}  # zxids of acknowledged writes, by path
+        self._replies: dict[int, str] = {}  # paths of acknowledged writes, by zxid
         self._lack = ""  # the missing history of a leader that has just begun an epoch
         self.counts = Counts()
 
@@ -119,6 +119,10 @@ class Judge:
 
     def _process(self, event: ProcessRecord) -> RecordedMisfit | None:
         self.counts.disks += 1
+        runs = event.sid in self._servers and self._servers[event.sid].runs
+        if runs is (event.view is not None):
+            lack = "runs already; its kill" if runs else "does not run; its start"
+            raise ValueError(f"server {event.sid} {lack} line is missing")
         if event.view is not None:
             self.counts.lives += 1
             if event.sid not in self._servers:
@@ -288,12 +292,12 @@ class Judge:
 
     def _reply(self, event: ReplyRecord) -> RecordedMisfit | None:
         self.counts.replies += 1
-        self._replies[event.path] = event.zxid
+        path = self._replies.setdefault(event.zxid, event.path)
         track = self._track(event.sid)
-        allowed = None
+        allowed = None if path == event.path else f"no other reply than that to the write of {path}"
         if event.zxid not in self.committed:
             allowed = "no reply: the transaction was not committed"
-            if track.leads is not None:
+            if track.leads is not None and epoch_of(event.zxid) <= track.leads.epoch:
                 try:
                     track.leads.commit_to(event.zxid)
                     allowed = self._note_committed(track.leads)
@@ -306,8 +310,9 @@ class Judge:
                        (("the specification allows", allowed),))  # fmt: skip
 
     def _absent(self, event: TreeRecord) -> RecordedMisfit:
-        path = min(event.absent, key=lambda each: self._replies.get(each, 0))
-        zxid = self._replies.get(path)
+        zxids = {path: zxid for zxid, path in self._replies.items()}
+        path = min(event.absent, key=lambda each: zxids.get(each, 0))
+        zxid = zxids.get(path)
         named = f"{path}" + (f", {format_zxid(zxid)}" if zxid else "")
         values = (("absent", len(event.absent)), ("the first", named))
         text = f"server {event.sid} is asked for all acknowledged writes"
