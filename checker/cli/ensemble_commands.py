@@ -32,7 +32,7 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         type=_input,
         metavar="INPUT",
         dest="old",
-        help="the present state: zoo.cfg files, Helm values, Kubernetes manifests, or live servers (HOST:PORT,...)",
+        help="the present state: zoo.cfg files, Kubernetes manifests, or live servers (HOST:PORT,...)",
     )
     parser.add_argument(
         "--to", required=True, type=_input, metavar="INPUT", dest="new", help="the new state, in any of these forms"
@@ -45,7 +45,10 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--how",
-        choices=("one-by-one", "no-wait", "parallel", "stop-all", "controller", "parallel-controller"),
+        choices=(
+            *("one-by-one", "no-wait", "parallel", "stop-all"),
+            *("controller", "parallel-controller", "unready-controller"),
+        ),
         help="judge this way of working (default: that of the platform, or one-by-one; and every way is compared)",
     )
     parser.add_argument(
@@ -148,14 +151,14 @@ def _request_of(options: argparse.Namespace) -> PlanRequest:
     from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
     from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
     from checker.rollout.files.differences import read_now  # noqa: PLC0415
-    from checker.rollout.inputs.generated import with_names_of  # noqa: PLC0415
+    from checker.rollout.inputs.generated import with_namespace_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input, read_mixed_input  # noqa: PLC0415
     from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415
 
     given_old, given_new = read_input(options.old), read_input(options.new)
-    old, new = with_names_of(given_old, given_new), with_names_of(given_new, given_old)
-    now = None if options.now is None else read_now(with_names_of(read_mixed_input(options.now), new), old, new)
+    old, new = with_namespace_of(given_old, given_new), with_namespace_of(given_new, given_old)
+    now = None if options.now is None else read_now(with_namespace_of(read_mixed_input(options.now), new), old, new)
     release, to_release = options.release, options.to_release
     if to_release is not None and release is None:
         raise OrderError("--to-release needs --release, the release that runs now; add --release")

@@ -17,7 +17,7 @@ import msgspec
 
 from checker.local_page import BadRequestError
 from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.generated import with_names_of
+from checker.rollout.inputs.generated import with_namespace_of
 from checker.rollout.inputs.sources import read_input
 from spec.config import ConfigError
 from spec.text import on_a_line
@@ -51,7 +51,7 @@ def read_sets(request: PlanFilesRequest) -> tuple[Folder, Folder]:
         try:
             old = _read(Path(root), "before", request.before)
             new = _read(Path(root), "after", request.after)
-            old, new = with_names_of(old, new), with_names_of(new, old)
+            old, new = with_namespace_of(old, new), with_namespace_of(new, old)
         except ConfigError as error:
             problems = "\n".join(on_a_line(str(each)) for each in error.problems)
             raise BadRequestError(problems.replace(f"{root}/", "")) from None

@@ -13,6 +13,7 @@ import pytest
 
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import WayAnswer
+from checker.rollout.ways import Way
 from tests.support.rollout_ways import folder_of, is_unsafe, steps_by_hand
 
 Members = tuple[tuple[int, ...], tuple[int, ...]]  # voters, observers
@@ -61,5 +62,5 @@ def test_the_ways_of_every_pair_within_three_servers_agree_with_brute_force(tmp_
         found = undecided(tmp_path / str(number), old, new, engine, faults)
         print(old, new, found, flush=True)
         left += found
-    print(f"{len(MANY) * 5} verdicts with {faults} faults, {len(left)} undecided")
-    assert len(left) < len(MANY) // 2
+    print(f"{len(MANY) * len(Way)} verdicts with {faults} faults, {len(left)} undecided")
+    assert len(left) <= len(MANY) * len(Way) // 10

@@ -45,8 +45,9 @@ def steps_by_hand(way: Way, stage: Stage, leader: int, planned: Steps) -> Steps:
     if way is Way.STOP_ALL:
         last = [*sorted(old - {leader}), leader]
         return (*stopped(last), *started(sorted(new), wait=False))
-    if way in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER):
-        again = [ServerStep("restart", sid, True) for sid in sorted(old & new, reverse=True)]
+    if way in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER):
+        waits_again = way is not Way.UNREADY_CONTROLLER
+        again = [ServerStep("restart", sid, waits_again) for sid in sorted(old & new, reverse=True)]
         begun = started(sorted(new - old), wait=way is Way.CONTROLLER)
         return (*begun, *stopped(sorted(old - new, reverse=True)), *again)
     order = [step.sid for step in planned]

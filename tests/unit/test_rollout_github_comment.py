@@ -90,18 +90,19 @@ def test_two_forms_at_once_are_a_bad_command_line() -> None:
     assert ended.code == 2
 
 
-def test_a_values_file_is_judged_from_the_command_line() -> None:
+def test_rendered_manifests_are_judged_from_the_command_line() -> None:
     ended = cli("rollout", "--from", SAMPLES / "bitnami-3.yaml", "--to", SAMPLES / "bitnami-3.yaml")
     assert (ended.code, ended.err) == (0, "")
-    assert "values of the chart bitnami/zookeeper, replicaCount is 3" in ended.out
+    assert "replicas is 3; the image bitnami/zookeeper: ids and addresses" in ended.out
     assert "way of working: all new pods start at once (podManagementPolicy Parallel)" in ended.out
 
 
 def test_a_bad_input_ends_with_151_and_one_message(tmp_path: Path) -> None:
-    (tmp_path / "values.yaml").write_text("replicaCount: three\n")
-    ended = cli("rollout", "--from", SAMPLES / "bitnami-3.yaml", "--to", tmp_path / "values.yaml")
+    text = (SAMPLES / "bitnami-3.yaml").read_text()
+    (tmp_path / "new.yaml").write_text(text.replace("replicas: 3", "replicas: three"))
+    ended = cli("rollout", "--from", SAMPLES / "bitnami-3.yaml", "--to", tmp_path / "new.yaml")
     assert (ended.code, ended.out) == (151, "")
-    assert f"{tmp_path}/values.yaml:1: replicaCount: 'three' is not a number; write" in ended.err
+    assert f"{tmp_path}/new.yaml:11: spec.replicas: 'three' is not a number; write" in ended.err
 
 
 def test_an_operator_that_makes_the_change_itself_is_named(tmp_path: Path) -> None:

@@ -1,21 +1,24 @@
-"""Inputs of the planner beyond folders: Helm values, manifests and resources of operators give the same value.
+"""Inputs of the planner beyond folders: manifests and resources of operators give the same value.
 
-The samples in `tests/fixtures/rollout_inputs` are written by hand, with the keys that the charts and operators
-document. Expected members, addresses and settings are those that the templates and scripts named in the modules
-produce.
+The samples in `tests/fixtures/rollout_inputs` are written by hand, with the keys that the charts render and that the
+operators document. Expected members, addresses and settings are those that the templates and scripts named in the
+modules produce.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from checker.rollout.files.differences import differences, settings
 from checker.rollout.files.keys import Effect
-from checker.rollout.inputs.generated import with_names_of
+from checker.rollout.inputs.generated import with_namespace_of
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.inputs.working import Operator, PodManagement, UpdateStrategy
+from checker.rollout.inputs.working import READY, Operator, PodManagement, Readiness, UpdateStrategy
 from checker.rollout.stages import whole
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
@@ -30,9 +33,10 @@ def sample(name: str) -> str:
 HOSTS = {
     "bitnami-3": {sid: f"zk-{sid - 1}.zk-headless.data.svc.cluster.local" for sid in (1, 2, 3)},
     "bitnami-5": {sid: f"zk-{sid - 1}.zk-headless.data.svc.cluster.local" for sid in (1, 2, 3, 4, 5)},
-    "kafka-chart": {n + 10: f"RELEASE-{n}.RELEASE-headless.NAMESPACE.svc.cluster.local" for n in range(3)},
-    "incubator-3": {n + 1: f"RELEASE-{n}.RELEASE-headless.NAMESPACE.svc.cluster.local" for n in range(3)},
-    "cp-zookeeper-3": {n + 1: f"RELEASE-{n}.RELEASE-headless.NAMESPACE" for n in range(3)},
+    "incubator-3": {
+        n + 1: f"kafka-zookeeper-{n}.kafka-zookeeper-headless.NAMESPACE.svc.cluster.local" for n in range(3)
+    },
+    "cp-zookeeper-3": {n + 1: f"cp-zookeeper-{n}.cp-zookeeper-headless.data" for n in range(3)},
     "kubernetes-docs": {n + 1: f"zk-{n}.zk-hs.NAMESPACE.svc.cluster.local" for n in range(3)},
     "config-map": {n + 1: f"zk-{n}.zk.data.svc.cluster.local" for n in range(3)},
     "library-image": {n + 1: f"zookeeper-{n}.zookeeper" for n in range(3)},
@@ -88,7 +92,6 @@ def test_the_zoo_cfg_has_the_given_values_and_the_defaults_of_the_platform(name:
 
 WORKING = {
     "bitnami-3": (PARALLEL, ROLLING, 0, ()),
-    "kafka-chart": (PARALLEL, ROLLING, 0, ("podManagementPolicy", "updateStrategy")),
     "incubator-3": (ORDERED, ON_DELETE, 0, ("podManagementPolicy",)),
     "kubernetes-docs": (ORDERED, ROLLING, 0, ()),
     "config-map": (PARALLEL, ROLLING, 0, ("updateStrategy",)),
@@ -104,6 +107,51 @@ def test_the_way_of_working_is_a_value_and_a_sentence(name: str) -> None:
     assert state.working.sentence in state.taken
 
 
+IMOK = "echo ruok | timeout 2 nc -w 2 localhost 2181 | grep imok"
+PROBES = {
+    "none": (None, Readiness.NONE),
+    "ruok": ({"exec": {"command": ["/bin/bash", "-ec", IMOK]}}, Readiness.ALIVE),
+    "an open port": ({"tcpSocket": {"port": 2181}}, Readiness.ALIVE),
+    "the AdminServer": ({"httpGet": {"path": "/commands/ruok", "port": 8080}}, Readiness.ALIVE),
+    "a script that is not shown": ({"exec": {"command": ["sh", "/config-scripts/ready"]}}, Readiness.ALIVE),
+    "srvr without a look at its answer": (
+        {"exec": {"command": ["sh", "-c", "echo srvr | nc localhost 2181"]}},
+        Readiness.ALIVE,
+    ),
+    "ruok or srvr": (
+        {"exec": {"command": ["sh", "-c", f"{IMOK} || echo srvr | nc localhost 2181 | grep Mode"]}},
+        Readiness.ALIVE,
+    ),
+    "srvr": ({"exec": {"command": ["sh", "-c", "echo srvr | nc localhost 2181 | grep Mode"]}}, Readiness.SERVING),
+    "mntr": (
+        {"exec": {"command": ["sh", "-c", "echo mntr | nc localhost 2181 | grep -q zk_server_state"]}},
+        Readiness.SERVING,
+    ),
+    "stat": ({"exec": {"command": ["sh", "-c", "echo stat | nc localhost 2181 | grep Zxid"]}}, Readiness.SERVING),
+    "zkServer.sh": ({"exec": {"command": ["zkServer.sh", "status"]}}, Readiness.SERVING),
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_the_probe_of_the_container_says_whether_a_ready_pod_serves(tmp_path: Path, name: str) -> None:
+    probe, readiness = PROBES[name]
+    *others, stateful_set = yaml.safe_load_all((SAMPLES / "config-map.yaml").read_text())
+    containers = stateful_set["spec"]["template"]["spec"]["containers"]
+    containers[0] |= {} if probe is None else {"readinessProbe": probe}
+    serving = {"exec": {"command": ["sh", "-c", "echo srvr | nc localhost 2181 | grep Mode"]}}
+    containers.append({"name": "sidecar", "image": "busybox", "readinessProbe": serving})
+    (tmp_path / "zk.yaml").write_text(yaml.safe_dump_all([*others, stateful_set]))
+    working = read_input(str(tmp_path / "zk.yaml")).working
+    assert working is not None and working.readiness is readiness
+    assert working.data["readiness"] == readiness.value
+    assert READY[readiness] in working.sentence
+
+
+def test_an_operator_states_no_probe() -> None:
+    strimzi = read_input(sample("strimzi")).working
+    assert strimzi is not None and strimzi.data["readiness"] is None
+
+
 @pytest.mark.parametrize(("name", "operator"), [("strimzi", Operator.STRIMZI), ("pravega", Operator.PRAVEGA)])
 def test_an_operator_says_how_it_changes_the_membership(name: str, operator: Operator) -> None:
     state = read_input(sample(name))
@@ -112,11 +160,18 @@ def test_an_operator_says_how_it_changes_the_membership(name: str, operator: Ope
 
 
 def test_a_default_number_of_servers_is_named_as_one(tmp_path: Path) -> None:
-    values = tmp_path / "values.yaml"
-    values.write_text("env: {ZK_TICK_TIME: 2000}\n")
-    state = read_input(str(values))
-    assert len(state.servers) == 3
-    assert "replicaCount is not in it, and the chart's default is 3" in state.taken[0]
+    text = (SAMPLES / "bitnami-3.yaml").read_text()
+    (tmp_path / "zk.yaml").write_text(text.replace("  replicas: 3\n", ""))
+    state = read_input(str(tmp_path / "zk.yaml"))
+    assert "replicas is not in it, and the default is 1" in state.taken[0]
+    assert any("--down 2,3" in sentence for sentence in state.taken)
+
+
+def test_ids_that_do_not_begin_at_one_are_those_of_the_list(tmp_path: Path) -> None:
+    text = (SAMPLES / "bitnami-3.yaml").read_text()
+    (tmp_path / "zk.yaml").write_text(re.sub("::([123])", r"::1\1", text))
+    state = read_input(str(tmp_path / "zk.yaml"))
+    assert set(state.servers) == {11, 12, 13} and not any("--down" in sentence for sentence in state.taken)
 
 
 def test_servers_without_a_pod_are_named(tmp_path: Path) -> None:
@@ -135,16 +190,9 @@ def test_a_folder_of_manifests_is_read_together(tmp_path: Path) -> None:
 
 
 def test_json_is_read_too(tmp_path: Path) -> None:
-    (tmp_path / "values.json").write_text('{"replicaCount": 3, "minServerId": 4}')
-    assert set(read_input(str(tmp_path / "values.json")).servers) == {4, 5, 6}
-
-
-def test_a_custom_zoo_cfg_in_values_is_used_as_it_is(tmp_path: Path) -> None:
-    lines = "".join(f"    server.{sid}=host{sid}:2888:3888\n" for sid in (1, 2, 3))
-    (tmp_path / "values.yaml").write_text(f"replicaCount: 3\nconfiguration: |\n    tickTime=2500\n{lines}")
-    state = read_input(str(tmp_path / "values.yaml"))
-    assert state.servers[1].config.tick_time == 2500
-    assert [line.addresses[0].host for line in state.servers[1].config.servers] == ["host1", "host2", "host3"]
+    documents = list(yaml.safe_load_all((SAMPLES / "config-map.yaml").read_text()))
+    (tmp_path / "zk.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    assert read_input(str(tmp_path / "zk.json")).servers[1].text == read_input(sample("config-map")).servers[1].text
 
 
 def test_a_dynamic_file_in_a_config_map_is_read(tmp_path: Path) -> None:
@@ -168,27 +216,32 @@ def test_growing_a_chart_from_three_to_five_adds_two_servers_and_changes_nothing
     assert {each.key for each in stage.differences} == {"server.4", "server.5"}
 
 
-def test_names_that_values_do_not_state_are_those_of_the_other_input(tmp_path: Path) -> None:
-    (tmp_path / "values.yaml").write_text("replicaCount: 5\n")
-    values, other = read_input(str(tmp_path / "values.yaml")), read_input(sample("bitnami-3"))
-    state = with_names_of(values, other)
+def test_a_namespace_that_manifests_do_not_state_is_that_of_the_other_input(tmp_path: Path) -> None:
+    text = (SAMPLES / "kubernetes-docs.yaml").read_text()
+    five = text.replace("replicas: 3", "replicas: 5").replace("--servers=3", "--servers=5")
+    named = text.replace("  name: zk\nspec:\n  serviceName", "  name: zk\n  namespace: data\nspec:\n  serviceName")
+    (tmp_path / "five.yaml").write_text(five)
+    (tmp_path / "named.yaml").write_text(named)
+    given, other = read_input(str(tmp_path / "five.yaml")), read_input(str(tmp_path / "named.yaml"))
+    state = with_namespace_of(given, other)
     assert [line.addresses[0].host for line in state.servers[1].config.servers] == [
-        f"zk-{n}.zk-headless.data.svc.cluster.local" for n in range(5)
+        f"zk-{n}.zk-hs.data.svc.cluster.local" for n in range(5)
     ]
-    assert any("RELEASE is zk, NAMESPACE is data" in sentence for sentence in state.taken)
+    assert any("NAMESPACE is data" in sentence for sentence in state.taken)
     assert not whole(other, state).readdressed
+    assert with_namespace_of(other, given) is other
 
 
-def test_names_of_another_form_are_not_taken_over(tmp_path: Path) -> None:
-    (tmp_path / "values.yaml").write_text("replicaCount: 3\n")
-    values, other = read_input(str(tmp_path / "values.yaml")), read_input(sample("three-deployments"))
-    state = with_names_of(values, other)
-    assert state.servers[1].text == values.servers[1].text
-    assert any("RELEASE and NAMESPACE stand for names" in sentence for sentence in state.taken)
+def test_a_namespace_in_names_of_another_form_is_not_taken_over() -> None:
+    given, other = read_input(sample("kubernetes-docs")), read_input(sample("three-deployments"))
+    state = with_namespace_of(given, other)
+    assert state.servers[1].text == given.servers[1].text
+    assert any("NAMESPACE stands for a name" in sentence for sentence in state.taken)
 
 
 def test_a_changed_key_of_a_chart_is_a_difference(tmp_path: Path) -> None:
     text = (SAMPLES / "bitnami-3.yaml").read_text()
-    (tmp_path / "values.yaml").write_text(f"{text}snapCount: 5000\ntls: {{quorum: {{enabled: true}}}}\n")
-    found = differences(read_input(sample("bitnami-3")).servers, read_input(str(tmp_path / "values.yaml")).servers)
+    more = '- {name: ZOO_SNAPCOUNT, value: "5000"}\n        - {name: ZOO_TLS_QUORUM_ENABLE, value: "true"}'
+    (tmp_path / "new.yaml").write_text(text.replace("        env:\n", f"        env:\n        {more}\n"))
+    found = differences(read_input(sample("bitnami-3")).servers, read_input(str(tmp_path / "new.yaml")).servers)
     assert {(each.key, each.effect) for each in found} == {("snapCount", Effect.LOCAL), ("sslQuorum", Effect.PEERS)}

@@ -26,41 +26,91 @@ spec:
         image: zookeeper:3.9
         env: [{name: ZOO_SERVERS, value: "server.1=a:2888:3888;2181 server.2=b:2888:3888;2181"}]
 """
+TWO = STATEFUL_SET.replace("replicas: 3", "replicas: 2")
+CLUSTER = """\
+apiVersion: zookeeper.pravega.io/v1beta1
+kind: ZookeeperCluster
+metadata: {name: zk}
+spec: {replicas: 3}
+"""
+VALUES = (
+    "no apiVersion and no kind, so it is taken for the values of a Helm chart",
+    "helm template NAME CHART --values /",
+)
 
 BAD = {
-    "not YAML": ("replicaCount: [3\n", 2, "invalid YAML", "see the line"),
+    "not YAML": ("replicas: [3\n", 2, "invalid YAML", "see the line"),
     "a template": (
         "a: 1\nspec:\n  replicas: {{ .Values.n }}\n  x: {{- if }}\n",
         3,
         "template of a chart",
         "helm template",
     ),
-    "a template in a value": ("replicaCount: '{{ .Values.n }}'\n", 1, "template that nothing", "helm template"),
-    "an unknown chart": ("image: nginx\nport: 80\n", 1, "of no chart that is known", "replicaCount: 3"),
-    "an empty file": ("# nothing\n", 0, "nothing in it", "values or manifests"),
-    "a list": ("- 1\n- 2\n", 1, "a map of keys", "values or manifests"),
-    "a word for a number": ("replicaCount: three\n", 1, "'three' is not a number", "in digits"),
-    "no servers": ("replicaCount: 0\n", 1, "0 servers", "1 to 255"),
-    "a key written twice": ("replicaCount: 3\na: 1\nreplicaCount: 5\n", 3, "written twice", "see line 1"),
-    "an unknown policy": ("replicaCount: 3\npodManagementPolicy: parallel\n", 2, "unknown", "did you mean Parallel"),
-    "zoo.cfg elsewhere": ("replicaCount: 3\nexistingConfigmap: zk-cfg\n", 2, "in the ConfigMap zk-cfg", "rendered"),
+    "a template in a value": (
+        *(STATEFUL_SET.replace("replicas: 3", "replicas: '{{ .Values.n }}'"), 5),
+        *("template that nothing", "helm template NAME CHART --values FILE > rendered.yaml"),
+    ),
+    "values of a chart of Bitnami": ("fullnameOverride: zk\nreplicaCount: 3\n", 1, *VALUES),
+    "values of another chart": ("image: {repository: nginx}\nreplicaCount: 3\n", 1, *VALUES),
+    "values with ids from 0": ("replicaCount: 3\nserverIdOffset: 0\n", 1, *VALUES),
+    "values with ZooKeeper as a part": ("zookeeper:\n  replicaCount: 3\n  volumes: {persistence: false}\n", 1, *VALUES),
+    "values with lists of hosts": ("ingress: {hosts: [zk.example.com]}\nservices: [zk]\n", 1, *VALUES),
+    "a kind without apiVersion": (
+        "kind: StatefulSet\n",
+        1,
+        "it has no apiVersion, so it is taken",
+        "folder of zoo.cfg",
+    ),
+    "a Compose file": (
+        *("name: zk\nservices:\n  zk1:\n    image: zookeeper:3.9\n", 1),
+        *("this is a Compose file", "docker compose cp zk1:/conf/zoo.cfg zk1/"),
+    ),
+    "an Ansible inventory": (
+        *("all:\n  children:\n    zookeeper:\n      hosts: {zk1: {zookeeper_id: 1}}\n", 1),
+        *("this is an Ansible inventory", "fetch the rendered zoo.cfg and the myid of each host into a folder"),
+    ),
+    "an Ansible inventory of one group": (
+        *("zookeeper:\n  hosts: {zk1: {}}\n  vars: {zookeeper_id: 1}\n", 1),
+        *("this is an Ansible inventory", "ansible all -m fetch"),
+    ),
+    "an empty file": ("# nothing\n", 0, "nothing in it", "with manifests"),
+    "a list": ("- 1\n- 2\n", 1, "a map of keys", "with manifests"),
+    "a word for a number": (
+        *(STATEFUL_SET.replace("replicas: 3", "replicas: three"), 5),
+        *("'three' is not a number", "in digits"),
+    ),
+    "no servers": (CLUSTER.replace("replicas: 3", "replicas: 0"), 4, "0 servers", "1 to 255"),
+    "a key written twice": (
+        *(STATEFUL_SET.replace("  serviceName", "  replicas: 5\n  serviceName"), 6),
+        *("written twice", "see line 5"),
+    ),
+    "an unknown policy": (
+        *(TWO.replace("  serviceName", "  podManagementPolicy: parallel\n  serviceName"), 6),
+        *("unknown", "did you mean Parallel"),
+    ),
     "a zoo.cfg without servers": (
-        *("replicaCount: 3\nconfiguration: |\n  tickTime=2000\n", 2),
+        *(re.sub("    server.*\n", "", (SAMPLES / "config-map.yaml").read_text()), 7),
         *("has no server.N line", "write the server.N lines"),
     ),
     "a zoo.cfg with too few servers": (
-        *("replicaCount: 3\nconfiguration: |\n  server.1=a:2888:3888\n  server.2=b:2888:3888\n", 2),
+        *(re.sub("    server.3.*\n", "", (SAMPLES / "config-map.yaml").read_text()), 23),
         *("there are 3 pods, and the list of servers (1, 2) lacks server 3", "list every server"),
     ),
-    "a part that is off": (
-        *("zookeeper:\n  enabled: false\n  replicaCount: 3\n", 2),
-        *("switched off", "switched on"),
-    ),
     "a bad list of servers": (
-        "replicaCount: 1\nzooServers: 'zk-0:2888'\n",
-        2,
-        "'zk-0:2888' is no server",
-        "2888:3888::1",
+        *(re.sub('"server.1=.*"', "'zk-0:2888'", STATEFUL_SET).replace("replicas: 3", "replicas: 1"), 12),
+        *("'zk-0:2888' is no server", "2888:3888::1"),
+    ),
+    "a ZookeeperCluster of another operator": (
+        *(CLUSTER.replace("zookeeper.pravega.io/v1beta1", "zookeeper.stackable.tech/v1alpha1"), 1),
+        *("the ZookeeperCluster of zookeeper.stackable.tech/v1alpha1", "kubectl get statefulset,configmap -o yaml"),
+    ),
+    "a Kafka of another operator": (
+        *("apiVersion: kafka.banzaicloud.io/v1beta1\nkind: Kafka\nspec: {zookeeper: {replicas: 3}}\n", 1),
+        *("the Kafka of kafka.banzaicloud.io/v1beta1", "kubectl get statefulset,configmap -o yaml"),
+    ),
+    "a group that only begins like a known one": (
+        *(CLUSTER.replace("zookeeper.pravega.io/v1beta1", "zookeeper.pravega.io.example.com/v1beta1"), 1),
+        *("is of an operator that is not known here", "known is zookeeper.pravega.io"),
     ),
     "no StatefulSet": ("apiVersion: v1\nkind: Service\n", 0, "no StatefulSet of ZooKeeper in it, only Service", "give"),
     "a kustomization": (
@@ -119,13 +169,10 @@ BAD = {
         *("apiVersion: zookeeper.pravega.io/v1beta1\nkind: ZookeeperCluster\nspec: {replicas: 3}\n", 1),
         *("metadata.name is missing", "write the name"),
     ),
-    "two values files in one": (
-        "replicaCount: 3\n---\nreplicaCount: 5\n",
-        0,
-        "2 documents without a kind",
-        "one values",
+    "a value for a map": (
+        *(TWO.replace("  serviceName", "  updateStrategy: OnDelete\n  serviceName"), 6),
+        *("a map of keys is expected here", "below it"),
     ),
-    "a value for a map": ("replicaCount: 3\nautopurge: 3\n", 2, "a map of keys is expected here", "below it"),
     "nested too deep": ("[" * 4000 + "]" * 4000, 0, "nested too deep", "fewer"),
     "a bad zoo.cfg": (
         (SAMPLES / "config-map.yaml").read_text().replace("tickTime=2000", "tickTime=soon"),
@@ -152,7 +199,7 @@ def test_a_file_that_is_too_large_or_no_text_is_an_error(tmp_path: Path) -> None
     (tmp_path / "large.yaml").write_text("#" * (LARGEST + 1))
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\xfa")
     for name, what in (
-        ("large.yaml", "the limit is 262,144; give the values or the manifests of ZooKeeper alone"),
+        ("large.yaml", "the limit is 262,144; give the manifests of ZooKeeper alone"),
         ("binary.yaml", "not UTF-8"),
     ):
         with pytest.raises(ConfigError, match=what):
@@ -161,7 +208,7 @@ def test_a_file_that_is_too_large_or_no_text_is_an_error(tmp_path: Path) -> None
 
 def test_the_folder_of_a_chart_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "Chart.yaml").write_text("name: zookeeper\n")
-    with pytest.raises(ConfigError, match="folder of a chart; name its values file"):
+    with pytest.raises(ConfigError, match="folder of a chart; give the rendered manifests: helm template"):
         read_input(str(tmp_path))
 
 

@@ -28,7 +28,17 @@ from tests.support.command_line import cli, python_m_checker
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 THREE = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
-VALUES = "replicaCount: 3\nfullnameOverride: zk\nnamespaceOverride: data\n"
+KAFKA = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: Kafka
+metadata: {name: a, namespace: n}
+spec:
+  zookeeper: {replicas: 3}
+"""
+AS_JSON = (
+    '{"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "a", "namespace": "n"}, '
+    '"spec": {"zookeeper": {"replicas": 3}}}'
+)
 
 
 @contextmanager
@@ -51,7 +61,7 @@ def pipe(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("read", [read_input, read_mixed_input])
 @pytest.mark.parametrize(
-    "text", [THREE, f"# members\n\n{THREE}", VALUES, f"---\n{VALUES}", f"# values\n{VALUES}", '{"replicaCount": 3}']
+    "text", [THREE, f"# members\n\n{THREE}", KAFKA, f"---\n{KAFKA}", f"# a resource\n{KAFKA}", AS_JSON]
 )
 def test_a_pipe_is_read_as_one_file(read: object, text: str) -> None:
     with pipe(text) as path:
@@ -68,10 +78,10 @@ def test_a_pipe_without_a_state_is_one_error(text: str) -> None:
 
 
 def test_a_file_on_standard_input_is_read_as_one_file(tmp_path: Path) -> None:
-    """`< values.yaml` makes /dev/stdin a plain file without the suffix of YAML."""
-    (tmp_path / "values.yaml").write_text(VALUES)
-    (tmp_path / "named.yaml").write_text(VALUES)
-    with (tmp_path / "values.yaml").open() as stdin:
+    """`< kafka.yaml` makes /dev/stdin a plain file without the suffix of YAML."""
+    (tmp_path / "kafka.yaml").write_text(KAFKA)
+    (tmp_path / "named.yaml").write_text(KAFKA)
+    with (tmp_path / "kafka.yaml").open() as stdin:
         ended = python_m_checker("rollout", "--from", tmp_path / "named.yaml", "--to", "/dev/stdin", stdin=stdin)
     assert (ended.code, ended.err) == (0, "")
 
@@ -117,31 +127,32 @@ def bomb(depth: int, width: int, merge: str) -> str:
 
 @pytest.mark.parametrize("merge", ["<<", "list"])
 def test_a_file_that_grows_without_end_by_its_aliases_is_one_error(tmp_path: Path, merge: str) -> None:
-    (tmp_path / "values.yaml").write_text(f"{bomb(12, 60, merge)}replicaCount: 3\n")
+    (tmp_path / "kafka.yaml").write_text(f"{bomb(12, 60, merge)}{KAFKA}")
     begun = time.process_time()
     with pytest.raises(ConfigError, match="with all aliases filled in it has more than 262,144 keys and values"):
-        read_input(str(tmp_path / "values.yaml"))
+        read_input(str(tmp_path / "kafka.yaml"))
     assert time.process_time() - begun < 5
 
 
 def test_an_alias_of_itself_is_one_error(tmp_path: Path) -> None:
-    (tmp_path / "values.yaml").write_text("replicaCount: 3\nextra: &a [*a]\n")
+    (tmp_path / "kafka.yaml").write_text(f"{KAFKA}extra: &a [*a]\n")
     with pytest.raises(ConfigError, match="with all aliases filled in"):
-        read_input(str(tmp_path / "values.yaml"))
+        read_input(str(tmp_path / "kafka.yaml"))
 
 
 def test_merges_below_the_bound_are_followed_at_once(tmp_path: Path) -> None:
     aliases = ", ".join(["*x"] * 20_000)
-    (tmp_path / "values.yaml").write_text(f"x: &x {{replicaCount: 3, fullnameOverride: zk}}\n<<: [{aliases}]\n")
+    text = KAFKA.replace("{replicas: 3}", f"\n    x: &x {{replicas: 3}}\n    <<: [{aliases}]")
+    (tmp_path / "kafka.yaml").write_text(text)
     begun = time.process_time()
-    assert len(read_input(str(tmp_path / "values.yaml")).servers) == 3
+    assert len(read_input(str(tmp_path / "kafka.yaml")).servers) == 3
     assert time.process_time() - begun < 20
 
 
 def test_many_servers_are_judged_in_seconds(tmp_path: Path) -> None:
     """255 servers took more than 100 seconds; z3 alone speaks of them."""
-    (tmp_path / "values.yaml").write_text(VALUES.replace("3", "255", 1))
-    state = read_input(str(tmp_path / "values.yaml"))
+    (tmp_path / "kafka.yaml").write_text(KAFKA.replace("replicas: 3", "replicas: 255"))
+    state = read_input(str(tmp_path / "kafka.yaml"))
     begun = time.process_time()
     assert plan(PlanRequest(state, state), Engine().run).exit_code == 0
     assert time.process_time() - begun < 30

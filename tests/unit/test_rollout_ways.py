@@ -10,7 +10,7 @@ import pytest
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import read_folder
-from checker.rollout.inputs.working import Operator, PodManagement, UpdateStrategy, WayOfWorking
+from checker.rollout.inputs.working import Operator, PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
@@ -22,6 +22,7 @@ from tests.support.command_line import cli
 from tests.support.rollout_runs import made_up
 from tests.support.rollout_ways import folder_of, steps_by_hand
 
+SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
 SHIPPED = bundled()[0].parent.parent / "rollouts"
 SAFE, UNSAFE, OPEN = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE, SafetyVerdict.OPEN
 
@@ -42,6 +43,7 @@ STEPS = {
     Way.STOP_ALL: (["stop 1", "stop 3", "stop 2", "start 1", "start 2", "start 3", "start 4", "start 5"]),
     Way.CONTROLLER: (["start 4+", "start 5+", "restart 3+", "restart 2+", "restart 1+"]),
     Way.PARALLEL_CONTROLLER: (["start 4", "start 5", "restart 3+", "restart 2+", "restart 1+"]),
+    Way.UNREADY_CONTROLLER: (["start 4", "start 5", "restart 3", "restart 2", "restart 1"]),
 }
 
 
@@ -63,7 +65,7 @@ def test_each_way_can_be_written_as_a_scenario(way: Way) -> None:
     spec = RunSpec(stage, steps, 2, Question.COMMITS, {CRASHES: 1}, writes=1, elections=2, way=way)
     text = spec.text
     assert text.count("stop: ") == (5 if way is Way.STOP_ALL else 2)
-    assert text.count("wait: rejoined") == (0 if way in (Way.NO_WAIT, Way.STOP_ALL) else 3)
+    assert text.count("wait: rejoined") == (0 if way in (Way.NO_WAIT, Way.STOP_ALL, Way.UNREADY_CONTROLLER) else 3)
     assert all(f"{sid}, file: after.cfg" in text for sid in (1, 2, 3))
     assert from_text(text, stage.texts.get).name == spec.name
 
@@ -83,7 +85,7 @@ def test_an_order_is_followed_with_the_waits_of_a_way_and_refused_by_a_way_that_
     order = steps_of(stage, (4, 1, 3, 2, 5))
     assert told(with_waits(Way.PARALLEL, order)) == ["start 4", "restart 1+", "restart 3+", "restart 2+", "start 5"]
     assert told(with_waits(Way.NO_WAIT, order)) == ["start 4", "restart 1", "restart 3", "restart 2", "start 5"]
-    for way in (Way.STOP_ALL, Way.CONTROLLER):
+    for way in (Way.STOP_ALL, Way.CONTROLLER, Way.UNREADY_CONTROLLER):
         with pytest.raises(OrderError, match=f"--how {way.value} fixes its order"):
             with_waits(way, order)
 
@@ -101,7 +103,7 @@ def test_a_proof_covers_a_promotion_only_if_the_promoted_server_is_waited_for(tm
     stage, back = whole(old, new), whole(new, old)
     first, last = steps_of(stage, (3, 1, 2)), steps_of(stage, (1, 2, 3))
     assert proof_covers(Way.ONE_BY_ONE, stage, first) and not proof_covers(Way.ONE_BY_ONE, stage, last)
-    for way in (Way.NO_WAIT, Way.STOP_ALL, Way.CONTROLLER):
+    for way in (Way.NO_WAIT, Way.STOP_ALL, Way.CONTROLLER, Way.UNREADY_CONTROLLER):
         assert not proof_covers(way, stage, in_way(way, stage, 2, first))
     assert proof_covers(Way.STOP_ALL, back, in_way(Way.STOP_ALL, back, 2, ())), "a voter logs what it acknowledges"
     assert not proof_covers(Way.CONTROLLER, back, steps_of(back, (1, 2, 3))), "its new file lies ready"
@@ -115,6 +117,10 @@ def test_a_server_comes_back_with_its_new_file_early_only_with_a_controller_wher
     assert replace(spec, way=Way.CONTROLLER).text.count("other_files: [after.cfg]") == 3
 
 
+def rolling(pods: PodManagement, readiness: Readiness) -> WayOfWorking:
+    return WayOfWorking(pods, UpdateStrategy.ROLLING_UPDATE, readiness=readiness)
+
+
 @pytest.mark.parametrize(
     ("working", "way"),
     [
@@ -124,6 +130,11 @@ def test_a_server_comes_back_with_its_new_file_early_only_with_a_controller_wher
         (WayOfWorking(PodManagement.ORDERED_READY, UpdateStrategy.ROLLING_UPDATE), Way.CONTROLLER),
         (WayOfWorking(PodManagement.ORDERED_READY, UpdateStrategy.ON_DELETE), None),
         (WayOfWorking(operator=Operator.STRIMZI, updates=UpdateStrategy.ROLLING_UPDATE), None),
+        (rolling(PodManagement.PARALLEL, Readiness.SERVING), Way.PARALLEL_CONTROLLER),
+        (rolling(PodManagement.ORDERED_READY, Readiness.SERVING), Way.CONTROLLER),
+        (rolling(PodManagement.PARALLEL, Readiness.ALIVE), Way.UNREADY_CONTROLLER),
+        (rolling(PodManagement.ORDERED_READY, Readiness.NONE), Way.UNREADY_CONTROLLER),
+        (WayOfWorking(PodManagement.PARALLEL, UpdateStrategy.ON_DELETE, readiness=Readiness.ALIVE), None),
     ],
 )
 def test_the_way_of_a_platform_is_the_default(working: WayOfWorking | None, way: Way | None) -> None:
@@ -133,6 +144,53 @@ def test_the_way_of_a_platform_is_the_default(working: WayOfWorking | None, way:
     assert request.way is (way or Way.ONE_BY_ONE)
     assert replace(request, how=Way.NO_WAIT).way is Way.NO_WAIT
     assert replace(request, order=(1, 2, 3)).way is Way.ONE_BY_ONE
+
+
+def manifests(folder: Path, servers: int, probe: str) -> Path:
+    """Rendered manifests of the chart of Bitnami, with another question in its probe."""
+    text = (SAMPLES / f"bitnami-{servers}.yaml").read_text()
+    assert RUOK in text
+    path = folder / f"{servers}.yaml"
+    path.write_text(text.replace(RUOK, probe))
+    return path
+
+
+RUOK = 'echo "ruok" | timeout 2 nc -w 2 localhost 2181 | grep imok'
+SRVR = "echo srvr | nc localhost 2181 | grep Mode"
+
+
+def test_a_rolling_update_waits_for_service_only_if_the_probe_asks_for_it(tmp_path: Path) -> None:
+    """From three to five in one go: two leaders of one epoch without a fault, by either probe."""
+    steps = {}
+    for probe, way in ((RUOK, "unready-controller"), (SRVR, "parallel-controller")):
+        old, new = (manifests(tmp_path, servers, probe) for servers in (3, 5))
+        words = ("rollout", "--from", old, "--to", new, "--in-one-go", "--leader", 2, "--budget", "1s", "--no-cache")
+        answer = json.loads(cli(*words, "--json").out)
+        assert (answer["how"], answer["verdict"]) == (way, "unsafe")
+        steps[way] = [(step["action"], step["server"], step["wait"]) for step in answer["direct"]["orders"][0]["steps"]]
+    begun = [("start", 4, False), ("start", 5, False)]
+    assert steps["unready-controller"] == [*begun, *(("restart", sid, False) for sid in (3, 2, 1))]
+    assert steps["parallel-controller"] == [*begun, *(("restart", sid, True) for sid in (3, 2, 1))]
+
+
+@pytest.mark.parametrize(
+    ("probe", "how", "sentence"),
+    [
+        (RUOK, (), "a pod counts as ready before its server serves (readinessProbe: alive), so the StatefulSet does"),
+        (SRVR, (), None),
+        (RUOK, ("--how", "parallel-controller"), "then ask with `--how unready-controller`"),
+    ],
+)
+def test_the_answer_says_what_readiness_means(
+    tmp_path: Path, probe: str, how: tuple[str, ...], sentence: str | None
+) -> None:
+    old = manifests(tmp_path, 3, probe)
+    new = tmp_path / "new.yaml"
+    new.write_text(old.read_text().replace('ZOO_TICK_TIME, value: "2000"', 'ZOO_TICK_TIME, value: "3000"'))
+    ended = cli("rollout", "--from", old, "--to", new, "--no-cache", *how)
+    assert ended.code == 0, ended.err
+    assert (sentence is None) == ("**Readiness**" not in ended.out) and (sentence or "") in ended.out
+    assert ("does not wait until it serves" in ended.out) == (probe == RUOK and not how)
 
 
 def rows(made: Plan) -> dict[str, tuple[str, str | None]]:

@@ -2,13 +2,12 @@
 
     sources      recognises the kind of an input, and reads it
     folders      zoo.cfg files on disk, in the layouts that operators use; the value that every input becomes
-    helm         the values file of a Helm chart
     manifests    a StatefulSet with its ConfigMaps, or a workload for each server
     operators    the resources of Strimzi and of pravega's operator
     live         a live ensemble, by its four-letter words
     images       the zoo.cfg that a container image writes from its variables
-    kubernetes   variables, way of working and ids, for values and manifests
-    pods         host names of pods, with words for unknown parts
+    kubernetes   variables, the way of working of a StatefulSet, ids of servers and of pods
+    pods         host names of pods, with a word for an unknown namespace
     working      the way of working: how a platform starts and restarts servers
     volumes      whether the data of a server survives its pod
     documents    YAML with lines, looked up and not converted

@@ -1,4 +1,4 @@
-"""YAML documents of other programs: Helm values, Kubernetes manifests, resources of operators.
+"""YAML documents of other programs: Kubernetes manifests, resources of operators.
 
 Such a file has far more in it than the planner needs. So a document stays as PyYAML composed it, and `YamlValue` looks
 up single values. Nothing else is converted or judged. Rules:
@@ -30,8 +30,8 @@ MOST_VALUES = LARGEST
 DECIMAL = re.compile(r"0|[1-9][0-9]{0,8}")
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 MERGE = "<<"
-SMALLER = "give the values or the manifests of ZooKeeper alone"
-RENDER = "give the rendered manifests: helm template ... > rendered.yaml"
+SMALLER = "give the manifests of ZooKeeper alone"
+RENDER = "give the rendered manifests: helm template NAME CHART --values FILE > rendered.yaml"
 
 
 def input_error(file: str, what: str, right: str, line: int = 0) -> ConfigError:
@@ -137,13 +137,6 @@ class YamlValue:
             raise self.error(f"{text[:40]!r} is not a number", "write a number in digits, without quotes")
         return required_integer(text.strip())
 
-    def yes(self) -> bool:
-        """The value as true or false. Raises ConfigError."""
-        text = self.text.casefold()
-        if text not in ("true", "false", "yes", "no"):
-            raise self.error(f"{self.text[:40]!r} is neither true nor false", "write true or false")
-        return text in ("true", "yes")
-
 
 def read_documents(path: Path) -> list[YamlValue]:
     """The documents of a file that are not empty. Raises ConfigError."""
@@ -203,6 +196,6 @@ def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
     templates = [number for number, each in enumerate(text.splitlines(), start=1) if "{{" in each]
     if templates:
         what = "the file is a template of a chart: {{ }} is not filled in"
-        return input_error(file, what, f"name its values file, or {RENDER}", templates[0])
+        return input_error(file, what, RENDER, templates[0])
     said = " ".join(f"{error.context or ''} {error.problem or ''}".split())
     return input_error(file, f"invalid YAML: {said}", "see the line named", line)

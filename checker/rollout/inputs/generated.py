@@ -1,7 +1,7 @@
 """A state of an ensemble from the text of each server's zoo.cfg, wherever the text comes from.
 
-The same checks apply as for files in a folder. A text that a chart or an image would write has no lines that the user
-could look up, so an error or a warning in it has the name of its input only.
+The same checks apply as for files in a folder. A text that an image or an operator would write has no lines that the
+user could look up, so an error or a warning in it has the name of its input only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from checker.rollout.inputs.folders import Folder, ServerFiles, check_quorum, check_together
-from checker.rollout.inputs.pods import OPEN, PodHosts
+from checker.rollout.inputs.pods import NAMESPACE, PodHosts
 from checker.rollout.inputs.volumes import DataVolume
 from checker.rollout.inputs.working import WayOfWorking
 from spec.config import ConfigError, Problem, parse_zoo_cfg
@@ -91,43 +91,33 @@ def _server_files(given: ServerText) -> ServerFiles:
     return ServerFiles(given.sid, given.origin, given.text, dynamic, config, given.told)
 
 
-def with_names_of(state: Folder, other: Folder) -> Folder:
-    """A state with the release and the namespace of the other one, where its own input does not state them.
+def with_namespace_of(state: Folder, other: Folder) -> Folder:
+    """A state with the namespace of the other one, where its own input does not state it.
 
-    They are taken only if the hosts of all servers that both states have are of this form. Otherwise the state stays
-    as it is, and its `taken` says that these words stand for names.
+    It is taken only if the hosts of all servers that both states have are of this form. Otherwise the state stays as it
+    is, and its `taken` says that the word stands for a name.
     """
     hosts = state.hosts
     if hosts is None or not hosts.is_open:
         return state
-    words = " and ".join(word for word in OPEN if word in hosts.host(0))
-    there = _hosts(other, state) if other.hosts is None or not other.hosts.is_open else {}
-    names = hosts.names_in(there)
-    if names is None:
-        stand = "stands for a name" if " and " not in words else "stand for names"
+    there = _hosts(other, hosts, state) if other.hosts is None or not other.hosts.is_open else {}
+    name = hosts.namespace_in(there)
+    if name is None:
         differ = f", and the hosts of {other.path} have another form" if there else ""
-        return replace(state, taken=(*state.taken, f"{words} {stand} that {state.path} does not state{differ}"))
+        sentence = f"{NAMESPACE} stands for a name that {state.path} does not state{differ}"
+        return replace(state, taken=(*state.taken, sentence))
     texts = [
-        ServerText(sid, each.origin, _filled(each.text, names), each.told, written=False)
+        ServerText(sid, each.origin, each.text.replace(NAMESPACE, name), each.told, written=False)
         for sid, each in state.servers.items()
     ]
-    known = ", ".join(f"{word} is {name}" for word, name in names.items())
-    taken = (*state.taken, f"{known}: the hosts of {other.path} have these names")
+    taken = (*state.taken, f"{NAMESPACE} is {name}: the hosts of {other.path} have this name")
     filled = state_of(state.path, texts, taken)
     return replace(filled, working=state.working, leader=state.leader, volumes=state.volumes)
 
 
-def _filled(text: str, names: dict[str, str]) -> str:
-    for word, name in names.items():
-        text = text.replace(word, name)
-    return text
-
-
-def _hosts(other: Folder, state: Folder) -> dict[int, str]:
+def _hosts(other: Folder, hosts: PodHosts, state: Folder) -> dict[int, str]:
     """The hosts that another state has for the pods of a state, by the ordinal of the pod."""
-    hosts, found = state.hosts, dict[int, str]()
-    if hosts is None:
-        return found
+    found: dict[int, str] = {}
     ordinals = {hosts.host(n): n for n in range(len(state.view.members))}
     for sid in sorted(state.view.members & other.view.members):
         ordinal = next((ordinals[name] for name in _names(state, sid) if name in ordinals), None)

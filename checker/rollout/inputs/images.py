@@ -135,22 +135,23 @@ KEYS: Mapping[ContainerImage, tuple[_Key, ...]] = {
         _Key("autopurge.purgeInterval", "ZK_PURGE_INTERVAL", "0"),
     ),
 }
+INCUBATOR = {"ZK_DATA_DIR": "/data", "ZK_DATA_LOG_DIR": "/data/log"}
+"""The defaults of the script of incubator/zookeeper that differ."""
 FLAG = re.compile(r"--([a-z_]+)=(\S+)")
 ENTRY = re.compile(r"[^\s:;,]+:[0-9]+:[0-9]+(?::observer|:participant)?(?:::(?P<sid>[0-9]{1,9}))?")
 LIBRARY_ENTRY = re.compile(r"server\.([0-9]{1,9})=(\S+)")
 
 
-def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None, port: int = 2181) -> ImageConfig:
+def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -> ImageConfig:
     """The zoo.cfg that an image writes from its variables and its command line. Raises ImageError.
 
-    `hosts` are the names of the pods, for images that make the list of servers from a number. `port` is the client port
-    of an image of Bitnami whose variables do not state it.
+    `hosts` are the names of the pods, for images that make the list of servers from a number.
     """
     if "start-zookeeper" in command or "--servers=" in command:
         flags = {f"ZK_{name.upper()}": value for name, value in FLAG.findall(command)}
         return _script({**flags, "ZK_REPLICAS": flags.get("ZK_SERVERS", "1")}, hosts, "--servers")
     if "ZK_REPLICAS" in env:
-        return _script(env, hosts, "ZK_REPLICAS")
+        return _script({**(INCUBATOR if "config-scripts" in command else {}), **env}, hosts, "ZK_REPLICAS")
     if servers := env.get("ZOOKEEPER_SERVERS", "").strip(";"):
         return _confluent(env, servers)
     servers = env.get("ZOO_SERVERS", "").strip()
@@ -158,7 +159,7 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None, p
         how = "ids and addresses as ZOO_SERVERS states them"
         return _config(ContainerImage.LIBRARY, env, _library_servers(servers), how)
     if servers:
-        return _bitnami(env, servers, port)
+        return _bitnami(env, servers)
     right = "set ZOO_SERVERS, or mount a ConfigMap with a zoo.cfg that has server.N lines"
     raise ImageError("", "no variable and no flag states the servers of the ensemble", right)
 
@@ -183,8 +184,8 @@ def _library_servers(servers: str) -> dict[Sid, str]:
     return found
 
 
-def _bitnami(env: Mapping[str, str], servers: str, port: int) -> ImageConfig:
-    client = env.get("ZOO_PORT_NUMBER") or str(port)
+def _bitnami(env: Mapping[str, str], servers: str) -> ImageConfig:
+    client = env.get("ZOO_PORT_NUMBER") or "2181"
     found: dict[Sid, str] = {}
     jumps = "::" in servers
     for position, entry in enumerate(re.split(r"[;, ]+", servers), start=1):

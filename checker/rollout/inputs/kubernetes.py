@@ -1,4 +1,12 @@
-"""The parts of Kubernetes objects that Helm values and manifests share: variables, the way of working, ids of pods."""
+"""The parts of Kubernetes objects: variables, the way of working of a StatefulSet, ids of servers and of pods.
+
+A pod without a readinessProbe is ready as soon as its container runs. A server answers `ruok` and opens its client
+port while it still looks for a leader. The answers to `srvr`, `mntr` and `stat` have a mode only when it serves. So a
+probe is SERVING if it looks for the mode, or searches one of these answers. Every other one is ALIVE.
+
+Sources: Kubernetes, "StatefulSets", "Configure Liveness, Readiness and Startup Probes"; ZooKeeper's Administrator's
+Guide, "The Four Letter Words"; `zkServer.sh`, `status`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +17,12 @@ from typing import NamedTuple, TypeVar
 
 from checker.printable import nearest
 from checker.rollout.inputs.documents import YamlValue
-from checker.rollout.inputs.working import PodManagement, UpdateStrategy, WayOfWorking
+from checker.rollout.inputs.working import PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from spec.quorum import Sid
 
 SERVER = re.compile(r"^[ \t\f]*server\.(\d{1,9})[ \t\f]*[=: \t]", re.MULTILINE)
-DEFAULTS = (PodManagement.ORDERED_READY, UpdateStrategy.ROLLING_UPDATE)
-"""The way of working of a StatefulSet that states none."""
+SERVES = re.compile(r"\bMode\b|zkServer\.sh\s+status|\b(?:srvr|mntr|stat)\b.*grep", re.DOTALL)
+"""A command that looks for what only a server that serves answers."""
 Named = TypeVar("Named", bound=Enum)
 
 
@@ -34,20 +42,26 @@ def variables(listed: YamlValue | None) -> Iterator[Variable]:
             yield Variable(name.text, value.text, value)
 
 
-def way_of_working(
-    pods: YamlValue | None,
-    updates: YamlValue | None,
-    partition: YamlValue | None,
-    defaults: tuple[PodManagement, UpdateStrategy] = DEFAULTS,
-) -> WayOfWorking:
-    """The way of working by three values of a file, and the defaults for those that are not in it."""
+def way_of_working(stateful_set: YamlValue, container: YamlValue) -> WayOfWorking:
+    """The way of working of a StatefulSet with this container of ZooKeeper. Raises ConfigError."""
+    pods, updates = stateful_set.get("spec.podManagementPolicy"), stateful_set.get("spec.updateStrategy.type")
+    partition = stateful_set.get("spec.updateStrategy.rollingUpdate.partition")
     given = {"podManagementPolicy": pods, "updateStrategy": updates}
     return WayOfWorking(
-        defaults[0] if pods is None else _named(pods, PodManagement),
-        defaults[1] if updates is None else _named(updates, UpdateStrategy),
+        PodManagement.ORDERED_READY if pods is None else _named(pods, PodManagement),
+        UpdateStrategy.ROLLING_UPDATE if updates is None else _named(updates, UpdateStrategy),
         0 if partition is None else partition.number(),
         assumed=tuple(key for key, value in given.items() if value is None),
+        readiness=_readiness(container.get("readinessProbe")),
     )
+
+
+def _readiness(probe: YamlValue | None) -> Readiness:
+    if probe is None:
+        return Readiness.NONE
+    words = probe.get("exec.command")
+    command = " ".join(word.text for word in words.items) if words is not None else ""
+    return Readiness.SERVING if SERVES.search(command) and "ruok" not in command else Readiness.ALIVE
 
 
 def _named(value: YamlValue, kind: type[Named]) -> Named:

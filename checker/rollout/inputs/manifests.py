@@ -25,7 +25,6 @@ from checker.rollout.inputs.images import ContainerImage, ImageConfig, ImageErro
 from checker.rollout.inputs.kubernetes import check_pods, idle, sids_in, variables, way_of_working
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
 from checker.rollout.inputs.volumes import DataVolume, mounted_volume
-from checker.rollout.inputs.working import WayOfWorking
 from spec.config import Config
 from spec.quorum import Sid
 from spec.text import integer
@@ -247,7 +246,7 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     taken = [f"{workload.name} in {value.file}: {counted}; {how}"]
     if without := idle(listed, pods):
         taken.append(without)
-    state = state_of(path, texts, taken, working=_working(value), hosts=open_hosts)
+    state = state_of(path, texts, taken, working=way_of_working(value, workload.container), hosts=open_hosts)
     return with_volumes(state, {sid: workload.volume(each.config) for sid, each in state.servers.items()})
 
 
@@ -256,12 +255,6 @@ def _hosts(value: YamlValue) -> PodHosts | None:
     if service is None:
         return None
     return PodHosts(_name(value), service.text, NAMESPACE if namespace is None else namespace.text)
-
-
-def _working(value: YamlValue) -> WayOfWorking:
-    strategy = "spec.updateStrategy"
-    partition = value.get(f"{strategy}.rollingUpdate.partition")
-    return way_of_working(value.get("spec.podManagementPolicy"), value.get(f"{strategy}.type"), partition)
 
 
 def _own_id(workload: _Workload) -> Sid | None:

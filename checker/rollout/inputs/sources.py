@@ -1,26 +1,31 @@
 """Recognises the kind of an input of the planner, and reads it.
 
     a folder with zoo.cfg files, or one such file       folders
-    a YAML file, or a folder with YAML files            helm, manifests, operators, by its content
+    a YAML file, or a folder with YAML files            manifests, operators, by `apiVersion` and `kind`
     a pipe, or /dev/stdin                               one file of either kind, by its first line
     HOST:PORT,HOST:PORT,...                             live
 
 A path that exists is never taken as addresses. A folder with zoo.cfg files in it is one of these, whatever else it has.
+A YAML file without `apiVersion` and `kind` is an error with the way out. The values of a Helm chart do not say of which
+chart they are, so they are not read either: a chart renders them.
+
+Sources: the reserved keys of an Ansible inventory in YAML; Compose Specification, `services`.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
-from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_documents, read_raw
+from checker.rollout.inputs.documents import RENDER, YamlValue, documents_in, input_error, read_documents, read_raw
 from checker.rollout.inputs.folders import Folder, read_folder, read_mixed_folder
 from checker.rollout.inputs.generated import ServerText, state_of
-from checker.rollout.inputs.helm import read_values
 from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import read_manifests
 from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
+from spec.config import ConfigError
 from spec.text import on_a_line
 
 YAML = (".yaml", ".yml", ".json")
@@ -29,8 +34,19 @@ YAML_LINE = re.compile(rb"---|%|[{\[\xef]|[ \t]*-[ \t]|[^=]*?:(?:\s|$)")
 STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 """The folders with the inputs of a process; one of them may be a file without a name."""
 NOTHING = "there is nothing in it"
-RENDERED = "name its values file, or the rendered manifests: helm template ... > rendered.yaml"
 KUSTOMIZED = "give the result: kubectl kustomize DIR > rendered.yaml"
+OPERATORS = {
+    "Kafka": ("kafka.strimzi.io", read_kafka),
+    "ZookeeperCluster": ("zookeeper.pravega.io", read_zookeeper_cluster),
+}
+"""The resources of operators: the kind, the group of its `apiVersion`, and the reader."""
+GROUP_KEYS = frozenset({"hosts", "children", "vars"})
+"""The keys of a group in an Ansible inventory."""
+COPY = "copy the zoo.cfg out of each container into a folder for each: docker compose cp zk1:/conf/zoo.cfg zk1/"
+FETCH = (
+    "fetch the rendered zoo.cfg and the myid of each host into a folder for each: "
+    'ansible all -m fetch -a "src=/conf/zoo.cfg dest=before/{{ inventory_hostname }}/ flat=yes"'
+)
 
 
 def read_input(text: str) -> Folder:
@@ -79,7 +95,7 @@ def _of_stream(path: Path) -> Folder:
     listed = sorted(sids_in(text))
     if not listed:
         what = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
-        raise input_error(str(path), what, "give a zoo.cfg with server.N lines, a values file, or manifests")
+        raise input_error(str(path), what, "give a zoo.cfg with server.N lines, or manifests")
     taken = [f"{path} for all its members ({', '.join(map(str, listed))})"]
     return state_of(str(path), [ServerText(sid, str(path), text) for sid in listed], taken)
 
@@ -98,24 +114,39 @@ def _files(folder: Path) -> list[Path]:
 def _of_yaml(path: Path) -> Folder:
     """The state in a YAML file, or in the YAML files of a folder. Raises ConfigError."""
     if path.is_dir() and (path / "Chart.yaml").is_file():
-        raise input_error(str(path), "this is the folder of a chart", RENDERED)
+        raise input_error(str(path), "this is the folder of a chart", RENDER)
     files = _files(path) if path.is_dir() else [path]
     return _of_documents([each for file in files for each in read_documents(file)], path)
 
 
 def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     if not documents:
-        raise input_error(str(path), NOTHING, "name a file with values or manifests")
+        raise input_error(str(path), NOTHING, "name a file with manifests")
     resources = [item for each in documents if _kind(each) for item in _items(each)]
     if resources:
         return _of_resources(resources, str(path))
-    if len(documents) > 1:
-        files = ", ".join(dict.fromkeys(Path(each.file).name for each in documents))
-        what = f"there are {len(documents)} documents without a kind ({files})"
-        raise input_error(str(path), what, "name one values file, or manifests")
-    if not documents[0].is_mapping:
-        raise documents[0].error("a map of keys is expected", "name a file with values or manifests")
-    return read_values(documents[0], str(path))
+    raise _no_manifest(documents[0])
+
+
+def _no_manifest(document: YamlValue) -> ConfigError:
+    """The error for a document without a kind, with the way out for what it is taken for."""
+    if not document.is_mapping:
+        return document.error("a map of keys is expected", "name a file with manifests")
+    parts = {key: value for key in document.keys if (value := document.child(key)) is not None and value.is_mapping}
+    if "services" in parts:
+        return document.error("this is a Compose file, and the images write the zoo.cfg from it", COPY)
+    if any(_is_group(each) for each in parts.values()):
+        return document.error("this is an Ansible inventory, which has no zoo.cfg in it", FETCH)
+    missing = " and no ".join(key for key in ("apiVersion", "kind") if document.get(key) is None)
+    what = f"it has no {missing}, so it is taken for the values of a Helm chart, and they do not say of which"
+    rendered = f"helm template NAME CHART --values {shlex.quote(document.file)} > rendered.yaml"
+    return document.error(what, f"give the rendered manifests: {rendered}; or a folder of zoo.cfg files")
+
+
+def _is_group(value: YamlValue) -> bool:
+    """Whether a value is a group of an Ansible inventory, with hosts or other groups."""
+    members = (value.child(key) for key in GROUP_KEYS - {"vars"})
+    return GROUP_KEYS.issuperset(value.keys) and any(each is not None and each.is_mapping for each in members)
 
 
 def _kind(value: YamlValue) -> str:
@@ -134,10 +165,19 @@ def _of_resources(resources: list[YamlValue], path: str) -> Folder:
     for each in resources:
         if _kind(each) == "Kustomization":
             raise each.error("this is a kustomization", KUSTOMIZED)
-    own = [each for each in resources if _kind(each) in ("Kafka", "ZookeeperCluster")]
+    own = [each for each in resources if _kind(each) in OPERATORS]
     if len(own) > 1:
         names = ", ".join(f"{_kind(each)} in line {each.line}" for each in own)
         raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
-    if own:
-        return read_kafka(own[0], path) if _kind(own[0]) == "Kafka" else read_zookeeper_cluster(own[0], path)
-    return read_manifests(resources, path)
+    return _of_operator(own[0], path) if own else read_manifests(resources, path)
+
+
+def _of_operator(resource: YamlValue, path: str) -> Folder:
+    """The state of an operator that is known by the group of its resource. Raises ConfigError for any other."""
+    kind, (group, read) = _kind(resource), OPERATORS[_kind(resource)]
+    version = resource.get("apiVersion")
+    if version is None or version.text.partition("/")[0] != group:
+        what = f"the {kind} of {version.text if version else '?'} is of an operator that is not known here"
+        right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"
+        raise resource.error(what, right)
+    return read(resource, path)

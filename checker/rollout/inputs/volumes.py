@@ -6,10 +6,10 @@ The server starts with an empty disk under its old id. Rules of this module:
 - The directories are `dataDir` and `dataLogDir`. The volume of a directory is the mount with the longest path that
   contains it. Data in a directory without a mount lies in the container.
 - Claims survive a pod, and so do volumes of a node or of the network. A volume without a source is an `emptyDir`.
-- A default of a chart or an operator is used where a key is missing, and the sentence says so.
+- A default of an operator is used where a key is missing, and the sentence says so.
 
-Sources: Kubernetes, "Volumes" (`emptyDir`), "Ephemeral Volumes", "StatefulSets" (Stable Storage); `persistence.enabled`
-in the `values.yaml` of the charts; Strimzi, `SingleVolumeStorage`; pravega/zookeeper-operator, `withDefaults`.
+Sources: Kubernetes, "Volumes" (`emptyDir`), "Ephemeral Volumes", "StatefulSets" (Stable Storage); Strimzi,
+`SingleVolumeStorage`; pravega/zookeeper-operator, `withDefaults`.
 """
 
 from __future__ import annotations
@@ -52,14 +52,6 @@ def lost_with_pods(path: str, volumes: Mapping[Sid, DataVolume]) -> Iterator[str
     for sentence, sids in lost.items():
         named = f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
         yield f"{path}: {named}: {sentence}; every restart is a start with an empty disk under an old id"
-
-
-def switched_volume(values: YamlValue, key: str) -> DataVolume:
-    """The volume by a switch of a chart (`persistence.enabled`), which is on by default. Raises ConfigError."""
-    given = values.get(key)
-    if given is None:
-        return DataVolume(survives=True, because=f"{key} is true, the default of the chart")
-    return DataVolume(given.yes(), f"{given.path} is {given.text}")
 
 
 def typed_volume(resource: YamlValue, key: str, default: str = "") -> DataVolume | None:

@@ -1,7 +1,7 @@
 """The way of working of a platform: how it starts and restarts servers, as far as an input states it.
 
-The values are those of Kubernetes: `podManagementPolicy` and `updateStrategy` of a StatefulSet. Operators for
-ZooKeeper do a part of the work themselves, and `operator` names such an operator.
+The values are those of Kubernetes: `podManagementPolicy`, `updateStrategy` and the `readinessProbe` of a StatefulSet.
+Operators for ZooKeeper do a part of the work themselves, and `operator` names such an operator.
 
 Sources: Kubernetes, "StatefulSets": Pod Management Policies, Update Strategies, Partitions; Strimzi, `ZooKeeperRoller`
 and `ZookeeperScaler`; pravega/zookeeper-operator, `MakeStatefulSet`, `zookeeperStart.sh`, `zookeeperReady.sh`.
@@ -28,6 +28,19 @@ class UpdateStrategy(Enum):
     ON_DELETE = "OnDelete"
 
 
+class Readiness(Enum):
+    """When a pod counts as ready, by the readinessProbe of its container of ZooKeeper."""
+
+    SERVING = "serving"
+    ALIVE = "alive"
+    NONE = "none"
+
+    @property
+    def waits_for_service(self) -> bool:
+        """Whether a pod that is ready serves."""
+        return self is Readiness.SERVING
+
+
 class Operator(Enum):
     """A program that restarts servers, and changes the membership, in its own way."""
 
@@ -44,6 +57,14 @@ RESTARTS = {
         "running pods are restarted one by one, the highest ordinal first, each when the one before is ready"
     ),
     UpdateStrategy.ON_DELETE: "a running pod has its new configuration only after somebody has deleted it",
+}
+READY = {
+    Readiness.SERVING: "a pod is ready when its server serves (its readinessProbe asks for that)",
+    Readiness.ALIVE: (
+        "a pod is ready before its server serves (its readinessProbe asks for nothing that only a serving server "
+        "answers, as far as the input shows)"
+    ),
+    Readiness.NONE: "a pod is ready as soon as its container runs (it has no readinessProbe)",
 }
 OPERATORS = {
     Operator.STRIMZI: (
@@ -70,6 +91,7 @@ class WayOfWorking:
     partition: int = 0
     operator: Operator | None = None
     assumed: tuple[str, ...] = ()
+    readiness: Readiness | None = None
 
     @property
     def sentence(self) -> str:
@@ -84,6 +106,8 @@ class WayOfWorking:
             yield f"{RESTARTS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
         if self.partition:
             yield f"pods below ordinal {self.partition} are not restarted (partition {self.partition})"
+        if self.readiness is not None:
+            yield READY[self.readiness]
 
     def _default(self, key: str) -> str:
         return ", the default" if key in self.assumed else ""
@@ -97,4 +121,5 @@ class WayOfWorking:
             "partition": self.partition,
             "operator": self.operator and self.operator.value,
             "assumed": list(self.assumed),
+            "readiness": self.readiness and self.readiness.value,
         }

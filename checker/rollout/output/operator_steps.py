@@ -39,7 +39,8 @@ def _forward(plan: Plan) -> list[str]:
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
     title = "## The steps" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
     title = f"{title}, by restarts" if plan.reconfig_route is not None else title
-    lines = [title, "", BEFORE, *_preparation(plan)]
+    begun = [] if plan.request.way is Way.UNREADY_CONTROLLER else ["", BEFORE]
+    lines = [title, *begun, *_preparation(plan)]
     if any(part.stage.changed_roles for part in plan.advised):
         lines += ["", FILES_AT_THEIR_STEP]
     for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):
@@ -174,6 +175,8 @@ def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerSt
         return f"**{what}.{service} Wait:\n   {code(wait_command(new, step.sid))}"
     if plan.request.way is Way.STOP_ALL:
         return f"**{what}."
+    if plan.request.way is Way.UNREADY_CONTROLLER:
+        return f"**{what}. The StatefulSet does not wait until it serves.{service}"
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{what}. Do not wait for it: it may not serve before the next step{who}.{service}"
@@ -202,7 +205,7 @@ def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) 
 def _with_waits(part: StageAssessment, order: Order) -> str:
     """The steps in a row, each with its action, where servers are stopped for good too."""
     verbs = any(step.action == STOP for step in order.steps)
-    vain = set() if part.way is Way.STOP_ALL else set(unwaited(order.steps))
+    vain = set() if part.way in (Way.STOP_ALL, Way.UNREADY_CONTROLLER) else set(unwaited(order.steps))
     checked = part.conditions_of(order)
     shown = []
     for number, step in enumerate(order.steps, start=1):

@@ -14,9 +14,11 @@ from checker.rollout.answer import Plan
 from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
 from checker.rollout.failures import Basis, DirectionAnswer
 from checker.rollout.files.keys import Effect
+from checker.rollout.inputs.working import Readiness
 from checker.rollout.output.conditions import conditions
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
+from checker.rollout.ways import Way
 from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
@@ -306,12 +308,24 @@ def _by_reconfig(plan: Plan) -> list[str]:
 
 def _of_controller(plan: Plan) -> list[str]:
     """When a controller takes a server as ready."""
-    if not plan.request.way.is_of_controller or not plan.direct.stage.remaining:
+    way, working = plan.request.way, plan.request.new.working or plan.request.old.working
+    if not way.is_of_controller or not plan.direct.stage.remaining:
         return []
-    return [
-        "- **Readiness**: a pod counts as ready here when its server serves. A probe by `ruok` answers while the "
-        "server still looks for a leader; then ask with `--how no-wait`, too."
-    ]
+    readiness = None if working is None else working.readiness
+    if way is Way.UNREADY_CONTROLLER:
+        known = "" if readiness is None else f" (readinessProbe: {readiness.value})"
+        sentence = (
+            f"a pod counts as ready before its server serves{known}, so the StatefulSet does not wait for service "
+            "between two steps. A readinessProbe that asks `srvr` and looks for `Mode:` makes it wait."
+        )
+    elif readiness is Readiness.SERVING:
+        return []
+    else:
+        sentence = (
+            "a pod counts as ready here when its server serves. A probe by `ruok` answers while the server still looks "
+            "for a leader; then ask with `--how unready-controller`."
+        )
+    return [f"- **Readiness**: {sentence}"]
 
 
 def _named(sids: tuple[Sid, ...]) -> str:

@@ -6,13 +6,15 @@
     STOP_ALL    every server is stopped, then every server of the new state is started with its new file, without waits
     CONTROLLER  new servers ascending, servers that go descending, then restarts from the highest id down, with waits
     PARALLEL_CONTROLLER  the same, but new servers start at once: podManagementPolicy Parallel changes no restart
+    UNREADY_CONTROLLER   the same steps, without waits: a pod counts as ready before its server serves
 
 Rules of this module:
 
 - A controller has the new files ready everywhere at once, and restarts a server that is not ready. So a server that
   crashes may come back with its new file before its turn, and this way is judged with at least one crash.
 - A controller keeps every wait. Where a wait is in vain, the roll-out stops: a person may go on, a controller does not.
-- A pod is taken as ready when its server serves. A probe by `ruok` answers earlier; `no-wait` judges that.
+- A controller waits until a pod is ready. The readinessProbe decides whether a pod that is ready serves. If it does not
+  ask for that, as with `ruok`, the way of the platform is the one without waits, in the order of the controller.
 - Fewer waits allow more runs: a run of one way is also a run of another one that has the same actions and no further
   wait.
 - A proof about quorums covers every way in which no server that may have acknowledged as an observer counts as a voter.
@@ -43,6 +45,7 @@ class Way(Enum):
     STOP_ALL = "stop-all"
     CONTROLLER = "controller"
     PARALLEL_CONTROLLER = "parallel-controller"
+    UNREADY_CONTROLLER = "unready-controller"
 
     @property
     def has_one_order(self) -> bool:
@@ -51,8 +54,8 @@ class Way(Enum):
 
     @property
     def is_of_controller(self) -> bool:
-        """Whether a program takes the steps, which goes on only where a person would wait."""
-        return self in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER)
+        """Whether a program takes the steps, and has the new files ready everywhere at once."""
+        return self in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER)
 
 
 WAY_WORDS = {
@@ -62,6 +65,7 @@ WAY_WORDS = {
     Way.STOP_ALL: "everything is stopped, then everything is started",
     Way.CONTROLLER: "a rolling update of a StatefulSet: new servers first, then restarts from the highest id down",
     Way.PARALLEL_CONTROLLER: "a rolling update with `podManagementPolicy: Parallel`: all new servers at once",
+    Way.UNREADY_CONTROLLER: "a rolling update whose pods count as ready before their servers serve, so without waits",
 }
 """Each way in words."""
 
@@ -75,6 +79,8 @@ def way_of(working: WayOfWorking | None) -> Way | None:
         return None
     if working.partition:
         return None
+    if working.readiness is not None and not working.readiness.waits_for_service:
+        return Way.UNREADY_CONTROLLER
     return Way.PARALLEL_CONTROLLER if working.pods is PodManagement.PARALLEL else Way.CONTROLLER
 
 
@@ -83,7 +89,7 @@ def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Si
     if way is Way.STOP_ALL:
         return _all_stopped(stage, leader, down)
     if way.is_of_controller:
-        return _rolling_update(stage, down, waits_for_new=way is Way.CONTROLLER)
+        return _rolling_update(way, stage, down)
     if way is Way.PARALLEL:
         steps = (*(each for each in steps if each.action == START), *(each for each in steps if each.action != START))
     return with_waits(way, steps)
@@ -105,10 +111,10 @@ def _all_stopped(stage: Stage, leader: Sid, down: frozenset[Sid]) -> Steps:
     return (*stopped, *(ServerStep(START, sid, wait=False) for sid in sorted(stage.new.members - down)))
 
 
-def _rolling_update(stage: Stage, down: frozenset[Sid], *, waits_for_new: bool) -> Steps:
-    started = [ServerStep(START, sid, wait=waits_for_new) for sid in stage.added]
+def _rolling_update(way: Way, stage: Stage, down: frozenset[Sid]) -> Steps:
+    started = [ServerStep(START, sid, wait=way is Way.CONTROLLER) for sid in stage.added]
     stopped = [ServerStep(STOP, sid, wait=False) for sid in reversed(stage.removed)]
-    restarted = [ServerStep(RESTART, sid) for sid in reversed(stage.restarted)]
+    restarted = [ServerStep(RESTART, sid, wait=way is not Way.UNREADY_CONTROLLER) for sid in reversed(stage.restarted)]
     return tuple(step for step in (*started, *stopped, *restarted) if step.sid not in down)
 
 

@@ -27,7 +27,10 @@ from checker.rollout.ways import Way, covers_runs, in_way
 from spec.quorum import Sid
 
 SHARE_OF_WAYS = 0.25  # of the rest of the budget, for all ways
-MOST_WAITS_FIRST = (Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL, Way.CONTROLLER, Way.PARALLEL_CONTROLLER)
+MOST_WAITS_FIRST = (
+    *(Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL),
+    *(Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER),
+)
 SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
