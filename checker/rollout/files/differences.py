@@ -59,7 +59,7 @@ class Difference:
 
 def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[Difference, ...]:
     """Every key that differs, by server and in the order of the keys, for the servers that both states have."""
-    return tuple(each for sid in sorted(old.keys() & new.keys()) for each in _of_server(sid, old[sid], new[sid]))
+    return tuple(diff for sid in sorted(old.keys() & new.keys()) for diff in _of_server(sid, old[sid], new[sid]))
 
 
 def settings(given: ServerFiles) -> dict[str, str]:
@@ -70,8 +70,8 @@ def settings(given: ServerFiles) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def _settings(*texts: str) -> Mapping[str, str]:
     """The keys in some texts; servers often share one text, which is long where there are many servers."""
-    found = (prop for text in texts for prop in read_properties(text, "", Findings()))
-    return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in found}
+    props = (prop for text in texts for prop in read_properties(text, "", Findings()))
+    return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in props}
 
 
 def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
@@ -132,14 +132,16 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
     differing = _differing(old, new)
-    before, after = (settings(each) if differing else {} for each in (old, new))
+    before, after = (settings(files) if differing else {} for files in (old, new))
     for key in differing:
         effect, note = _effect(key, after.get(key), old.config, new.config)
-        values = [shown(key, each.get(key)) for each in (before, after)]
+        values = [shown(key, keys.get(key)) for keys in (before, after)]
         if not (states(old, key) and states(new, key)):
             if effect in BY_VALUE or key in DURABLE:
                 effect, note = Effect.NOT_STATED, "one input does not state it, so it may change: compare the values"
-            values = [value if states(it, key) else NOT_STATED for it, value in zip((old, new), values, strict=True)]
+            values = [
+                value if states(files, key) else NOT_STATED for files, value in zip((old, new), values, strict=True)
+            ]
         yield Difference(sid, key, values[0], values[1], effect, note)
 
 
@@ -163,15 +165,15 @@ def _same_effect(key: str, value: str | None, old: Config, new: Config) -> bool:
     if key == "reconfigEnabled":
         return old.reconfig_enabled == new.reconfig_enabled
     if key == "standaloneEnabled":
-        several = all(len(each.view.voters) > 1 for each in (old, new))  # then the key has no effect
+        several = all(len(config.view.voters) > 1 for config in (old, new))  # then the key has no effect
         return several or old.standalone_enabled == new.standalone_enabled
     if key == "quorumListenOnAllIPs":
         return old.listens_on_all_ips == new.listens_on_all_ips
     if key == "version":
         return old.version == new.version
     if key in DISK:
-        one, other = (each.data_dir if key == "dataDir" else each.data_log_dir for each in (old, new))
-        return PurePosixPath(one or "") == PurePosixPath(other or "")
+        before, after = (config.data_dir if key == "dataDir" else config.data_log_dir for config in (old, new))
+        return PurePosixPath(before or "") == PurePosixPath(after or "")
     return key not in DURABLE and _effect(key, value, old, new).effect not in BY_VALUE
 
 
@@ -194,8 +196,8 @@ def shown(key: str, value: str | None) -> str | None:
 
 def _is_secret(key: str) -> bool:
     """Whether a value may be a password: by the name of its key, or because the name may be a misspelt one."""
-    known = key in (*MODELLED, "dynamicConfigFile") or is_ensemble_key(key)
-    return bool(SECRET.search(key)) or (not known and effect_of(key, None).effect is Effect.UNKNOWN)
+    modelled = key in (*MODELLED, "dynamicConfigFile") or is_ensemble_key(key)
+    return bool(SECRET.search(key)) or (not modelled and effect_of(key, None).effect is Effect.UNKNOWN)
 
 
 def masked(text: str) -> str:
@@ -210,8 +212,7 @@ def masked(text: str) -> str:
             hidden = number in secret
             shown_lines.append(f"{secret[number]}={HIDDEN}" if hidden else SECRET_COMMENT.sub(rf"\1{HIDDEN}", line))
         continued = hidden and (len(line) - len(line.rstrip("\\"))) % 2 == 1
-    found = "\n".join(shown_lines)
-    return text if shown_lines == lines else found
+    return text if shown_lines == lines else "\n".join(shown_lines)
 
 
 def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
@@ -229,15 +230,17 @@ def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
 
 def _lines_of(config: Config) -> frozenset[str]:
     """The keys of the `server.N` lines. A standalone server looks at no other server, but its line names its host."""
-    return frozenset(f"server.{each.sid}" for each in config.servers)
+    return frozenset(f"server.{line.sid}" for line in config.servers)
 
 
 def _same_peer(key: str, old: Config, new: Config) -> bool:
     """Whether two `server.N` lines differ in nothing but their client ports."""
-    one, other = (next((each for each in it.servers if key == f"server.{each.sid}"), None) for it in (old, new))
-    if one is None or other is None:
+    before, after = (
+        next((line for line in config.servers if key == f"server.{line.sid}"), None) for config in (old, new)
+    )
+    if before is None or after is None:
         return False
-    return (one.addresses, one.learner_type) == (other.addresses, other.learner_type)
+    return (before.addresses, before.learner_type) == (after.addresses, after.learner_type)
 
 
 @dataclass(frozen=True)
@@ -268,28 +271,27 @@ def _all(now: Folder, old: Folder, new: Folder) -> frozenset[Sid]:
 
 def _problems(sid: Sid, now: Folder, old: Folder, new: Folder) -> Iterator[Problem]:
     """The reason why the file of a server is neither its old nor its new one, if it is neither."""
-    has = now.servers.get(sid)
-    if any(same_files(has, folder.servers.get(sid)) for folder in (old, new)):
+    files = now.servers.get(sid)
+    if any(same_files(files, folder.servers.get(sid)) for folder in (old, new)):
         return
-    if has is None:
-        what = f"there is no file of server {sid}, which runs before and after the roll-out"
-        yield Problem(now.path, 0, what, "add the file that it runs with")
+    if files is None:
+        problem = f"there is no file of server {sid}, which runs before and after the roll-out"
+        yield Problem(now.path, 0, problem, "add the file that it runs with")
         return
     sides = [folder for folder in (old, new) if sid in folder.servers]
     if not sides:
-        what = f"server {sid} is neither in {old.path} nor in {new.path}"
-        yield Problem(now.servers[sid].origin, 0, what, "remove its file, or add the server to one of them")
+        problem = f"server {sid} is neither in {old.path} nor in {new.path}"
+        yield Problem(files.origin, 0, problem, "remove its file, or add the server to one of them")
         return
-    other = [_other_value(now.servers[sid], folder.servers[sid]) for folder in sides]
-    what = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
+    values = [_other_value(files, folder.servers[sid]) for folder in sides]
+    problem = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
     right = "give the file that the server runs with, equal to one of these"
-    yield Problem(now.servers[sid].origin, 0, f"{what}: {'; '.join(dict.fromkeys(other))}", right)
+    yield Problem(files.origin, 0, f"{problem}: {'; '.join(dict.fromkeys(values))}", right)
 
 
-def _other_value(has: ServerFiles, wanted: ServerFiles) -> str:
+def _other_value(files: ServerFiles, right: ServerFiles) -> str:
     """The first key that differs between two files, with both values."""
-    one, other = settings(has), settings(wanted)
-    key = next(key for key in _differing(has, wanted) if states(has, key) and states(wanted, key))
-    values = (shown(key, each.get(key)) for each in (one, other))
+    key = next(key for key in _differing(files, right) if states(files, key) and states(right, key))
+    values = (shown(key, settings(side).get(key)) for side in (files, right))
     here, there = ("not set" if value is None else repr(value) for value in values)
-    return f"{key} is {here}, and {there} in {wanted.origin}"
+    return f"{key} is {here}, and {there} in {right.origin}"

@@ -5,7 +5,7 @@ Rules of this module:
 - A server connects by TLS if `sslQuorum` is true. It accepts TLS if `sslQuorum` or `portUnification` is true, and plain
   connections unless `sslQuorum` is true without `portUnification`.
 - A server that connects proves who it is if `quorum.auth.learnerRequireSasl` is true, which needs a server with
-  `quorum.auth.enableSasl`. With `quorum.auth.serverRequireSasl` a server accepts nobody without such a proof.
+  `quorum.auth.enableSasl`. With `quorum.auth.serverRequireSasl` a server refuses every connection without such a proof.
 - Two servers talk if each can connect to the other: an election needs one direction, and following the other one.
 - Certificates and credentials are not read. So this finds servers that cannot talk, and never shows that they can.
 
@@ -75,6 +75,9 @@ def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) ->
         if all(states(given, key) for key in KEYS.values())
     ]
     pairs = {
-        (one, other) for one, mine in files for other, theirs in files if one < other and not mine.talks_with(theirs)
+        (first, second)
+        for first, handshake in files
+        for second, other in files
+        if first < second and not handshake.talks_with(other)
     }
     return tuple(sorted(pairs))

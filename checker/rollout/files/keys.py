@@ -1,4 +1,4 @@
-"""The effect of each key of a zoo.cfg, and what an operator sees to when its value changes.
+"""The effect of each key of a zoo.cfg, and the condition under which an operator may change it.
 
     effect_of(key, value)  -> KeyEffect(effect, note)
 
@@ -6,7 +6,7 @@ Rules of this module:
 
 - A key counts as known if the Administrator's Guide of 3.9.5 lists it, or if the source of 3.9.5 reads it. The keys of
   members, roles, quorums and addresses are not here: the model has them (`checker.rollout.files.differences`).
-- The effect is that of the value which the server starts with. `forceSync=yes` is harmless, and `forceSync=no` is not.
+- The effect is that of the new value: `forceSync=yes` is harmless, and `forceSync=no` can lose writes.
 - ZooKeeper makes the system property `zookeeper.<key>` of a key that it does not read itself. Some properties of the
   guide have other names, so their keys do nothing in a file (`Effect.IGNORED`).
 

@@ -46,7 +46,7 @@ class Listener(NamedTuple):
 
 
 def listeners_of(given: ServerFiles, values: Mapping[str, str]) -> tuple[Listener, ...]:
-    """What a server listens on, by its files and their keys."""
+    """The listeners of a server, by its files and their keys."""
     return tuple(listener for listener in _listeners(given, values) if listener.port > 0)
 
 
@@ -80,12 +80,14 @@ def _port(values: Mapping[str, str], key: str, default: int = 0) -> int:
 
 
 def conflicts(given: ServerFiles, values: Mapping[str, str]) -> Iterator[Problem]:
-    """The reasons why a server cannot listen where its file says: one of its own ports, or another server's."""
-    for one, other in combinations(listeners_of(given, values), 2):
-        if one.excludes(other):
-            what = f"server {given.sid} cannot listen twice on port {one.port}, by {one.name} and by {other.name}"
-            yield Problem(given.origin, 0, what, "give each of them a port of its own")
+    """The ports that a server cannot bind: it names a port twice, or the address of another server."""
+    for first, second in combinations(listeners_of(given, values), 2):
+        if first.excludes(second):
+            problem = (
+                f"server {given.sid} cannot listen twice on port {first.port}, by {first.name} and by {second.name}"
+            )
+            yield Problem(given.origin, 0, problem, "give each of them a port of its own")
     if not given.config.effective_view.standalone:
         for sid, name, address, owner in shared_addresses({line.sid: line for line in given.config.servers}):
-            what = f"server.{sid}: the {name} {address} is also an address of server.{owner}"
-            yield Problem(given.origin, 0, what, "only one server can listen there: change the host or the port")
+            problem = f"server.{sid}: the {name} {address} is also an address of server.{owner}"
+            yield Problem(given.origin, 0, problem, "only one server can listen there: change the host or the port")
