@@ -52,7 +52,9 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         help="judge this way of working (default: that of the platform, or one-by-one; and every way is compared)",
     )
     parser.add_argument(
-        "--in-one-go", action="store_true", help="judge only the direct change, and plan no stages: for CI gates"
+        "--in-one-go",
+        action="store_true",
+        help="judge only the direct change, in every way of working without --how: for CI gates",
     )
     parser.add_argument(
         "--faults",

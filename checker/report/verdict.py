@@ -43,7 +43,7 @@ class ExitCode(IntEnum):
     LIVENESS = 13
     INCOMPLETE = 20
     VACUOUS = 21
-    ONLY_IN_STAGES = 22  # a roll-out: its stages or commands are safe; the change in one go is unsafe or undecided
+    ONLY_IN_STAGES = 22  # a roll-out: safe in stages, by commands or in one way of working, and not as it is applied
     SCENARIO = 150
     CONFIGURATION = 151
     TOO_LARGE = 152

@@ -63,8 +63,13 @@ class PlanRequest:
     def way(self) -> Way:
         """The way of working that the plan follows. A given order is followed by a person, unless `how` says else."""
         if self.how is None and self.order is None:
-            return way_of(self.new.working) or way_of(self.old.working) or Way.ONE_BY_ONE
+            return self.platform or Way.ONE_BY_ONE
         return self.how or Way.ONE_BY_ONE
+
+    @property
+    def platform(self) -> Way | None:
+        """The way of the platform, if an input states it."""
+        return way_of(self.new.working) or way_of(self.old.working)
 
     @property
     def is_plain(self) -> bool:
@@ -184,12 +189,19 @@ class Plan:
         return self.outcome_of_releases if self.reconfig_route is None else self.reconfig_route.outcome
 
     @property
+    def depends_on_the_way(self) -> bool:
+        """Whether nothing says how the change in one go is applied, and one way of working is not safe."""
+        if not self.request.in_one_go or self.request.platform is not None:
+            return False
+        return any(way.outcome is not SafetyVerdict.SAFE for way in self.ways)
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code of the command; 0 only if the whole change is safe without stages.
 
         A CI job applies the change that it was given. Safe stages, and commands, say nothing about that change, so they
-        have another code. An incomplete order counts as undecided. The defects of the releases count, if the request
-        names releases.
+        have another code. With `in_one_go` the change must be safe in every way of working, unless one is named. An
+        incomplete order counts as undecided. The defects of the releases count, if the request names releases.
         """
         outcome = self.verdict
         if outcome is SafetyVerdict.UNSAFE:
@@ -198,7 +210,8 @@ class Plan:
             return ExitCode.LIVENESS
         if outcome is not SafetyVerdict.SAFE or self.left_out:
             return ExitCode.INCOMPLETE
-        return ExitCode.ONLY_IN_STAGES if self.stages or self.reconfig_route is not None else ExitCode.PASSED
+        conditional = self.stages or self.reconfig_route is not None or self.depends_on_the_way
+        return ExitCode.ONLY_IN_STAGES if conditional else ExitCode.PASSED
 
     @property
     def judged(self) -> list[StageAssessment]:

@@ -55,6 +55,8 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
         made.back = back.searched(_way_back(stage)).direct
         judge_way_back(made, back, meter.run)
         made.notes.append(_which_applied(stage))
+    if made.depends_on_the_way:
+        made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
     made.seconds, made.depends_on_memory = meter.clock(), meter.filled_memory
     return made
 
