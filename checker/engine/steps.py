@@ -78,7 +78,10 @@ class StepProperty(Property):
         return cls(name, (Read(STEPS),), _FindingOf(name), meaning=meaning, actors=actors, judge=judge, demands=demands)
 
     def installed(self, model: Model) -> tuple[tuple[Column, ...], tuple[Actor, ...]]:
-        """The columns and actors of a model that judges this property. Raises ModelError for an unknown actor."""
+        """The columns and actors of a model that judges this property.
+
+        Raises ModelError for an unknown actor, and for a model with a column or an actor that is named like `STEPS`.
+        """
         known = {actor.name for actor in model.actors}
         if not self.actors:
             raise ModelError(f"the property {self.name!r} is about the steps of no actor; name one or more")
@@ -88,11 +91,12 @@ class StepProperty(Property):
                     f"the property {self.name!r} is about the steps of {name!r}, and no actor has that name"
                 )
         columns, actors = model.columns, tuple(self._judged(actor) for actor in model.actors)
-        if STEPS not in known:
-            actors = (*actors, Actor(STEPS, (STEPS,), _noted))
-        if all(column.name != STEPS for column in columns):
-            columns = (*columns, Column(STEPS, ()))
-        return columns, actors
+        if any(actor.step is _noted for actor in actors):
+            return columns, actors
+        if STEPS in known or STEPS in {column.name for column in columns}:
+            why = f"{self.name!r} keeps findings in {STEPS!r}, and the model {model.name!r} has a part of that name"
+            raise ModelError(f"the property {why}; rename that part")
+        return (*columns, Column(STEPS, ())), (*actors, Actor(STEPS, (STEPS,), _noted))
 
     def _judged(self, actor: Actor) -> Actor:
         if actor.name not in self.actors:

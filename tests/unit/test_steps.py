@@ -159,6 +159,18 @@ def test_a_swarm_does_not_count_the_states_in_which_a_property_of_steps_is_read(
     assert FALLS.name not in counts.evaluations
 
 
+@pytest.mark.parametrize("part", ["column", "actor"])
+def test_a_part_of_the_model_with_the_name_of_the_findings_is_refused(part: str) -> None:
+    """The actor of the model finds every unknown operation impossible, and would hide the violation."""
+    actor = Actor("steps" if part == "actor" else "own", ("steps" if part == "column" else "gate",), lambda *_: None)
+    model = counter(gate_opens=True, properties=())
+    columns = (*model.columns, *([Column("steps", ())] if part == "column" else []))
+    with pytest.raises(ModelError, match="'NeverDecreases' keeps findings in 'steps', and the model 'counter' has"):
+        Model("counter", columns, (*model.actors, actor), model.rules, (FALLS,))
+    again = counter(gate_opens=True)
+    assert search.explore(Model("again", again.columns, again.actors, again.rules, (FALLS,))).found
+
+
 def test_an_unknown_actor_is_an_error_that_names_it() -> None:
     with pytest.raises(ModelError, match="about the steps of 'nobody', and no actor has that name"):
         counter(gate_opens=True, properties=(StepProperty.over("P", ("nobody",), decreases),))
