@@ -126,6 +126,19 @@ def test_an_observer_with_the_disk_of_another_cluster_is_never_safe(tmp_path: Pa
     assert "never serves, or answers with znodes that this ensemble has never written" in markdown(made)
 
 
+def test_a_server_with_a_new_id_at_its_old_address_is_an_error(tmp_path: Path) -> None:
+    """As an addition and a removal, both servers would have to run at one address."""
+    changed(tmp_path, ("server.3=", "server.4="))
+    with pytest.raises(ConfigError, match="server 4 has the address of server 3, which goes"):
+        planned(tmp_path)
+
+
+def test_a_new_server_at_a_port_of_its_own_is_none(tmp_path: Path) -> None:
+    changed(tmp_path, ("server.3=zoo3.example.org:2888:3888", "server.4=zoo3.example.org:2889:3889"))
+    with pytest.raises(AssertionError, match="was run"):
+        planned(tmp_path)
+
+
 def test_clients_are_told_to_follow_a_client_port(tmp_path: Path) -> None:
     made = planned(changed(tmp_path, ("clientPort=2181", "clientPort=2191")))
     assert made.exit_code == 0

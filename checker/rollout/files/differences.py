@@ -31,6 +31,7 @@ from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
 from spec.config.properties import read_properties
 from spec.quorum import Sid
+from spec.quorum.addresses import WILDCARDS
 
 MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})
 WITHHOLDING = frozenset({Effect.DISK, Effect.UNKNOWN, Effect.NOT_STATED})
@@ -94,9 +95,10 @@ def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFile
 
 
 def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
-    """Raises ConfigError where a machine, by the name of its folder, takes the id that another machine had.
+    """Raises ConfigError where a machine takes the id of another one, or a server gets a new id at its old address.
 
-    The id counts votes and acknowledgements, and the disk under it is then that of another server.
+    The id counts votes and acknowledgements, and the disk under it is then that of another server. Two servers with one
+    address cannot run side by side, as an addition and a removal do.
     """
     before, after = _machines(old), _machines(new)
     problems = [
@@ -110,8 +112,31 @@ def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFil
         for machine, sid in after.items()
         if before.get(machine, sid) != sid and sid in old
     ]
+    problems += _renamed(old, new)
     if problems:
         raise ConfigError(tuple(problems))
+
+
+def _renamed(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> Iterator[Problem]:
+    """The new servers with a peer address of a server that goes."""
+    before = {
+        (address.host.lower(), port): line.sid
+        for files in old.values()
+        for line in files.config.servers
+        for address in line.addresses
+        for port in (address.quorum_port, address.election_port)
+        if line.sid not in new and address.host not in WILDCARDS
+    }
+    for sid, files in sorted(new.items()):
+        line = files.config.server(sid) if sid not in old else None
+        places = [(address.host.lower(), address.quorum_port) for address in (line.addresses if line else ())]
+        if owner := next((before[place] for place in places if place in before), None):
+            yield Problem(
+                files.origin,
+                0,
+                f"server {sid} has the address of server {owner}, which goes: both cannot run there at one time",
+                f"remove server {owner} in a roll-out of its own, and then add server {sid} with an empty disk",
+            )
 
 
 def _machines(servers: Mapping[Sid, ServerFiles]) -> dict[str, Sid]:
