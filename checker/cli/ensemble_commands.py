@@ -57,6 +57,12 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         help="judge only the direct change, in every way of working without --how: for CI gates",
     )
     parser.add_argument(
+        "--files",
+        choices=("ready", "at-step"),
+        default="ready",
+        help="a crash may bring the new file, which lies ready on its server (ready), or it is copied at its step",
+    )
+    parser.add_argument(
         "--faults",
         type=between(0, 3),
         metavar="K",
@@ -180,6 +186,7 @@ def _request_of(options: argparse.Namespace) -> PlanRequest:
         how=None if options.how is None else Way(options.how),
         disks=disks_of(options.disk),
         releases=None if release is None else ReleaseChange(release, to_release or release),
+        at_step=options.files == "at-step",
     )
 
 

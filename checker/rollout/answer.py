@@ -31,7 +31,7 @@ class PlanRequest:
     of working that is judged. Without it the way of the platform is judged, if an input states it, and every way is
     compared, unless the roll-out was interrupted. `disks` are the disks with which some servers start, where these are
     not their own; servers whose volumes are lost at a restart are added to them. `releases` are the releases that the
-    servers run.
+    servers run. With `at_step` a new file is copied to its server at its step; else it may lie ready before.
     """
 
     old: Folder
@@ -48,6 +48,7 @@ class PlanRequest:
     how: Way | None = None
     disks: Disks = field(default_factory=dict)
     releases: ReleaseChange | None = None
+    at_step: bool = False
 
     def __post_init__(self) -> None:
         """Add the servers that restart with an empty disk, since their volumes are lost with their pods."""

@@ -15,7 +15,8 @@ from checker.rollout.disks.hazards import check_disks
 from checker.rollout.disks.search import judge_disks, judge_way_back
 from checker.rollout.files.differences import check_identities, check_startable
 from checker.rollout.reconfig.search import SHARE_OF_RECONFIG, is_asked, judge_reconfig
-from checker.rollout.runs import Meter, Runner, WorkBudget
+from checker.rollout.runs import Meter, Runner, RunResult, WorkBudget
+from checker.rollout.scenarios import RunSpec
 from checker.rollout.search import PlanSearch
 from checker.rollout.software.search import check_releases, judge_software
 from checker.rollout.stages import Stage, listed, reverse, whole
@@ -31,7 +32,9 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     """
     if request.way.is_of_controller and not request.faults:
         request = replace(request, faults=1)  # the restart of a server that is not ready
-    meter = Meter(runner)
+    if request.at_step and request.way.is_of_controller:
+        raise OrderError("--files at-step: a controller has all new files from the beginning; leave --files out")
+    meter = Meter(_at_step(runner) if request.at_step else runner)
     check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
@@ -59,6 +62,15 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
         made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
     made.seconds, made.depends_on_memory = meter.clock(), meter.filled_memory
     return made
+
+
+def _at_step(runner: Runner) -> Runner:
+    """The same runs where each new file is copied at its step."""
+
+    def run(spec: RunSpec, seconds: float) -> RunResult:
+        return runner(replace(spec, at_step=not spec.way.is_of_controller), seconds)
+
+    return run
 
 
 def _way_back(stage: Stage) -> Stage:

@@ -15,8 +15,8 @@ Rules of this module:
 - An election is one step (`grain: oracle`), except where configurations have versions, which only messages carry.
 - The first leader is the server with the higher epoch where servers lead and follow. The election alone keeps epochs
   for ever, so there it is the one that an order of starts leads to, if there is such an order.
-- A server that crashes may come back with the file it last ran with, or with the new one, which may lie ready. A
-  partition ends only where healing is asked about.
+- A server that crashes may come back with the file it last ran with, or with the new one, which may lie ready, unless
+  the files are copied at their steps (`at_step`). A partition ends only where healing is asked about.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ class RunSpec:
     disks: Mapping[Sid, DiskHazard] = field(default_factory=dict)
     releases: ReleaseChange | None = None
     variants: tuple[Variant, ...] = ()  # of every server
+    at_step: bool = False  # a new file is not there before its step
 
     @property
     def name(self) -> str:
@@ -171,7 +172,7 @@ def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
     new = spec.done or sid not in stage.old.members or sid in stage.applied
     yield f"file: {(stage.new if new else stage.old).files[sid]}"
     lies_ready = spec.way.is_of_controller or not stage.changed_roles
-    if spec.faults.get(CRASHES) and not new and sid in stage.new.members and lies_ready:
+    if spec.faults.get(CRASHES) and not new and sid in stage.new.members and lies_ready and not spec.at_step:
         yield f"other_files: [{stage.new.files[sid]}]"
     view = (stage.new if new else stage.old).view
     if spec.disks:

@@ -320,3 +320,26 @@ def test_a_gate_passes_only_if_the_change_is_safe_however_it_is_applied(how: tup
         "--json",
     )  # fmt: skip
     assert (ended.code, json.loads(ended.out)["exit_code"]) == (code, code)
+
+
+@pytest.mark.parametrize(("files", "code"), [("ready", 12), ("at-step", 0)])
+def test_a_crash_brings_the_new_file_only_where_it_lies_ready(tmp_path: Path, files: str, code: int) -> None:
+    """Server 3 is replaced by 4, and stopped first. A restart of 2 with the new file would let 2 and 4 lead alone."""
+    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
+    for name, line in (("old", "server.3=zoo3"), ("new", "server.4=zoo4")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zoo.cfg").write_text(text.replace("server.3=zoo3", line), encoding="utf-8")
+    ended = cli(
+        "rollout", "--from", tmp_path / "old", "--to", tmp_path / "new", "--order", "3,4,2,1", "--leader", 1,
+        "--files", files, "--how", "one-by-one",
+    )  # fmt: skip
+    assert ended.code == code
+    assert ("**A crash may bring the new file**" in ended.out) == (files == "ready")
+    assert ("**Files are copied at their step**" in ended.out) == (files == "at-step")
+
+
+def test_files_of_a_controller_are_never_copied_at_a_step() -> None:
+    ended = cli(
+        "rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--how", "controller", "--files", "at-step"
+    )
+    assert ended.code == 2 and "--files at-step: a controller has all new files from the beginning" in ended.err

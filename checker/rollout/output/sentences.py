@@ -17,7 +17,7 @@ from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
 from checker.rollout.output.conditions import conditions
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
-from checker.rollout.scenarios import Question
+from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.ways import Way
 from checker.symbolic.report import set_text
 from spec.quorum import Sid
@@ -242,12 +242,30 @@ def in_short(plan: Plan) -> list[str]:
     lines += _of_controller(plan)
     lines += _by_reconfig(plan)
     lines += _of_keys(plan)
+    lines += _of_crashes(plan)
     lines += _of_direct(plan)
     for number, part in enumerate(plan.stages, start=1):
         lines += _of_stage(part, f"Stage {number}")
     if plan.back is not None:
         lines += _of_stage(plan.back, "The way back")
     return lines
+
+
+def _of_crashes(plan: Plan) -> list[str]:
+    """The file with which a server starts again after a crash, where the verdict may depend on it."""
+    if plan.request.at_step:
+        return ["- **Files are copied at their step**: a server that crashes before it starts again with its old file."]
+    crashed = any(
+        answer.finding is not None and CRASHES in answer.finding.spec.faults
+        for part in plan.advised
+        for *_, answer in part.answers
+    )
+    if not crashed or plan.request.way.is_of_controller:
+        return []
+    return [
+        "- **A crash may bring the new file**, since it may lie ready on its server before its step. If you copy each "
+        "file at its step, ask with `--files at-step`."
+    ]
 
 
 def _of_direct(plan: Plan) -> list[str]:
