@@ -135,7 +135,7 @@ def _no_manifest(document: YamlValue) -> ConfigError:
     parts = {key: value for key in document.keys if (value := document.child(key)) is not None and value.is_mapping}
     if "services" in parts:
         return document.error("this is a Compose file, and the images write the zoo.cfg from it", COPY)
-    if any(_is_group(each) for each in parts.values()):
+    if any(map(_is_group, parts.values())):
         return document.error("this is an Ansible inventory, which has no zoo.cfg in it", FETCH)
     missing = " and no ".join(key for key in ("apiVersion", "kind") if document.get(key) is None)
     what = f"it has no {missing}, so it is taken for the values of a Helm chart, and they do not say of which"
@@ -146,7 +146,7 @@ def _no_manifest(document: YamlValue) -> ConfigError:
 def _is_group(value: YamlValue) -> bool:
     """Whether a value is a group of an Ansible inventory, with hosts or other groups."""
     members = (value.child(key) for key in GROUP_KEYS - {"vars"})
-    return GROUP_KEYS.issuperset(value.keys) and any(each is not None and each.is_mapping for each in members)
+    return GROUP_KEYS.issuperset(value.keys) and any(member is not None and member.is_mapping for member in members)
 
 
 def _kind(value: YamlValue) -> str:

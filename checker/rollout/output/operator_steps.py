@@ -39,8 +39,8 @@ def _forward(plan: Plan) -> list[str]:
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
     title = "## The steps" if plan.outcome_with_disks is SafetyVerdict.SAFE else "## The steps that were judged"
     title = f"{title}, by restarts" if plan.reconfig_route is not None else title
-    begun = [] if plan.request.way is Way.UNREADY_CONTROLLER else ["", BEFORE]
-    lines = [title, *begun, *_preparation(plan)]
+    head = [] if plan.request.way is Way.UNREADY_CONTROLLER else ["", BEFORE]
+    lines = [title, *head, *_preparation(plan)]
     if any(part.stage.changed_roles for part in plan.advised):
         lines += ["", FILES_AT_THEIR_STEP]
     for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):

@@ -331,9 +331,9 @@ def _of_controller(plan: Plan) -> list[str]:
         return []
     readiness = None if working is None else working.readiness
     if way is Way.UNREADY_CONTROLLER:
-        known = "" if readiness is None else f" (readinessProbe: {readiness.value})"
+        probe = "" if readiness is None else f" (readinessProbe: {readiness.value})"
         sentence = (
-            f"a pod counts as ready before its server serves{known}, so the StatefulSet does not wait for service "
+            f"a pod counts as ready before its server serves{probe}, so the StatefulSet does not wait for service "
             "between two steps. A readinessProbe that asks `srvr` and looks for `Mode:` makes it wait."
         )
     elif readiness is Readiness.SERVING:
