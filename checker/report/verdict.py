@@ -7,9 +7,9 @@ The first of these that applies is the verdict: violated, deadlock, error, incom
   the last witness is also a requested stop; it makes no claim about the coverage of actions.
 - Liveness is judged only on an exhausted space. A run that ended before that is incomplete, even at a requested depth;
   any other violation takes precedence.
-- A run is vacuous if one of the known actions never fired (unless the job allows it), a `sometimes` was never
-  witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere. A pass would then say
-  less than it seems to.
+- A run is vacuous if nothing can happen, one of the known actions never fired (unless the job allows it), a
+  `sometimes` was never witnessed, the premise of an `always` held nowhere, or an `eventually` was demanded nowhere. A
+  pass would then say less than it seems to.
 - A job that expects a verdict exits with 0 iff it gets it, and else with the code of its verdict, or 1. If it names the
   violations with their depths, exactly these must be found.
 - A run that the budget of the whole command ended is incomplete, and also undecided: neither as expected nor
@@ -242,6 +242,8 @@ def fairness(exploration: Exploration, prop: Property) -> tuple[list[str], list[
 def _gaps(job: Job, exploration: Exploration, silent: Iterable[str]) -> tuple[str, ...]:
     """The reasons why a pass would say less than it seems to."""
     reasons = [] if exploration.model.properties else ["no property was given, so that nothing was checked"]
+    if exploration.exhausted and exploration.states == 1 and not exploration.transitions:
+        reasons.append("nothing can happen in the first state")
     reasons += [f"the action {name} never fired" for name in silent if name not in job.allowed_silent]
     for prop in exploration.model.properties:
         if prop.kind is Kind.SOMETIMES and prop.name not in exploration.found:

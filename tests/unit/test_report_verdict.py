@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from checker.engine.model import Finding, Kind, Property, Read
+from checker.engine import plain
+from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.engine.result import Coverage, Discovery, Evaluations, Exploration, Limits, Stop
 from checker.job import Job, Verdict
 from checker.models.rounds import election
@@ -118,6 +119,20 @@ def test_a_space_too_large_for_the_memory_given_is_incomplete_and_152():
 def test_a_depth_that_was_asked_for_is_not_incomplete():
     assert code(judged(stop=Stop.DEPTH)) == (Verdict.PASSED, 0)
     assert judged(stop=Stop.DEPTH).sentence == "passed: no violation within depth 2"
+
+
+@pytest.mark.parametrize(("target", "is_vacuous"), [("impossible", True), ("same", False), ("next", False), ("", True)])
+def test_a_model_in_which_nothing_can_happen_is_vacuous(target, is_vacuous):
+    """No rule declares its actions, so that none of them is known to be silent."""
+    steps = {"same": Outcome((0,)), "next": Outcome((1,))}
+    actor = Actor("n", ("n",), lambda values, operation: None if values[0] else steps.get(operation))
+    rule = Rule("r", (Read("n"),), lambda n: [Move("go", (), (Send("n", target),))] if target else [])
+    model = Model("m", (Column("n", 0),), (actor,), (rule,), (Property("P", (Read("n"),), lambda n: None),))
+
+    judgement = judge(Job("m", model, DefaultPresenter(model), {}), plain.explore(model))
+
+    assert code(judgement) == ((Verdict.VACUOUS, 21) if is_vacuous else (Verdict.PASSED, 0))
+    assert ("nothing can happen in the first state" in judgement.sentence) is is_vacuous
 
 
 def test_an_action_that_never_fired_is_vacuous_and_21():
