@@ -9,7 +9,7 @@ Rules of this module:
   with `:info`, or without an end, may have happened at any time after its invocation, or never.
 - A register is `nil` in the beginning. A read that returned `nil` has observed that; Knossos lets it fit any state.
 - Values are equal if their EDN is equal; a value is kept in one notation. A number with a fraction keeps its digits.
-- Entries whose process is no number, such as `:nemesis`, are not operations of clients.
+- Entries whose process is a keyword, such as `:nemesis`, are not operations of clients.
 - Depth and size are bounded. Anything that is not understood is an error with its line, and is never passed over.
 
 A reader of its own: the values of the packages are Python values, where `1`, `1.0` and `true` are equal.
@@ -74,10 +74,14 @@ def _entries(text: str, path: Path) -> Iterator[_Map]:
         if not (isinstance(form, _Map) and form.keys() >= {":process", ":type", ":f"}):
             right = "an entry is a map with :process, :type, :f and :value"
             raise ClientHistoryError(f"{path}: {excerpt(notation(form))} is no entry of a history; {right}")
-        if not _INTEGER.fullmatch(notation(form[":process"])):
+        process = notation(form[":process"])
+        if process.startswith(":"):
             continue
-        if form[":type"] not in _TYPES or form[":f"] not in _FUNCTIONS:
+        is_known = form[":type"] in _TYPES and form[":f"] in _FUNCTIONS and _INTEGER.fullmatch(process)
+        has_value = ":value" in form or (form[":f"] == ":read" and form[":type"] != ":ok")
+        if not is_known or not has_value:
             right = "the types are :invoke, :ok, :fail and :info, the functions :read, :write and :cas"
+            right += "; a process is a number, or a keyword for one that is no client; only a read may lack its :value"
             raise ClientHistoryError(f"{path}:{form.line}: {excerpt(notation(form))} is unknown; {right}")
         form.setdefault(":value", "nil")
         yield form

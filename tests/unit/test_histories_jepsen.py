@@ -191,6 +191,10 @@ def test_a_history_without_an_answer_is_vacuous(tmp_path: Path) -> None:
         (edn([(0, "invoke", "read", "nil"), (0, "ok", "write", "1")]), ":2: .* does not fit here"),
         (edn([(0, "invoke", "read", "nil"), (0, "fail", "write", "1")]), ":2: .* does not fit here"),
         (edn([(0, "info", "write", "1")]), ":1: .* does not fit here"),
+        ('{:process "0", :type :invoke, :f :read, :value nil}', ":1: .* a process is a number, or a keyword"),
+        ("{:process nil, :type :invoke, :f :read, :value nil}", ":1: .* a process is a number, or a keyword"),
+        ("{:process 0, :type :invoke, :f :write}", ":1: .* only a read may lack its :value"),
+        ("{:process 0, :type :invoke, :f :read}\n{:process 0, :type :ok, :f :read}", ":2: .* may lack its :value"),
         (edn([(0, "invoke", "cas", "1"), (0, "ok", "cas", "1")]), ":1: :cas needs a :value"),
     ],
 )
