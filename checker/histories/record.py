@@ -43,7 +43,9 @@ class ClientHistoryError(ValueError):
     """A recorded history cannot be used; the message names the place and the correction."""
 
 
-class Operation(msgspec.Struct, frozen=True, tag="operation", tag_field="entry", omit_defaults=True):
+class Operation(
+    msgspec.Struct, frozen=True, tag="operation", tag_field="entry", omit_defaults=True, forbid_unknown_fields=True
+):
     """One request of a client, from before the request was sent to after the answer arrived.
 
     `value` is the value that a write writes or a read returned (None: no such znode). `condition` is the expected
@@ -137,7 +139,7 @@ class RegisterOperation(Operation, frozen=True):
         return f"process {self.client}: {asked} -> {answer} [entries {span}]"
 
 
-class Pause(msgspec.Struct, frozen=True, tag="pause", tag_field="entry"):
+class Pause(msgspec.Struct, frozen=True, tag="pause", tag_field="entry", forbid_unknown_fields=True):
     """A pause of a server (SIGSTOP): the server does not notice this time."""
 
     server: int
@@ -152,14 +154,14 @@ class Leaf(msgspec.Struct, frozen=True, array_like=True):
     stat: dict[str, int]
 
 
-class FinalZnodes(msgspec.Struct, frozen=True, tag="replica", tag_field="entry"):
+class FinalZnodes(msgspec.Struct, frozen=True, tag="replica", tag_field="entry", forbid_unknown_fields=True):
     """The final znodes of one server by path, after the end of all writes and a sync."""
 
     server: int
     znodes: dict[str, Leaf]
 
 
-class Bound(msgspec.Struct, frozen=True, tag="bound", tag_field="entry"):
+class Bound(msgspec.Struct, frozen=True, tag="bound", tag_field="entry", forbid_unknown_fields=True):
     """The seconds that a deposed leader may continue to answer after the first answer in a newer epoch."""
 
     seconds: float

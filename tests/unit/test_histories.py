@@ -346,6 +346,24 @@ def test_two_entries_of_one_server_are_no_two_replicas() -> None:
         history_of([FinalZnodes(1, {"/": leaf("", 0, 0)}) for _ in range(2)])
 
 
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ('"operation","client":"c","session":1,"server":1,"kind":"set","key":"/k","invoked":0', "conditoin"),
+        ('"pause","server":1,"since":0,"until":1', "untill"),
+        ('"replica","server":1,"znodes":{}', "znode"),
+        ('"bound","seconds":1', "second"),
+    ],
+)
+def test_a_key_that_an_entry_does_not_have_is_refused_by_name(entry: str, key: str, tmp_path: Path) -> None:
+    """A misspelt key would be left out, and the entry judged without it."""
+    file = tmp_path / "history.jsonl"
+    file.write_text(f'{{"entry":{entry},"{key}":1}}\n')
+
+    with pytest.raises(ClientHistoryError, match=f"jsonl:1: .*`{key}`"):
+        histories.load(file)
+
+
 def test_two_bounds_are_refused_unless_they_are_equal() -> None:
     assert history_of([Bound(2.0), Bound(2.0)]).bound == 2.0
     with pytest.raises(ClientHistoryError, match=r"entries `bound` of 2.0 and 9.0 s; one is right"):

@@ -246,11 +246,18 @@ def reply_of_the_next_epoch(lines: Lines) -> int:
     return at
 
 
+def count_an_epoch(lines: Lines) -> int:
+    """A NEWLEADER whose zxid has a counter, as the recorder writes it."""
+    at = place(lines, 1, type="NEWLEADER")
+    lines[at]["counter"] = 1
+    return at
+
+
 MUTANTS: list[Callable[[Lines], int]] = [
     drop_both_acks, swap_commits, change_zxid, change_content, commit_twice, commit_early, skip_proposal,
     acknowledge_unknown, lose_record, keep_extra_record, forget_epoch, lie_about_history, repeat_epoch,
     truncate_committed, serve_early, announce_early, lose_write, reply_early, reply_to_two,
-    reply_of_the_next_epoch,
+    reply_of_the_next_epoch, count_an_epoch,
 ]  # fmt: skip
 
 
@@ -281,6 +288,10 @@ def test_a_corruption_is_found_where_it_was_made(mutate: Callable[[Lines], int],
         (lambda lines: lines.pop(1), "server 1 has not started"),
         (lambda lines: lines.pop(place(lines, e="kill")), r"server \d runs already; its kill line is missing"),
         (lambda lines: lines.pop(place(lines, 3, e="start")), r"server \d does not run; its start line is missing"),
+        (lambda lines: lines[place(lines, e="tree")].pop("absent"), "the event tree has no absent"),
+        (lambda lines: lines[place(lines, e="tree")].update(abesnt=["/x"]), "unknown field `abesnt`"),
+        (lambda lines: lines[place(lines, e="kill")]["disk"].update(logs=[]), "unknown field `logs`"),
+        (lambda lines: lines[place(lines, e="reply")].pop("path"), "the event reply has no path"),
         (lambda lines: lines.append({"e": "end", "t": 1.0}), "lines follow the end"),
         (lambda lines: lines[place(lines, e="kill")].pop("disk"), "the event kill has no disk"),
         (lambda lines: lines.insert(30, {"e": "read", "c": 1, "way": "up", "t": lines[29]["t"]}), "is held"),

@@ -52,7 +52,10 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class PacketRecord:
-    """A packet has left its sender, and is delivered, unless it is held; `up`: from the learner to the leader."""
+    """A packet has left its sender, and is delivered, unless it is held; `up`: from the learner to the leader.
+
+    `counter` is that of a zxid which stands for an epoch; ZooKeeper has 0 there.
+    """
 
     line: int
     time: float
@@ -61,6 +64,7 @@ class PacketRecord:
     kind: str
     packet: zab.QuorumPacket | None
     held: bool
+    counter: int = 0
 
 
 @dataclass(frozen=True, slots=True)

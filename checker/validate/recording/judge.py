@@ -162,6 +162,7 @@ class Judge:
         if event.packet is not None:
             sender = stream.learner if event.up else stream.leader
             allowed = self._sent_up(stream, event.packet) if event.up else self._sent_down(stream, event.packet)
+            allowed = allowed or ("the counter 0" if event.counter else None)
             lack, self._lack = self._lack, ""
             if lack and allowed is None:
                 lost = self._lost(self._incomplete(event, stream, lack))

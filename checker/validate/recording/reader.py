@@ -40,14 +40,14 @@ UNREAD = frozenset({"REQUEST", "REVALIDATE", "SYNC", "PING", "COMMITANDACTIVATE"
 """The types without a packet here: they carry requests and sessions, or belong to reconfiguration."""
 
 
-class _Disk(msgspec.Struct):
+class _Disk(msgspec.Struct, forbid_unknown_fields=True):
     accepted: int
     current: int
     snapshots: list[str]
     log: list[str]
 
 
-class _RecordedLine(msgspec.Struct):
+class _RecordedLine(msgspec.Struct, forbid_unknown_fields=True):
     """Any line of a recording; the header has `recording` and no `e`."""
 
     e: str = ""
@@ -55,6 +55,7 @@ class _RecordedLine(msgspec.Struct):
     recording: int | None = None
     release: str = ""
     began: float = 0.0
+    note: str = ""
     sid: int | None = None
     c: int | None = None
     learner: int | None = None
@@ -63,10 +64,11 @@ class _RecordedLine(msgspec.Struct):
     type: str | None = None
     zxid: str | None = None
     epoch: int | None = None
+    counter: int = 0
     digest: str | None = None
     held: bool = False
-    path: str = ""
-    absent: list[str] = []
+    path: str | None = None
+    absent: list[str] | None = None
     voters: list[int] | None = None
     observers: list[int] = []
     disk: _Disk | None = None
@@ -163,7 +165,7 @@ def _packet(number: int, line: _RecordedLine) -> PacketRecord:
     if make is None and kind not in UNREAD:
         raise _LineError(f"no packet is called {kind[:40]!r}; known are {', '.join((*_PACKETS, *sorted(UNREAD)))}")
     packet = None if make is None else make(line)
-    return PacketRecord(number, line.t, _needed(line.c, "c", line), _is_up(line), kind, packet, line.held)
+    return PacketRecord(number, line.t, _needed(line.c, "c", line), _is_up(line), kind, packet, line.held, line.counter)
 
 
 def _fate(number: int, line: _RecordedLine) -> FateRecord:
@@ -171,11 +173,11 @@ def _fate(number: int, line: _RecordedLine) -> FateRecord:
 
 
 def _reply(number: int, line: _RecordedLine) -> ReplyRecord:
-    return ReplyRecord(number, line.t, _needed(line.sid, "sid", line), _zxid_of(line), line.path)
+    return ReplyRecord(number, line.t, _needed(line.sid, "sid", line), _zxid_of(line), _needed(line.path, "path", line))
 
 
 def _tree(number: int, line: _RecordedLine) -> TreeRecord:
-    return TreeRecord(number, line.t, _needed(line.sid, "sid", line), tuple(line.absent))
+    return TreeRecord(number, line.t, _needed(line.sid, "sid", line), tuple(_needed(line.absent, "absent", line)))
 
 
 _MAKERS: dict[str, Callable[[int, _RecordedLine], RecordedEvent]] = {
