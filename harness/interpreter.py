@@ -292,24 +292,3 @@ def _has_applied(place: Place, zxid: int) -> bool:
     """Whether a server reports that it has applied everything up to this zxid."""
     zxid_text = srvr(place).get("Zxid")
     return zxid_text is not None and required_integer(zxid_text.removeprefix("0x"), base=16) >= zxid
-
-
-def run_script(places: Sequence[Place], root: str, sessions: int, script: c.Script) -> list[Seen]:
-    """Execute a script with this number of sessions, end the sessions, and return the records."""
-    interpreter = Interpreter(places, root, sessions)
-    try:
-        return interpreter.run(script)
-    finally:
-        interpreter.close()
-
-
-def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
-    """Describe the first difference between two runs of a script; None if they agree."""
-    for number, (left, right) in enumerate(zip(one, other, strict=True)):
-        if left != right:
-            return (
-                f"command {number}, {left.command}:\n"
-                f"  one   {left.outcome}\n        events {left.events}\n"
-                f"  other {right.outcome}\n        events {right.events}"
-            )
-    return None

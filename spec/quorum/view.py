@@ -11,9 +11,8 @@ Sources: `QuorumPeer.getView`, `QuorumPeer.getQuorumVerifier`, `QuorumVerifier.g
 `QuorumPeerConfig.isDistributed`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import combinations
 
 import msgspec
 
@@ -67,17 +66,6 @@ class View(msgspec.Struct, frozen=True):
         """Whether the voters among `servers` are a quorum of this view (`QuorumVerifier.containsQuorum`)."""
         return self.quorums.contains_quorum(servers)
 
-    def minimal_quorums(self) -> tuple[frozenset[Sid], ...]:
-        """The quorums that contain no smaller quorum, smallest first, then in ascending order of their servers.
-
-        Enumerates every subset of the voters, 2**n for n voters, so it is for small ensembles.
-        """
-        found: list[frozenset[Sid]] = []
-        for servers in _subsets(self.voters):
-            if not any(quorum <= servers for quorum in found) and self.contains_quorum(servers):
-                found.append(servers)
-        return tuple(found)
-
 
 def views_in_use(view: View, last_seen: View | None) -> tuple[View, ...]:
     """The views whose quorums a server needs: its own, and a later one that it has seen last, if any."""
@@ -128,10 +116,3 @@ def hierarchical_view(
     watching = frozenset(observers)
     grouped = {sid for servers in members.values() for sid in servers}
     return View(hierarchical(members, weights, watching & grouped), watching, version)
-
-
-def _subsets(servers: Iterable[Sid]) -> Iterator[frozenset[Sid]]:
-    """Every subset, smallest first and in a fixed order, so that every run gives the same result."""
-    ordered = sorted(servers)
-    for size in range(len(ordered) + 1):
-        yield from (frozenset(chosen) for chosen in combinations(ordered, size))

@@ -59,10 +59,6 @@ class ExpiryQueue:
             del self._times[element]
         return found
 
-    def next_time(self) -> int | None:
-        """The time at which the next element expires, or None if the queue is empty."""
-        return min(self._buckets, default=None)
-
     def by_time(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Every expiry time, with the elements that expire then."""
         return tuple((time, tuple(sorted(self._buckets[time]))) for time in sorted(self._buckets))

@@ -132,10 +132,6 @@ class Sessions:
         self._closing.discard(session)
         self._owners.pop(session, None)
 
-    def next_expiry(self) -> int | None:
-        """The time of the next expiry, or None while no session is alive."""
-        return self._alive.next_time()
-
     def by_expiry(self) -> tuple[tuple[int, tuple[SessionId, ...]], ...]:
         """The times at which sessions expire, with those sessions (for the word `dump`)."""
         return self._alive.by_time()

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from harness import Ensemble, ServerError
 from harness import commands as c
-from harness.interpreter import Seen, first_difference, run_script
+from harness.interpreter import Seen
 from harness.releases import DEBIAN
 from spec.tree.replies import Code
 from tests.node.conftest import NEWEST
+from tests.node.scripts import first_difference, run_script
 
 SESSIONS = 3
 # The server deletes containers and TTL znodes at times of its choice: here, never.

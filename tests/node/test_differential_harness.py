@@ -11,10 +11,11 @@ import pytest
 
 from harness import Ensemble, Member, Process, ServerError, View, free_ports, wait_until, word
 from harness import commands as c
-from harness.interpreter import Seen, first_difference, run_script
+from harness.interpreter import Seen
 from harness.layouts import read, write
 from harness.zoo_cfg import write_zoo_cfg
 from spec.config import parse_zoo_cfg
+from tests.node.scripts import first_difference, run_script
 
 LASTING = c.Create(0, "/lasting", flags=c.TTL, by=c.CREATE_TTL, ttl=1_000_000)
 

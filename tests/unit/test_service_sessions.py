@@ -74,7 +74,7 @@ def test_a_session_that_is_heard_of_lives_on() -> None:
     sessions = Sessions(1000, [(1, 5000)], now=0)
     assert sessions.touch(1, 5000, now=5000)
     assert sessions.expired(6000) == ()
-    assert sessions.next_expiry() == 11000
+    assert sessions.by_expiry() == ((11000, (1,)),)
 
 
 def test_an_expired_session_is_told_once_and_does_not_come_back() -> None:

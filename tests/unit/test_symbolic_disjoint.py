@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
 from spec.quorum import View, hierarchical_view, majority_view
+from tests.support.quorums import minimal_quorums
 
 
 def of(size: int) -> View:
@@ -90,7 +91,7 @@ def small_views(draw: st.DrawFn) -> View:
 @settings(deadline=None, max_examples=150)
 @given(small_views(), small_views())
 def test_the_solver_finds_what_enumeration_finds(a: View, b: View) -> None:
-    pairs = product(a.minimal_quorums(), b.minimal_quorums())
+    pairs = product(minimal_quorums(a), minimal_quorums(b))
     sizes = [len(left) + len(right) for left, right in pairs if not left & right]
     found = disjoint_quorums(a, b)
     assert (found.size if found else None) == min(sizes, default=None)
