@@ -54,6 +54,6 @@ def test_a_roll_out_between_any_two_folders_of_the_docs_ends_with_a_documented_c
 
 
 def _check(old: str, new: str) -> None:
-    ended = cli("rollout", "--from", ROOT / old, "--to", ROOT / new, "--budget", "1s")
+    ended = cli("rollout", "--from", ROOT / old, "--to", ROOT / new, "--budget", "4s")
     assert ended.code in CODES, ended.err
     assert ended.out.startswith("# ") and "Traceback" not in ended.out + ended.err
