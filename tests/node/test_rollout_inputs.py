@@ -53,7 +53,7 @@ def test_the_server_that_leads_now_is_the_one_that_leads_at_first(tmp_path: Path
             path.write_text(
                 path.read_text(encoding="utf-8") + "server.4=127.0.0.1:1:2\nforceSync=yes\n", encoding="utf-8"
             )
-        asked = ("rollout", "--from", ensemble.connect_string, "--to", files, "--budget", "2s", "--json")
+        asked = ("rollout", "--from", ensemble.connect_string, "--to", files, "--budget", "4s", "--json")
         answer = json.loads(cli(*asked).out)
         unstated = {each["key"] for each in answer["differences"] if each["effect"] == Effect.NOT_STATED.value}
         for path in files.glob("*/zoo.cfg"):

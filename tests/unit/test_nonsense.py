@@ -74,7 +74,7 @@ def commands(folder: Path) -> dict[str, Command]:
     unsafe = ("--from", one, "--to", three, "--order", "2,3,1", "--leader", "1", "--faults", "0")
     safe = ("--from", two, "--to", three, "--faults", "0")
     upgrade = ("--from", three, "--to", three, "--release", "3.8.4", "--to-release", "3.9.5", "--faults", "0")
-    versions = ("--from", FOLDERS / "reconfig-three", "--to", FOLDERS / "reconfig-five", "--budget", "1s")
+    versions = ("--from", FOLDERS / "reconfig-three", "--to", FOLDERS / "reconfig-five", "--budget", "3s")
     return {
         **{f"run, {name}": Command(("run", paths[name]), code) for name, code in
            {"passed": 0, "violated": 12, "vacuous": 21, "deadlock": 11, "incomplete": 20, "mistaken": 150}.items()},

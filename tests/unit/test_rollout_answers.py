@@ -255,7 +255,7 @@ def test_without_an_order_the_files_of_the_stages_are_written_and_fit_together(t
 
 def test_versions_without_options_end_in_a_verdict() -> None:
     """Configuration versions travel in messages, so the first leader is found message by message."""
-    ended = between("reconfig-three", "reconfig-five", "--budget", "2s")
+    ended = between("reconfig-three", "reconfig-five", "--budget", "4s")
     assert ended.code == 20 and ended.out.startswith("# Not decided: ")
 
 

@@ -108,6 +108,6 @@ def test_a_bad_input_ends_with_151_and_one_message(tmp_path: Path) -> None:
 def test_an_operator_that_makes_the_change_itself_is_named(tmp_path: Path) -> None:
     five = (SAMPLES / "strimzi.yaml").read_text().replace("zookeeper:\n    replicas: 3", "zookeeper:\n    replicas: 4")
     (tmp_path / "kafka.yaml").write_text(five)
-    ended = cli("rollout", "--from", SAMPLES / "strimzi.yaml", "--to", tmp_path / "kafka.yaml", "--budget", "1s")
+    ended = cli("rollout", "--from", SAMPLES / "strimzi.yaml", "--to", tmp_path / "kafka.yaml", "--budget", "3s")
     assert ended.code in (0, 20), ended.err
     assert "**Strimzi makes this change itself**, by `reconfig`" in ended.out

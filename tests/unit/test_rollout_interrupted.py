@@ -254,7 +254,7 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
 def test_the_command_says_how_an_interrupted_roll_out_goes_on(tmp_path: Path) -> None:
     put(tmp_path, s1="four", s2="three", s3="three", s4="four")
     folders = ("--from", FOLDERS / "three", "--to", FOLDERS / "four", "--now", tmp_path)
-    ended = cli("rollout", *folders, "--leader", 2, "--budget", "2s", "--faults", 0, "--json")
+    ended = cli("rollout", *folders, "--leader", 2, "--budget", "4s", "--faults", 0, "--json")
     answer = json.loads(ended.out)
     assert (ended.code, answer["verdict"], answer["back"]["verdict"]) == (0, "safe", "safe")
     assert "1, 4 with the new file" in " ".join(answer["notes"])

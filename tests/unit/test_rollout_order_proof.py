@@ -315,7 +315,7 @@ def test_no_run_of_the_elections_contradicts_a_proved_order(leader: int) -> None
 def test_the_runs_that_a_proof_spares_are_made_on_demand() -> None:
     """Most of them have no time here, and none contradicts the proof."""
     folders = ("--from", str(FOLDERS / "three"), "--to", str(FOLDERS / "four"))
-    ended = cli("rollout", *folders, "--leader", "3", "--how", "one-by-one", "--explore", "--budget", "1s", "--json")
+    ended = cli("rollout", *folders, "--leader", "3", "--how", "one-by-one", "--explore", "--budget", "4s", "--json")
     answer = json.loads(ended.out)
     asked = {(each["question"], *each["faults"]) for each in answer["direct"]["runs"]}
     assert {("commits",), ("election", "partitions"), ("election", "crashes")} <= asked

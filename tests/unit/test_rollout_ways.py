@@ -164,7 +164,7 @@ def test_a_rolling_update_waits_for_service_only_if_the_probe_asks_for_it(tmp_pa
     steps = {}
     for probe, way in ((RUOK, "unready-controller"), (SRVR, "parallel-controller")):
         old, new = (manifests(tmp_path, servers, probe) for servers in (3, 5))
-        words = ("rollout", "--from", old, "--to", new, "--in-one-go", "--leader", 2, "--budget", "1s", "--no-cache")
+        words = ("rollout", "--from", old, "--to", new, "--in-one-go", "--leader", 2, "--budget", "3s", "--no-cache")
         answer = json.loads(cli(*words, "--json").out)
         assert (answer["how"], answer["verdict"]) == (way, "unsafe")
         steps[way] = [(step["action"], step["server"], step["wait"]) for step in answer["direct"]["orders"][0]["steps"]]
