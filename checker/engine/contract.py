@@ -34,6 +34,7 @@ from checker.engine.model import (
 
 _EXACT = frozenset({int, str, bytes, bool, type(None)})  # equal values of one of these types are the same
 _PLAIN = _EXACT | {float}
+_SIZED = frozenset({tuple, frozenset})
 _HASHABLE: dict[type, str] = {list: "a tuple", dict: "a sorted tuple of pairs", set: "a frozenset"}
 
 
@@ -57,21 +58,23 @@ def unhashable(what: str, value: Any) -> ModelError:
 
 
 def same_types(one: Any, other: Any, source: str) -> None:
-    """Check that equal values have the same types and signs at all levels. Raises ModelError, which names the parts."""
+    """Check that equal values have the same types and parts at all levels. Raises ModelError, which names the parts."""
     if one is other:
         return
     kind = type(one)
-    if kind is not type(other) or (kind is float and repr(one) != repr(other)):
+    measure: Callable[[Any], Any] | None = repr if kind in _PLAIN else len if kind in _SIZED else None
+    if kind is not type(other) or (measure is not None and measure(one) != measure(other)):
+        equals = "which equals" if one == other else "in a value that equals one with"
         raise ModelError(
-            f"{source} gives {other!r} ({type(other).__name__}), which equals {one!r} ({type(one).__name__}): "
-            "equal values must mean the same. Named tuples are equal to plain ones, 1 to True, and -0.0 to 0.0; "
-            "use frozen dataclasses or structs, and numbers of one kind"
+            f"{source} gives {other!r} ({type(other).__name__}), {equals} {one!r} ({type(one).__name__}): "
+            "equal values must mean the same. Named tuples are equal to plain ones, 1 to True, -0.0 to 0.0, and some "
+            "records where a field is not compared; use frozen dataclasses or structs, and numbers of one kind"
         )
     if kind in _PLAIN:
         return
     parts = _components(one.__class__)
     for a, b in zip(parts(one), parts(other), strict=True):
-        if a is not b and (type(a) is not type(b) or type(a) not in _EXACT):
+        if a is not b and (type(a) is not type(b) or type(a) not in _EXACT or a != b):
             same_types(a, b, source)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -252,6 +252,22 @@ def test_the_first_state_counts_among_the_values_of_a_column():
     for engine in (plain, search):
         with pytest.raises(ModelError, match="which equals"):
             engine.explore(model)
+
+
+@dataclass(frozen=True)
+class Partly:
+    """A record that is compared by its number alone."""
+
+    number: int
+    note: Any = field(default="", compare=False)
+
+
+@pytest.mark.parametrize("engine", [plain, search])
+@pytest.mark.parametrize("note", ["other", 1.0, (1, "other"), Quiet(1)])
+def test_records_whose_fields_are_not_all_compared_are_refused_if_these_differ(engine: Any, note: Any):
+    with pytest.raises(ModelError, match=r"in a value that equals one with|which equals"):
+        engine.explore(holding(Partly(1, Quiet(2) if note == Quiet(1) else type(note)()), Partly(1, note)))
+    assert engine.explore(holding(Partly(1, note), Partly(2, note))).states == 9
 
 
 @pytest.mark.parametrize("engine", [plain, search])
