@@ -291,6 +291,9 @@ def test_the_window_is_bounded() -> None:
 def test_a_stopped_server_could_not_notice_so_its_pause_does_not_count() -> None:
     assert clauses(*deposed(6.0), Bound(2.0), Pause(server=2, since=1.0, until=5.0)) == []
     assert clauses(*deposed(6.0), Bound(2.0), Pause(server=3, since=1.0, until=5.0)) != []
+    twice = [Pause(server=2, since=1.0, until=until) for until in (3.8, 3.7)]
+    assert clauses(*deposed(6.0), Bound(2.0), *twice) == ["the window of a deposed leader is bounded"]
+    assert clauses(*deposed(6.0), Bound(2.0), *twice, Pause(server=2, since=3.8, until=5.0)) == []
 
 
 def test_without_a_newer_epoch_nothing_excuses_a_stale_synced_read() -> None:
