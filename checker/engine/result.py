@@ -281,7 +281,7 @@ def verdict_disagreements(symmetric: Exploration, full: Exploration, *, ends: bo
             figures.append((f"depth of {prop.name}", *depths))
     if not {symmetric.stop, full.stop} & {Stop.DEPTH, Stop.STATES}:
         figures.append(("why it ended", symmetric.stop, full.stop))
-    if full.stop is symmetric.stop is Stop.EXHAUSTED:
+    if full.stop is symmetric.stop in (Stop.EXHAUSTED, Stop.DEPTH):
         if ends:
             figures.append(("whether a state has no successor", symmetric.deadlocks > 0, full.deadlocks > 0))
         figures.append(("actions that fired", sorted(_fired(symmetric)), sorted(_fired(full))))

@@ -95,6 +95,18 @@ def test_a_symmetry_that_hides_a_finding_is_an_error_within_bounds_too(
     assert "disagree, which is a defect: depth of NotAlone: None (symmetric) is not 30 (" in out
 
 
+@pytest.mark.parametrize("bound", [[], ["--depth", "35"]])
+@pytest.mark.parametrize("how", [["symmetric", "--engine", "both"], ["compare"]])
+def test_a_symmetry_that_hides_a_premise_is_an_error_within_a_depth_too(
+    how: list[str], bound: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The premise holds in the one state that the property treats differently."""
+    rare = RARE.replace('Finding("b alone") if', "None if").replace("else None", "else TRIVIAL")
+    (tmp_path / "rare.py").write_text(f"from checker.engine import TRIVIAL\n{rare}", encoding="utf-8")
+    assert main(["run", f"{tmp_path}/rare.py:model", "--reduce", *how, *bound]) == ExitCode.SCENARIO
+    assert "premises that held: [] (symmetric) is not ['NotAlone']" in capsys.readouterr().out
+
+
 def test_a_different_answer_of_the_plain_engine_is_an_error(
     alike: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
