@@ -172,9 +172,10 @@ def test_without_a_budget_there_is_none(action: dict[str, Any], folder: Path) ->
 
 
 @pytest.mark.parametrize("evil", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "x\ntouch pwned"])
-@pytest.mark.parametrize("name", ["scenarios", "budget", "options", "reports"])
+@pytest.mark.parametrize("name", ["scenarios", "from", "to", "budget", "options", "reports"])
 def test_no_input_is_executed(action: dict[str, Any], folder: Path, name: str, evil: str) -> None:
-    run(action, folder, STUB, **{"scenarios": "zk/good.yaml", name: evil})
+    question = {"from": "a", "to": "b"} if name in ("from", "to") else {"scenarios": "zk/good.yaml"}
+    run(action, folder, STUB, **{**question, name: evil})
 
     assert not (folder / "pwned").exists()
 
@@ -208,6 +209,71 @@ def test_a_leading_dash_in_an_input_is_no_option(
 def test_options_cannot_end_the_options(action: dict[str, Any], folder: Path) -> None:
     """After the word `--`, the options of the action would be names of scenarios."""
     ended = run(action, folder, STUB, scenarios="zk/good.yaml", options="--depth 3 --")
+
+    assert (ended.code, ended.outputs) == (2, {"exit-code": "2"})
+    assert not (folder / "words").exists()
+
+
+def test_the_planner_gets_both_states_as_words(action: dict[str, Any], folder: Path) -> None:
+    ended = run(action, folder, STUB, **{"from": "my files", "to": "--json", "options": "--how one-by-one"})
+
+    assert ended.words[:6] == ["-m", "checker", "rollout", "--from=my files", "--to=--json", "--in-one-go"]
+    assert ended.words[6:] == ["--format", "github-comment", "--budget=60s", "--how", "one-by-one"]
+    assert ended.outputs == {"exit-code": "0"}
+
+
+@pytest.mark.parametrize(("options", "code"), [("", 22), ("--how one-by-one", 0), ("--how parallel", 12)])
+def test_a_roll_out_that_is_safe_in_one_way_only_passes_in_that_way(
+    action: dict[str, Any], folder: Path, options: str, code: int
+) -> None:
+    """From three servers to five, 4 and 5 must not start together (R10)."""
+    states_of_the_how_to(folder)
+    ended = run(action, folder, REAL, **{"from": "deployed", "to": "zookeeper", "options": options, "budget": "10s"})
+
+    assert (ended.code, ended.outputs["exit-code"]) == (code, str(code))
+    comment = (folder / "quorate-reports" / "comment.md").read_text()
+    assert comment.startswith("<!-- quorate: rollout -->") and (folder / "summary.md").read_text() == comment
+
+
+def in_the_how_to(key: str) -> dict[str, Any]:
+    """Return the item of the YAML blocks of the how-to that has this key."""
+    text = (ROOT / "docs" / "how-to-gate-ci.md").read_text(encoding="utf-8")
+    blocks = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    (item,) = (item for block in blocks if isinstance(block, list) for item in block if key in str(item))
+    assert isinstance(item, dict)
+    return item
+
+
+def states_of_the_how_to(folder: Path) -> None:
+    """Write the two folders of the how-to: three servers that become five."""
+    for name, sids in (("deployed", (1, 2, 3)), ("zookeeper", (1, 2, 3, 4, 5))):
+        (folder / name).mkdir()
+        (folder / name / "zoo.cfg").write_text(zoo_cfg(*sids))
+
+
+def test_the_gate_of_the_how_to_passes_a_safe_change(action: dict[str, Any], folder: Path) -> None:
+    states_of_the_how_to(folder)
+    assert run(action, folder, REAL, **in_the_how_to("deployed', 'to")["with"]).code == 0
+
+
+def test_the_hook_of_the_how_to_passes_a_safe_change(folder: Path) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    (used,) = in_the_how_to("quorate-rollout")["hooks"]
+    states_of_the_how_to(folder)
+    words = [sys.executable, *hook["entry"].split()[1:], *used["args"]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    assert hook["id"] == used["id"]
+    assert subprocess.run(words, cwd=folder, env=environment, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"from": "old"}, {"to": "new"}, {"from": "a", "to": "b", "scenarios": "zk/good.yaml"}]
+)
+def test_2_where_half_a_question_is_asked_or_two_are(
+    action: dict[str, Any], folder: Path, inputs: dict[str, str]
+) -> None:
+    ended = run(action, folder, STUB, **inputs)
 
     assert (ended.code, ended.outputs) == (2, {"exit-code": "2"})
     assert not (folder / "words").exists()
