@@ -29,18 +29,17 @@ def counted(runner: WalkRunner, walks: range) -> dict[str, Any]:
     }
 
 
-def recounted(model: Model, paths: dict[int, Path], limits: Sequence[int]) -> dict[str, Any]:
+def recounted(model: Model, paths: dict[int, Path]) -> dict[str, Any]:
     """Return the counts of walks, by their numbers, with the functions of the model alone.
 
-    A walk at its limit (steps) is not examined for a deadlock.
+    The last state of a walk is examined for a deadlock, also at the limit of its steps.
     """
     evaluated, premise, fired = Counter[str](), Counter[str](), Counter[str]()
     sightings: dict[str, tuple[int, int]] = {}
     dead = 0
     for walk, path in paths.items():
         fired.update(step.move.action for step in path[1:] if step.move is not None)
-        ended = len(path) - 1 == limits[walk] or _alarms(model, path)
-        is_dead = not ended and not any(True for _ in successors(model, path[-1].row))
+        is_dead = not _alarms(model, path) and not any(True for _ in successors(model, path[-1].row))
         dead += is_dead
         for number, step in enumerate(path):
             ends = is_dead and number == len(path) - 1
