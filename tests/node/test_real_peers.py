@@ -229,6 +229,9 @@ def test_a_real_follower_that_joins_under_writes_gets_no_commit_too_early(launch
     try:
         for _ in range(4):
             ensemble.kill(1)
+            for log in (ensemble.data(1) / "version-2").glob("log.*"):
+                if not log.stat().st_size:  # killed before it wrote the header, a server of 3.8.0 never starts again
+                    log.unlink()
             ensemble.start(1)
             ensemble.wait_serving([1])
     finally:

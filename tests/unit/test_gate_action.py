@@ -228,7 +228,7 @@ def test_a_roll_out_that_is_safe_in_one_way_only_passes_in_that_way(
 ) -> None:
     """From three servers to five, 4 and 5 must not start together (R10)."""
     states_of_the_how_to(folder)
-    ended = run(action, folder, REAL, **{"from": "deployed", "to": "zookeeper", "options": options, "budget": "10s"})
+    ended = run(action, folder, REAL, **{"from": "deployed", "to": "zookeeper", "options": options, "budget": "4s"})
 
     assert (ended.code, ended.outputs["exit-code"]) == (code, str(code))
     comment = (folder / "quorate-reports" / "comment.md").read_text()

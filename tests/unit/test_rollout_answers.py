@@ -316,7 +316,7 @@ def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: boo
 def test_a_gate_passes_only_if_the_change_is_safe_however_it_is_applied(how: tuple[str, ...], code: int) -> None:
     """From three to five: proved one by one; with 4 and 5 started together, two leaders are elected (R10)."""
     ended = cli(
-        "rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--in-one-go", *how, "--budget", "10s",
+        "rollout", "--from", FOLDERS / "three", "--to", FOLDERS / "five", "--in-one-go", *how, "--budget", "4s",
         "--json",
     )  # fmt: skip
     assert (ended.code, json.loads(ended.out)["exit_code"]) == (code, code)
