@@ -234,10 +234,11 @@ class StageAssessment:
             return QuestionAnswer(SafetyVerdict.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(self.stage.outdated)))
         if self.stage.uncertain and question is Question.HEALING:
             return QuestionAnswer(SafetyVerdict.OPEN, Reason.ANY_ADDRESS, subjects=tuple(self.stage.uncertain))
-        if self.stage.strangers and question is Question.HEALING:
-            return QuestionAnswer(SafetyVerdict.STALLS, Reason.STRANGERS, subjects=self.stage.strangers[0])
-        if self.stage.disables_reconfig and question is Question.HEALING:
-            return QuestionAnswer(SafetyVerdict.STALLS, Reason.RECONFIG_OFF, subjects=self.stage.disables_reconfig)
+        if question is Question.HEALING and self.way is not Way.STOP_ALL:  # which mixes no files
+            if self.stage.strangers:
+                return QuestionAnswer(SafetyVerdict.STALLS, Reason.STRANGERS, subjects=self.stage.strangers[0])
+            if self.stage.disables_reconfig:
+                return QuestionAnswer(SafetyVerdict.STALLS, Reason.RECONFIG_OFF, subjects=self.stage.disables_reconfig)
         if question is Question.GIVEN_DISKS and (observers := self._observers_with_foreign_disks):
             return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=observers)
         if self.stage.undurable and question is Question.COMMITS:

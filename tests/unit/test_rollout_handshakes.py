@@ -84,3 +84,10 @@ def test_each_documented_step_is_safe_if_the_certificates_are_good(
     answer = _answer(tmp_path, old, new, 0, capsys)
     assert "do not talk" not in answer
     assert "Certificates and credentials are not read here" in answer
+
+
+def test_servers_that_are_stopped_together_mix_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [_folder(tmp_path / name, handshake) for name, handshake in (("old", PLAIN), ("new", TLS))]
+    words = ["--how", "stop-all", "--faults", "0", "--no-cache"]
+    assert main(["rollout", "--from", str(folders[0]), "--to", str(folders[1]), *words]) != 13
+    assert "comes to a stop" not in capsys.readouterr().out
