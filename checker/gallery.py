@@ -28,7 +28,7 @@ from checker.engine.model import Kind
 from checker.engine.process import free_memory
 from checker.execution import run_uninterrupted
 from checker.job import Job, Verdict
-from checker.printable import escaped, fenced, folded, table
+from checker.printable import capital, escaped, fenced, folded, table
 from checker.report import ExitCode, judge
 from checker.report.text import ENDS, outcome
 from checker.report.verdict import Judgement
@@ -115,9 +115,9 @@ def _opening(path: Path, job: Job, judgement: Judgement, page: Path) -> Sequence
 
 def _found(trace: Trace, picture: str) -> Sequence[str]:
     return [
-        f"## {escaped(_capital(trace.headline))}",
+        f"## {escaped(capital(trace.headline))}",
         "",
-        f"{escaped(_capital(finding(trace)))}.",
+        f"{escaped(capital(finding(trace)))}.",
         "",
         f"In short: {escaped(claim(trace))}.",
         "",
@@ -137,10 +137,6 @@ def _explored(job: Job, exploration: Exploration) -> Sequence[str]:
     seen = f"{exploration.states:,} states and {exploration.transitions:,} transitions, to depth {exploration.depth}"
     bounds = [f"- {escaped(bound)}" for bound in job.bounds]
     return ["## What was explored", "", f"{seen}; {ENDS[exploration.stop]}. The bounds:", "", *bounds]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _folded(summary: str, trace: Trace) -> Sequence[str]:

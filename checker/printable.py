@@ -84,3 +84,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a table of plain texts."""
     lines = [head, ["---"] * len(head), *([escaped(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def capital(text: str) -> str:
+    """A sentence with its first letter in upper case."""
+    return text[:1].upper() + text[1:]

@@ -95,6 +95,14 @@ def test_an_order_is_proved_if_it_keeps_the_theorem(old: str, new: str) -> None:
         assert is_proved(stage, steps) == keeps_the_theorem(stage.old.members, stage.new.members, steps), order
 
 
+def shuffled(paths: pytest.TempPathFactory, old: Members, new: Members, random: object) -> tuple[Stage, list[int]]:
+    """Return the change between two sets of voters, and an order of its steps."""
+    stage = stage_of(paths.mktemp("files"), old, new)
+    order = list(stage.remaining)
+    random.shuffle(order)  # type: ignore[attr-defined]
+    return stage, order
+
+
 sets = st.frozensets(st.integers(1, 5), min_size=2, max_size=5)
 
 
@@ -103,9 +111,7 @@ sets = st.frozensets(st.integers(1, 5), min_size=2, max_size=5)
 def test_an_order_of_any_change_is_proved_if_it_keeps_the_theorem(
     tmp_path_factory: pytest.TempPathFactory, old: Members, new: Members, random: object
 ) -> None:
-    stage = stage_of(tmp_path_factory.mktemp("files"), old, new)
-    order = list(stage.remaining)
-    random.shuffle(order)  # type: ignore[attr-defined]
+    stage, order = shuffled(tmp_path_factory, old, new, random)
     steps = steps_of(stage, order)
     assert is_proved(stage, steps) == keeps_the_theorem(old, new, steps)
 
@@ -120,9 +126,7 @@ def test_the_rest_of_a_proved_order_is_proved_after_each_of_its_steps(
     tmp_path_factory: pytest.TempPathFactory, old: Members, new: Members, random: object
 ) -> None:
     """So `--now` goes on with the plan that it interrupts."""
-    stage = stage_of(tmp_path_factory.mktemp("files"), old, new)
-    order = list(stage.remaining)
-    random.shuffle(order)  # type: ignore[attr-defined]
+    stage, order = shuffled(tmp_path_factory, old, new, random)
     proved = is_proved(stage, steps_of(stage, order))
     for done in range(1, len(order)) if proved else ():
         rest = interrupted(stage, order[:done])
@@ -135,9 +139,7 @@ def test_a_rest_is_proved_only_if_an_order_of_the_whole_keeps_the_theorem(
     tmp_path_factory: pytest.TempPathFactory, old: Members, new: Members, done: int, random: object
 ) -> None:
     """The files show which steps were done, and not in which order. With one file everywhere, that does not matter."""
-    stage = stage_of(tmp_path_factory.mktemp("files"), old, new)
-    order = list(stage.remaining)
-    random.shuffle(order)  # type: ignore[attr-defined]
+    stage, order = shuffled(tmp_path_factory, old, new, random)
     rest = interrupted(stage, order[:done])
     steps = steps_of(rest, order[done:])
     if steps and is_proved(rest, steps) and rest.renewed < rest.running:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from shlex import quote
 
-from checker.printable import code, fenced
+from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.output.recommendation import capital, changes, servers
+from checker.rollout.output.recommendation import changes, servers
 from checker.rollout.output.sentences import verdict_of, who_looks
 from checker.rollout.output.waits import wait_command
 from checker.rollout.runs import SafetyVerdict

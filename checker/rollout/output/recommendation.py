@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from checker.printable import capital
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
 from checker.rollout.disks.hazards import DiskHazard
@@ -227,11 +228,6 @@ def listed(items: Iterable[object]) -> str:
     """`4`, `4 and 5`, or `4, 5 and 6`."""
     *first, last = map(str, items)
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def capital(text: str) -> str:
-    """A sentence with its first letter in upper case."""
-    return text[:1].upper() + text[1:]
 
 
 def _number(count: int) -> str:

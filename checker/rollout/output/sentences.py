@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checker.printable import code, escaped
+from checker.printable import capital, code, escaped
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
@@ -96,13 +96,11 @@ def answer_sentence(answer: QuestionAnswer) -> str:
             return seen
         case Reason.STEPS_OPEN | Reason.OPEN_WITHOUT_FAULTS:
             return f"{seen}, but {REASONS[answer.reason]}"
-        case Reason.OLD_DISK | Reason.ANY_ADDRESS:
+        case Reason.OLD_DISK | Reason.ANY_ADDRESS | Reason.RECONFIG_OFF:
             return f"server {subjects} {REASONS[answer.reason]}"
         case Reason.STRANGERS:
             one, other = answer.subjects
             return f"servers {one} and {other} refuse each other while one of them has its new file"
-        case Reason.RECONFIG_OFF:
-            return f"server {subjects} {REASONS[answer.reason]}"
         case Reason.FOREIGN_OBSERVER:
             return f"observer {subjects} {REASONS[answer.reason]}"
         case Reason.NOT_DURABLE:
@@ -358,8 +356,8 @@ def _of_keys(plan: Plan) -> list[str]:
             keys.setdefault((difference.effect, difference.note), {})[difference.key] = None
     lines = []
     for (effect, note), names in sorted(keys.items(), key=lambda item: -list(Effect).index(item[0][0])):
-        advice = f" {_capital(note)}." if note else ""
-        lines.append(f"- **{_capital(effect.value)}**: {', '.join(map(code, names))}.{advice}")
+        advice = f" {capital(note)}." if note else ""
+        lines.append(f"- **{capital(effect.value)}**: {', '.join(map(code, names))}.{advice}")
     if pairs := plan.direct.stage.strangers:
         one, other = pairs[0]
         more = f", and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
@@ -371,10 +369,6 @@ def _of_keys(plan: Plan) -> list[str]:
             "then `quorum.auth.learnerRequireSasl`, then `quorum.auth.serverRequireSasl`.",
         )
     return lines
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _of_stage(assessment: StageAssessment, name: str) -> list[str]:

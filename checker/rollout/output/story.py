@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from checker.engine import Move
 from checker.models.ensemble.actions import Action
-from checker.printable import code, escaped, fenced, folded
+from checker.printable import capital, code, escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Reason, StageAssessment
 from checker.rollout.output.conditions import LOST_WRITES, conditions, where_the_write_was
-from checker.rollout.output.recommendation import capital, listed, servers
+from checker.rollout.output.recommendation import listed, servers
 from checker.rollout.output.sentences import clause
 from checker.rollout.reconfig.questions import ReconfigSpec
 from checker.rollout.runs import RunResult

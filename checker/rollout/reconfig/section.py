@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from shlex import quote
 
-from checker.printable import code, escaped, fenced
+from checker.printable import capital, code, escaped, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.output.conditions import conditions
-from checker.rollout.output.recommendation import capital, command_words, servers
+from checker.rollout.output.recommendation import command_words, servers
 from checker.rollout.output.sentences import WORDS, clause
 from checker.rollout.reconfig.answers import (
     CommandAnswer,
