@@ -169,7 +169,7 @@ def _request_of(options: argparse.Namespace) -> PlanRequest:
     now = None if options.now is None else read_now(with_namespace_of(read_mixed_input(options.now), new), old, new)
     release, to_release = options.release, options.to_release
     if to_release is not None and release is None:
-        raise OrderError("--to-release needs --release, the release that runs now; add --release")
+        raise OrderError("--to-release needs --release, the release that runs now; add --release", "to-release")
     seen = (now.leader if now is not None else None) or old.leader
     return PlanRequest(
         old,

@@ -33,7 +33,8 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.way.is_of_controller and not request.faults:
         request = replace(request, faults=1)  # the restart of a server that is not ready
     if request.at_step and request.way.is_of_controller:
-        raise OrderError("--files at-step: a controller has all new files from the beginning; leave --files out")
+        what = "--files at-step: a controller has all new files from the beginning"
+        raise OrderError(f"{what}; leave --files out", "files")
     meter = Meter(_at_step(runner) if request.at_step else runner)
     check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
@@ -91,9 +92,9 @@ def _check_servers(request: PlanRequest, stage: Stage) -> None:
     """Raises OrderError for a leader that cannot lead, unknown servers in `down`, or too few running voters."""
     voters = sorted(may_lead(stage, request.down))
     if request.leader is not None and request.leader not in voters:
-        raise OrderError(f"server {request.leader} cannot lead at first; one of {listed(voters)} can")
+        raise OrderError(f"server {request.leader} cannot lead at first; one of {listed(voters)} can", "leader")
     for sid in sorted(request.down - set(stage.sids)):
-        raise OrderError(f"server {sid} is in neither folder; they have {listed(stage.sids)}")
+        raise OrderError(f"server {sid} is in neither folder; they have {listed(stage.sids)}", "down")
     if request.down and not any(stage.view_of(sid, stage.renewed).contains_quorum(frozenset(voters)) for sid in voters):
         down = listed(request.down)
-        raise OrderError(f"without {down} the ensemble has no quorum before the roll-out begins")
+        raise OrderError(f"without {down} the ensemble has no quorum before the roll-out begins", "down")

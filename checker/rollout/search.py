@@ -246,7 +246,7 @@ class PlanSearch:
             leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
             what = "no server of the first folder can lead by its file"
-            raise OrderError(f"{what}; compare its weights and groups")
+            raise OrderError(f"{what}; compare its weights and groups", "before")
         return leaders
 
     def _without_faults(self, parts: Sequence[StageAssessment]) -> None:

@@ -27,7 +27,11 @@ START, RESTART, STOP = "start", "restart", "stop"
 
 
 class OrderError(Exception):
-    """An order that cannot be followed; the message says why, and what would be right."""
+    """A request that cannot be followed; the message says why, and what would be right. `option` is its subject."""
+
+    def __init__(self, message: str, option: str = "order") -> None:
+        super().__init__(message)
+        self.option = option
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def disks_of(given: Iterable[tuple[Sid, DiskHazard]]) -> Disks:
     found: dict[Sid, DiskHazard] = {}
     for sid, hazard in given:
         if sid in found:
-            raise OrderError(f"--disk names server {sid} twice; name each server once")
+            raise OrderError(f"--disk names server {sid} twice; name each server once", "disk")
         found[sid] = hazard
     return found
 
@@ -60,11 +60,13 @@ def check_disks(disks: Disks, stage: Stage, down: frozenset[Sid]) -> None:
     for sid in sorted(disks):
         if sid not in stage.sids and sid not in stage.old.members:
             listed = ", ".join(map(str, stage.sids))
-            raise OrderError(f"--disk names server {sid}, which is in neither folder; they have {listed}")
+            raise OrderError(f"--disk names server {sid}, which is in neither folder; they have {listed}", "disk")
         if sid not in stage.new.members:
-            raise OrderError(f"server {sid} is to be removed, so nothing starts with its disk; leave out its --disk")
+            what = f"server {sid} is to be removed, so nothing starts with its disk"
+            raise OrderError(f"{what}; leave out its --disk", "disk")
         if sid in down:
-            raise OrderError(f"server {sid} is in --down, so nothing starts with its disk; name it in one of the two")
+            what = f"server {sid} is in --down, so nothing starts with its disk"
+            raise OrderError(f"{what}; name it in one of the two", "disk")
 
 
 def harmless(stage: Stage, disks: Disks) -> bool:

@@ -48,7 +48,7 @@ def check_releases(releases: ReleaseChange, stage: Stage) -> None:
     """Raises OrderError for an upgrade together with a change of members or of their roles."""
     if releases.is_upgrade and stage.old.view != stage.new.view:
         what = "the release and the members change together"
-        raise OrderError(f"{what}; make two roll-outs of it, first the upgrade, then the change of members")
+        raise OrderError(f"{what}; make two roll-outs of it, the upgrade and then the members", "to-release")
 
 
 def judge_software(made: Plan, run: Runner, budget: WorkBudget) -> None:

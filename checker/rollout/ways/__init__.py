@@ -98,7 +98,7 @@ def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Si
 def with_waits(way: Way, steps: Steps) -> Steps:
     """The same order with the waits of a way. Raises OrderError for a way that has an order of its own."""
     if way.has_one_order:
-        raise OrderError(f"--how {way.value} fixes its order; leave out --order, or take another way")
+        raise OrderError(f"--how {way.value} fixes its order; leave out --order, or take another way", "how")
     if way is Way.ONE_BY_ONE:
         return steps
     return tuple(replace(each, wait=each.wait and way is Way.PARALLEL and each.action != START) for each in steps)
