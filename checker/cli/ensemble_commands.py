@@ -41,6 +41,11 @@ def _rollout_options(parser: argparse.ArgumentParser) -> None:
         "--now", type=_input, metavar="INPUT", help="the state of the servers now, if the roll-out was interrupted"
     )
     parser.add_argument(
+        "--same-machines",
+        action="store_true",
+        help="a server whose host has another name in the new files runs on the same machine as before",
+    )
+    parser.add_argument(
         "--order", type=sids, metavar="4,5,1,3,2", help="check this order (default: search for a safe one)"
     )
     parser.add_argument(
@@ -157,6 +162,7 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
 def _request_of(options: argparse.Namespace) -> PlanRequest:
     """The request of a command line. Raises OrderError, and spec.config.ConfigError for an input."""
     from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
+    from checker.rollout.config_state import with_same_machines  # noqa: PLC0415
     from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
     from checker.rollout.files.differences import read_now  # noqa: PLC0415
     from checker.rollout.inputs.generated import with_namespace_of  # noqa: PLC0415
@@ -167,6 +173,8 @@ def _request_of(options: argparse.Namespace) -> PlanRequest:
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_namespace_of(given_old, given_new), with_namespace_of(given_new, given_old)
     now = None if options.now is None else read_now(with_namespace_of(read_mixed_input(options.now), new), old, new)
+    if options.same_machines:
+        new = with_same_machines(old, new)
     release, to_release = options.release, options.to_release
     if to_release is not None and release is None:
         raise OrderError("--to-release needs --release, the release that runs now; add --release", "to-release")

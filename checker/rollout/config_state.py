@@ -1,22 +1,29 @@
 """One state of an ensemble in a roll-out: the configuration file of every member, and what the files say of addresses.
 
-Rule of this module: files have the names that scenarios use, such as before.cfg, step-1.cfg and after.cfg.
+Rules of this module:
+
+- Files have the names that scenarios use, such as before.cfg, step-1.cfg and after.cfg.
+- A machine may have another name in the new files (`with_same_machines`). Its configuration then has the old name, and
+  so has the text for scenarios (`modelled_texts`). The text of the file stays as it is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from functools import cached_property
 
 from msgspec.structs import replace
 
-from checker.rollout.inputs.folders import Folder, ServerFiles
-from spec.config import ServerAddress
+from checker.rollout.inputs.folders import Folder, ServerFiles, line_of
+from spec.config import Config, ConfigError, Problem, ServerAddress
+from spec.config.server_line import bracketed
 from spec.quorum import Sid, View
 from spec.quorum.addresses import WILDCARDS
 
+SERVER_LINE = re.compile(r"^[ \t\f]*server\..*", re.MULTILINE)
 DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", re.MULTILINE)
 
 
@@ -33,6 +40,20 @@ class ConfigState:
     view: View
     servers: Mapping[Sid, ServerFiles]
     given: bool = True
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def modelled_texts(self) -> Mapping[str, str]:
+        """The texts with one name for each machine, in the lines that name servers."""
+        if not self.names:
+            return self.texts
+        hosts = {bracketed(host): bracketed(name) for host, name in self.names.items()}
+        host = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, hosts))})(?![\w.-])", re.IGNORECASE)
+
+        def line(given: re.Match[str]) -> str:
+            return host.sub(lambda match: hosts[match[0].lower()], given[0])
+
+        return {name: SERVER_LINE.sub(line, text) for name, text in self.texts.items()}
 
     @cached_property
     def members(self) -> frozenset[Sid]:
@@ -95,10 +116,12 @@ class ConfigState:
 
 def side_of(folder: Folder, label: str) -> ConfigState:
     """The state that a folder describes."""
-    return state_of(label, dict(folder.servers), folder.view, given=True)
+    return state_of(label, dict(folder.servers), folder.view, given=True, names=folder.names)
 
 
-def state_of(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool) -> ConfigState:
+def state_of(
+    label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool, names: Mapping[str, str] | None = None
+) -> ConfigState:
     """A state, its files named by its label, and by the server where they differ."""
     contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
     shared = len(set(contents.values())) == 1
@@ -112,4 +135,62 @@ def state_of(label: str, servers: Mapping[Sid, ServerFiles], view: View, *, give
             beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
             texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
             texts[beside] = dynamic
-    return ConfigState(label, files, texts, view, servers, given)
+    return ConfigState(label, files, texts, view, servers, given, names or {})
+
+
+# Machines with other names.
+
+
+def with_same_machines(old: Folder, new: Folder) -> Folder:
+    """The new state with the old names of its hosts: the hosts of a server are one machine in both states.
+
+    Raises ConfigError where that cannot be.
+    """
+    before, after = side_of(old, "before"), side_of(new, "after")
+    names: dict[str, str] = {}
+    problems = []
+    for sid in before.moved(after):
+        mine, others = sorted(before.hosts(sid)), sorted(after.hosts(sid))
+        if problem := _no_renaming(sid, before, after, names):
+            right = "leave --same-machines out, or give each machine names of its own"
+            origin = new.servers[sid].origin
+            problems.append(Problem(origin, line_of(new.servers[sid].text, sid), problem, right))
+        names |= dict.fromkeys(others, mine[0])
+    if problems:
+        raise ConfigError(tuple(problems))
+    sentences = [
+        f"{host} is {names[host]}, the machine of server {sid} under another name (--same-machines)"
+        for sid in before.moved(after)
+        for host in sorted(after.hosts(sid))
+    ]
+    servers = {sid: changed(files, config=with_names(files.config, names)) for sid, files in new.servers.items()}
+    return changed(new, servers=servers, names=names, taken=(*new.taken, *dict.fromkeys(sentences)))
+
+
+def _no_renaming(sid: Sid, before: ConfigState, after: ConfigState, names: Mapping[str, str]) -> str:
+    """The reason why the new hosts of a server cannot be names of its old machine; empty if there is none."""
+    mine = before.hosts(sid)
+    if len(before.addresses(sid)) > 1 or len(after.addresses(sid)) > 1:
+        return f"server {sid} has several addresses, and nothing says which of them are the same"
+    for host in sorted(after.hosts(sid)):
+        owners = [other for other in sorted(before.members) if host in before.hosts(other)]
+        if owners:
+            return f"{host} is the host of server {sid} here, and that of server {owners[0]} in the old files"
+        if names.get(host) not in (None, *mine):
+            return f"{host} is one host here, and in the old files it is {names[host]} and {min(mine)}"
+        if host not in names and not mine.isdisjoint(names.values()):
+            return f"{min(mine)} is one host in the old files, and several here"
+    for host in sorted(mine):
+        owners = [other for other in sorted(after.members) if host in after.hosts(other) - before.hosts(other)]
+        if owners:
+            return f"{host} was the host of server {sid}, and is that of server {owners[0]} here"
+    return ""
+
+
+def with_names(config: Config, names: Mapping[str, str]) -> Config:
+    """A configuration with these names of hosts."""
+    lines = (
+        replace(line, addresses=tuple(replace(at, host=names.get(at.host.lower(), at.host)) for at in line.addresses))
+        for line in config.servers
+    )
+    return replace(config, servers=tuple(lines)) if names else config

@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 
 from checker.execution import poll
-from checker.rollout.config_state import ConfigState, side_of, state_of
+from checker.rollout.config_state import ConfigState, side_of, state_of, with_names
 from checker.rollout.files.differences import WITHHOLDING, Difference, differences, masked
 from checker.rollout.files.handshakes import strangers
 from checker.rollout.files.keys import Effect
@@ -181,7 +181,7 @@ class Stage:
     def changes_members(self) -> bool:
         """Whether members, roles, quorums or peer addresses change."""
         old, new = ((each.view.voters, each.view.observers, each.view.quorums) for each in (self.old, self.new))
-        return old != new or bool(self.readdressed)
+        return old != new or bool(self.readdressed or self.new.names or self.old.names)
 
     @property
     def mixes_reconfig(self) -> bool:
@@ -210,7 +210,7 @@ class Stage:
     @cached_property
     def texts(self) -> dict[str, str]:
         """Every file of the stage by its name, for scenarios: without the values of passwords."""
-        return {name: masked(text) for name, text in {**self.old.texts, **self.new.texts}.items()}
+        return {name: masked(text) for name, text in {**self.old.modelled_texts, **self.new.modelled_texts}.items()}
 
 
 def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
@@ -287,8 +287,8 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
         config = parse_zoo_cfg(
             text, label, f"{sid}\n", {own.config.dynamic_config_file or "": dynamic or ""}.get, False
         )
-        servers[sid] = ServerFiles(sid, label, text, dynamic, config)
-    return state_of(label, servers, next(iter(servers.values())).view, given=False)
+        servers[sid] = ServerFiles(sid, label, text, dynamic, with_names(config, new.names))
+    return state_of(label, servers, next(iter(servers.values())).view, given=False, names=new.names)
 
 
 def _ensembles_first(one: Folder, other: Folder) -> tuple[Folder, Folder]:

@@ -44,6 +44,36 @@ def test_three_become_five_in_one_go_with_a_write_after_each_step(kind: str, tmp
             assert names(ensemble, sid) == set(written)
 
 
+@pytest.mark.parametrize("kind", ["node", "real"])
+def test_other_names_of_the_same_machines_serve_at_every_step(kind: str, tmp_path: Path) -> None:
+    """What `--same-machines` says: servers with the old names and servers with the new ones reach each other."""
+    need_kind(kind)
+    with Ensemble([kind] * 3, tmp_path, **PATIENT) as ensemble:
+        for sid in OLD:
+            named(ensemble, sid, "127.0.0.1", "localhost")
+        ensemble.start_all()
+        written = [write(ensemble, "before")]
+        leader = ensemble.leader()
+        for sid in sorted(OLD, key=lambda sid: sid == leader):
+            ensemble.stop(sid)
+            named(ensemble, sid, "localhost", "127.0.0.1")
+            ensemble.start(sid)
+            ensemble.wait_serving([sid])
+            written.append(write(ensemble, f"restarted-{sid}"))
+        ensemble.wait_serving(OLD)
+        for sid in OLD:
+            assert names(ensemble, sid) == set(written)
+
+
+def named(ensemble: Ensemble, sid: int, old: str, new: str) -> None:
+    """Write other hosts into the lines of the servers, which a server reads at its next start."""
+    file = ensemble.directory / f"server-{sid}" / "zoo.cfg"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    renamed = [line.replace(old, new) if line.startswith("server.") else line for line in lines]
+    assert renamed != lines
+    file.write_text("\n".join(renamed) + "\n", encoding="utf-8")
+
+
 def write(ensemble: Ensemble, name: str) -> str:
     """Create a znode with this name through any running server."""
     with client(ensemble, *ensemble.running) as writing:

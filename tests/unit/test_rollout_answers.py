@@ -295,7 +295,8 @@ def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
     old, new = read_folder(FOLDERS / "three"), read_folder(tmp_path)
     made = Plan(PlanRequest(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
     told = markdown(made)
-    assert "**Another host**: server 3. Move the disk to the new host before the server starts there" in told
+    assert "**The hosts of server 3 have other names in the new files.**" in told
+    assert "else move the disk to the new host before the server starts there" in told
     assert "and never start the old host again" in told
 
 

@@ -26,7 +26,7 @@ from checker.execution import poll
 from checker.rollout.files.keys import DURABLE, Effect, KeyEffect, effect_of
 from checker.rollout.files.listeners import conflicts
 from checker.rollout.inputs.folders import Folder, ServerFiles
-from spec.config import Config, ConfigError, parse_zoo_cfg
+from spec.config import Config, ConfigError, ServerLine, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
 from spec.config.properties import read_properties
@@ -247,6 +247,9 @@ def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
         moves = key in _lines_of(old) & _lines_of(new) and not _same_peer(key, old, new)
         return KeyEffect(Effect.MODELLED if moves else Effect.LOCAL)
     if key.startswith("server.") and _same_peer(key, old, new):
+        before, after = _line(key, old), _line(key, new)
+        if before and after and (before.client, before.secure_client) == (after.client, after.secure_client):
+            return KeyEffect(Effect.LOCAL, "the same address, written in another way")
         return KeyEffect(Effect.CLIENTS, "its client port is another one")
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version
         return KeyEffect(Effect.LOCAL if old.version == new.version else Effect.MODELLED)
@@ -258,11 +261,13 @@ def _lines_of(config: Config) -> frozenset[str]:
     return frozenset(f"server.{line.sid}" for line in config.servers)
 
 
+def _line(key: str, config: Config) -> ServerLine | None:
+    return next((line for line in config.servers if key == f"server.{line.sid}"), None)
+
+
 def _same_peer(key: str, old: Config, new: Config) -> bool:
     """Whether two `server.N` lines differ in nothing but their client ports."""
-    before, after = (
-        next((line for line in config.servers if key == f"server.{line.sid}"), None) for config in (old, new)
-    )
+    before, after = _line(key, old), _line(key, new)
     if before is None or after is None:
         return False
     return (before.addresses, before.learner_type) == (after.addresses, after.learner_type)

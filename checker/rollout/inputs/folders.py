@@ -73,6 +73,7 @@ class Folder:
     `path` is the input as the user has named it: a path, or the addresses of a live ensemble. `working` is the way of
     working of the platform, `leader` the server that leads now, and `hosts` the names of the pods,
     each None if the input does not state it. `volumes` are the volumes with the data, where the input states them.
+    `names` has the old name of each host that is a machine of the old state under another name.
     """
 
     path: str
@@ -82,6 +83,7 @@ class Folder:
     leader: Sid | None = None
     hosts: PodHosts | None = None
     volumes: Mapping[Sid, DataVolume] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def view(self) -> View:

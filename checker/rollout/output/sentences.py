@@ -291,9 +291,16 @@ def _addresses(plan: Plan) -> list[str]:
         )
     if stage.moved:
         lines.append(
-            f"- **Another host**: {_named(stage.moved)}. Move the disk to the new host before the server starts there, "
+            f"- **The hosts of {_named(stage.moved)} have other names in the new files.** If these are the same "
+            "machines, add `--same-machines`; else move the disk to the new host before the server starts there, "
             "and never start the old host again. With an empty disk under an old id a committed write can be lost. "
             "A new machine with a new id needs no disk."
+        )
+    if names := plan.request.new.names:
+        pairs = ", ".join(f"`{host}` is `{name}`" for host, name in names.items())
+        lines.append(
+            f"- **The same machines under other names**: {pairs}. Check first, on every server, that both names "
+            "have one address. With TLS between servers the certificates need both names."
         )
     return lines
 
