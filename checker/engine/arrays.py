@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from checker.engine.process import free_address_space
 
 LEAST = 1 << 20  # bytes that a reservation must have
 LINE = 64  # bytes in a line of the processor's cache
+NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)  # Python names it since 3.13
 
 Array = np.ndarray[Any, Any]
 
@@ -132,7 +134,8 @@ class ReservedArray:
 
 def _reserve(size: int) -> mmap.mmap:
     """Reserve this number of bytes of address space, or half of it as often as is necessary."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    # Linux joins neighbours to one area, and refuses a fork if an area that counts is larger than the memory.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
     size = min(size, free_address_space() // 4)
     while size >= LEAST:
         try:

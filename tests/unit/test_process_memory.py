@@ -1,18 +1,23 @@
 """The memory that a process may use: the machine, its cgroups in both versions, and its ulimit."""
 
 import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
 from weakref import ref
 
+import numpy as np
+import psutil
 import pytest
 
 from checker.engine import process
+from checker.engine.arrays import ReservedArray
 from checker.engine.search import Search
 from checker.models import rounds
 
 GIB = 1 << 30
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 
 
 def write(folder: Path, **files: str) -> None:
@@ -80,3 +85,17 @@ def test_a_search_under_ulimit_ends_without_an_error():
     shell = f'ulimit -v {limit >> 10}; exec "$0" -c "$1"'
     done = subprocess.run(["sh", "-c", shell, sys.executable, script], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("Stop.MEMORY", 0), done.stderr
+
+
+@pytest.mark.skipif(
+    not OVERCOMMIT.exists() or OVERCOMMIT.read_text().strip() == "2", reason="every reservation counts there"
+)
+def test_a_process_with_more_reserved_than_the_machine_has_can_fork():
+    """Ray forks so. Each reservation alone is smaller than the memory, and the kernel joins neighbours to one area."""
+    part = psutil.virtual_memory().total * 3 // 4
+    reserved = [ReservedArray(np.uint8, part) for _ in range(3)]
+    assert [len(each.array) for each in reserved] == 3 * [part]
+    child = os.fork()
+    if not child:
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
