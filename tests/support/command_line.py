@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from checker.cli.main import main
+from checker.report.progress import Progress
 
 Write = Callable[..., Path]
 """A function that writes the text of a scenario, under an optional name, and returns its path."""
@@ -36,9 +38,10 @@ class Ended(NamedTuple):
 
 
 def cli(*words: object) -> Ended:
-    """Run a command line in this process."""
+    """Run a command line in this process, without lines of progress: whether there are any depends on the time."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    silent = patch.object(Progress, "_show", lambda *_: None)
+    with silent, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([str(word) for word in words])
     return Ended(code, out.getvalue(), err.getvalue())
 
