@@ -1,0 +1,114 @@
+"""The planner as an operator meets it: the command line, its exit code, its JSON, and the commands that it prints.
+
+Rules of this module:
+
+- A wait is the printed command, read and not guessed: host, port, and the roles that it looks for.
+- The files of a stage are those that `--stages` writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spec.quorum import Sid
+from tests.reality.states import write_folder
+
+BUDGET = "20s"
+LIMIT_SECONDS = 300
+PASSED, CRASHED, UNSAFE, STALLS, UNDECIDED, ONLY_IN_STAGES, REFUSED = 0, 1, 12, 13, 20, 22, 151
+SAFE = (PASSED, ONLY_IN_STAGES)
+_STAGE = re.compile(r"### Stage (\d+) of")
+_STEP = re.compile(r"\*\*(?:Start|Restart|Stop) server (\d+)")
+_WAIT = re.compile(r"until echo srvr \| nc (\S+) (\d+) \| grep -Eq '([^']+)'")
+_END = re.compile(r"## (?:If a step fails|The way back|Other ways|Ways to do it)")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A printed command: it asks a client port for its role, until the answer has this pattern."""
+
+    host: str
+    port: int
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self.pattern} at {self.host}:{self.port}"
+
+
+@dataclass
+class Answer:
+    """The answer of the planner; `data` is empty if it refused its input."""
+
+    code: int
+    data: dict[str, Any]
+    text: str
+    errors: str
+    folder: Path
+    seconds: float
+    waits: dict[tuple[int, Sid], Wait] = field(default_factory=dict)
+    last_waits: list[Wait] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The stages of what is recommended: the change in one go, or its parts."""
+        return list(self.data["stages"] or [self.data["direct"]])
+
+    def files_of(self, number: int) -> dict[Sid, str]:
+        """The files after a stage; the first is 1."""
+        return {
+            int(place.parent.name): place.read_text(encoding="utf-8")
+            for place in sorted((self.folder / f"stage-{number}").glob("*/zoo.cfg"))
+        }
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in one word, and the exit code."""
+        return f"{self.data['verdict_with_disks'] if self.data else 'refused'} ({self.code})"
+
+
+def ask(
+    old: dict[Sid, str], new: dict[Sid, str], folder: Path, *options: str, now: dict[Sid, str] | None = None
+) -> Answer:
+    """Ask about two states, written below `folder`, and about the state between them if an operator was interrupted."""
+    states = {"old": old, "new": new} | ({} if now is None else {"now": now})
+    for name, texts in states.items():
+        write_folder(folder / name, texts)
+    command = [sys.executable, "-m", "checker", "rollout", "--from", str(folder / "old"), "--to", str(folder / "new")]
+    command += [] if now is None else ["--now", str(folder / "now")]
+    command += ["--json", "--output", str(folder / "plan.md"), "--stages", str(folder), "--budget", BUDGET, *options]
+    began = time.monotonic()
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    seconds = time.monotonic() - began
+    (folder / "command").write_text(" ".join(command) + "\n", encoding="utf-8")
+    read = ended.returncode in (PASSED, UNSAFE, STALLS, UNDECIDED, ONLY_IN_STAGES)
+    text = (folder / "plan.md").read_text(encoding="utf-8") if read else ""
+    data = json.loads(ended.stdout) if read else {}
+    return Answer(ended.returncode, data, text, ended.stderr.strip(), folder, seconds, *waits_in(text))
+
+
+def waits_in(text: str) -> tuple[dict[tuple[int, Sid], Wait], list[Wait]]:
+    """The commands that wait: those of steps by the number of the stage and the server, and a list after all steps."""
+    waits: dict[tuple[int, Sid], Wait] = {}
+    last: list[Wait] = []
+    stage, sid = 1, 0
+    for line in text.splitlines():
+        if _END.match(line):
+            break
+        if head := _STAGE.match(line):
+            stage = int(head[1])
+        if step := _STEP.search(line):
+            sid = int(step[1])
+        if command := _WAIT.search(line):
+            wait = Wait(command[1], int(command[2]), command[3])
+            if line.startswith("until"):
+                last.append(wait)
+            else:
+                waits.setdefault((stage, sid), wait)
+    return waits, last
