@@ -1,11 +1,15 @@
 """The releases of ZooKeeper, and for each known defect the releases that have it.
 
-The table begins with 3.8.0. Its data are commits: for each defect the commits that fixed it, each with the first
-release that contains the commit, and the commits that brought it in, at least if they are in the table. The affected
-releases are derived from them. To add a defect, add one entry to `HISTORIES`.
+The table has the lines 3.8 and 3.9, and the last release of each line from 3.4 on. Its data are commits: for each
+defect the commits that fixed it, each with the first release that contains the commit, and the commits that brought it
+in, at least if they are in the table. The affected releases are derived from them. To add a defect, add one entry to
+`HISTORIES`. The protocol of the specification is that of 3.8 and 3.9: of an older release it has these defects, and no
+others.
 
 Source: the tags `release-*` of ZooKeeper's git repository; `git tag --contains COMMIT` shows the same. A release of the
 3.8 line is a tag on branch-3.8, which master's commits reach only as cherry-picks. 3.8.0 is the tag `release-3.8.0-1`.
+`Learner.syncWithLeader` and `Learner.shutdown` of 3.5.10, 3.6.4 and 3.7.2 do what those of 3.8.0 do. The conditions of
+an upgrade are those of the announcements of ZooKeeper's releases, and were met on real servers.
 """
 
 import re
@@ -66,7 +70,12 @@ class DefectHistory(msgspec.Struct, frozen=True):
     reproduced: tuple[Release, ...] = ()
 
 
-RELEASES = tuple([Release(3, 8, patch) for patch in range(7)] + [Release(3, 9, patch) for patch in range(6)])
+OLDER = Release(3, 4, 14), Release(3, 5, 10), Release(3, 6, 4), Release(3, 7, 2)
+RELEASES = (
+    *OLDER,
+    *(Release(3, 8, patch) for patch in range(7)),
+    *(Release(3, 9, patch) for patch in range(6)),
+)
 """The releases of the table, oldest line first."""
 
 
@@ -82,32 +91,37 @@ def _change(release: str, commit: str) -> SourceChange:
     return SourceChange(commit, None if release == MASTER else Release(*map(required_integer, release.split("."))))
 
 
-_SYNCHRONISED_TXNS_ON_DISK = DefectHistory(
+# The branch 3.5 took this fix of ZOOKEEPER-3911 back before 3.5.9 was tagged, and has it again since 3.5.10.
+_LOGGED_WITH_NEWLEADER = _changes("3.5.10 24e1d2beb", "3.6.3 9b2b72abc", "3.7.0 b978dfb94")
+_EPOCH_BEFORE_LOG = DefectHistory(
     _changes("3.8.5 34f292924", "3.9.2 4a49d4587", "master 315abde35"),
     fixed_by="ZOOKEEPER-4785",
     reproduced=(Release(3, 8, 0),),
 )
+_SYNCHRONISED_TXNS_ON_DISK = msgspec.structs.replace(_EPOCH_BEFORE_LOG, introduced=_LOGGED_WITH_NEWLEADER)
 _COMMITTED_TXNS_ONLY = _changes("3.9.3 5a2b99b5b", "master 9fcb805fa")
 _SINCE_RECONFIG = _changes("3.5.0 5428cd4bc")  # ZOOKEEPER-107, the first commit of dynamic reconfiguration
 
 HISTORIES: Mapping[Variant, DefectHistory] = {
     Variant.VOTE_ORDER_CYCLES: DefectHistory(_changes("3.4.4 6125ab947", "3.5.0 e5a51ead5")),
     Variant.LEADER_OF_AN_OLD_ROUND: DefectHistory(_changes("3.4.4 e57238c73", "3.5.0 6b7971022")),
-    Variant.SNAPSHOT_OF_UNCOMMITTED: DefectHistory(),
+    Variant.SNAPSHOT_OF_UNCOMMITTED: DefectHistory(_changes("3.4.6 d91f65c07"), fixed_by="ZOOKEEPER-1558"),
     Variant.TREE_BEHIND_LOG: DefectHistory(_changes("3.4.12 e0af6ed75", "3.5.4 ffb81b9a6", "3.6.0 722ba9409")),
     Variant.COMMITS_AFTER_UPTODATE: DefectHistory(
         _COMMITTED_TXNS_ONLY, fixed_by="ZOOKEEPER-4394", reproduced=(Release(3, 8, 0),)
     ),
-    # The branch 3.5 took the fix back before 3.5.9 was tagged, and has it again since 3.5.10.
-    Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_changes("3.5.10 24e1d2beb", "3.6.3 9b2b72abc", "3.7.0 b978dfb94")),
+    Variant.LOGGED_AFTER_UPTODATE: DefectHistory(_LOGGED_WITH_NEWLEADER),
     Variant.NEWLEADER_FORGETS_PROPOSALS: DefectHistory(
-        _COMMITTED_TXNS_ONLY, reproduced=(Release(3, 8, 0), Release(3, 8, 6))
+        _COMMITTED_TXNS_ONLY, _LOGGED_WITH_NEWLEADER, reproduced=(Release(3, 8, 0), Release(3, 8, 6))
     ),
-    Variant.EPOCH_BEFORE_LOG: _SYNCHRONISED_TXNS_ON_DISK,
+    Variant.EPOCH_BEFORE_LOG: _EPOCH_BEFORE_LOG,
     Variant.NEWLEADER_ACK_BEFORE_SYNC: _SYNCHRONISED_TXNS_ON_DISK,
     Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK: _SYNCHRONISED_TXNS_ON_DISK,
+    # 3.4.14 reads its last zxid too early as well, but waits for the thread before the next election.
     Variant.QUEUE_SURVIVES_SHUTDOWN: DefectHistory(
-        _changes("3.9.3 4d3723581", "master bc9afbf8e"), reproduced=(Release(3, 8, 0),)
+        _changes("3.9.3 4d3723581", "master bc9afbf8e"),
+        _changes("3.5.10 161e50574", "3.6.3 a53cfeb26", "3.7.0 efbd660e1"),  # ZOOKEEPER-3642
+        reproduced=(Release(3, 8, 0),),
     ),
     Variant.SNAPSHOT_SURVIVES_TRUNC: DefectHistory(),
     Variant.DISK_ERROR_KEEPS_TREE: DefectHistory(),
@@ -133,6 +147,46 @@ HISTORIES: Mapping[Variant, DefectHistory] = {
     ),
 }
 """The history of each known defect of ZooKeeper. A variant without an entry is a mutant of this project."""
+
+
+class UpgradeCondition(msgspec.Struct, frozen=True):
+    """A condition of an upgrade from a release before `until` to that or a later one."""
+
+    until: Release
+    text: str
+
+
+UPGRADE_CONDITIONS = (
+    UpgradeCondition(
+        Release(3, 5, 0),
+        "Each server needs a file `version-2/snapshot.*` in its dataDir before its step, or it does not start "
+        "(ZOOKEEPER-3056). Without one, write `snapshot.trust.empty=true` into its new file, and remove the key by a "
+        "roll-out of its own afterwards.",
+    ),
+    UpgradeCondition(
+        Release(3, 5, 0),
+        "Of the four-letter words only `srvr` is answered by default: a probe with another one, like `ruok`, needs "
+        "`4lw.commands.whitelist`. The AdminServer takes port 8080, unless `admin.enableServer=false`.",
+    ),
+    UpgradeCondition(Release(3, 7, 0), "Clients of 3.4 are supported up to 3.6: upgrade them first."),
+)
+"""The conditions of upgrades, oldest first."""
+
+
+_UPGRADED_FROM = {(3, 5): (3, 4), (3, 6): (3, 5), (3, 7): (3, 6), (3, 8): (3, 6), (3, 9): (3, 7)}
+"""For each line the oldest one from which its announcement describes the upgrade."""
+
+
+def upgrade_conditions(old: Release, new: Release) -> tuple[str, ...]:
+    """What an operator checks before an upgrade, a sentence or more for each."""
+    found = [each.text for each in UPGRADE_CONDITIONS if old < each.until <= new]
+    lines = [new.line]
+    while lines[0] in _UPGRADED_FROM and _UPGRADED_FROM[lines[0]] > old.line:
+        lines.insert(0, _UPGRADED_FROM[lines[0]])
+    if len(lines) > 1:
+        by_way_of = " and ".join(f"{major}.{minor}" for major, minor in lines[:-1])
+        found.append(f"The announcements of ZooKeeper's releases describe this upgrade by way of {by_way_of}.")
+    return tuple(found)
 
 
 def is_defect(variant: Variant) -> bool:
@@ -189,10 +243,12 @@ def fixed_text(variant: Variant) -> str:
     """The first releases without a known defect, and the lines of the table that still have it, in words."""
     history = HISTORIES[variant]
     newest = {each.line: each for each in RELEASES}.values()
-    unfixed = [each for each in newest if is_affected(history, each)]
+    affected_lines = [each for each in newest if is_affected(history, each)]
+    unfixed = [each for each in affected_lines if each not in OLDER]
     fixed = _listed(each.release for each in history.fixed)
     if fixed:
         said = [fixed, *(f"not in the {each.major}.{each.minor} line up to {each}" for each in unfixed)]
+        said += [f"not in {_listed(old)}"] if (old := [each for each in affected_lines if each in OLDER]) else []
     else:
         said = [f"in no release up to {' and '.join(map(str, unfixed))}"]
     if history.introduced:

@@ -28,6 +28,7 @@ from spec.releases import (
     fixed_text,
     is_defect,
     release_named,
+    upgrade_conditions,
 )
 from spec.variants import DESCRIBED, Area, Variant
 from tests.support.command_line import cli
@@ -44,6 +45,10 @@ SINCE_4785 = OPEN | {"ZOOKEEPER-3023", "ZOOKEEPER-4394", "ZOOKEEPER-4712", "ZOOK
 BEFORE_4785 = SINCE_4785 | {"ZOOKEEPER-4643", "ZOOKEEPER-4646", "ZOOKEEPER-4685"}
 """Defects by the code of the tags: NEWLEADER of 3.8.5, 3.8.6 and 3.9.2 syncs the log first, and still forgets."""
 TAGS = {
+    # FollowerZooKeeperServer.shutdown ends the sync thread, Leader.lead takes no snapshot, and there is no reconfig.
+    "3.4.14": OPEN - {"ZOOKEEPER-1549", "pending-view-activated", "epoch-of-active-view", "last-seen-forgotten"}
+    | {"ZOOKEEPER-3023", "ZOOKEEPER-3911", "ZOOKEEPER-4643", "ZOOKEEPER-4925"},
+    **dict.fromkeys(("3.5.10", "3.6.4", "3.7.2"), BEFORE_4785),
     **dict.fromkeys(("3.8.0", "3.8.1", "3.8.2", "3.8.3", "3.8.4"), BEFORE_4785),
     **dict.fromkeys(("3.8.5", "3.8.6"), SINCE_4785),
     **dict.fromkeys(("3.9.0", "3.9.1"), BEFORE_4785),
@@ -99,14 +104,16 @@ def test_a_defect_shown_by_a_real_server_is_one_of_that_release() -> None:
 @pytest.mark.parametrize(
     ("fixed", "introduced", "has_it"),
     [
-        ((), (), "3.8.0 to 3.9.5"),
-        (("3.9.3",), (), "3.8.0 to 3.9.2"),
-        (("3.8.5", "3.9.2"), (), "3.8.0 to 3.8.4, 3.9.0 to 3.9.1"),
-        (("3.7.0",), (), ""),  # on master before the branches of 3.8 and 3.9
-        (("3.7.1",), (), "3.8.0 to 3.9.5"),  # on the branch of 3.7 alone
+        ((), (), "3.4.14 to 3.9.5"),
+        (("3.9.3",), (), "3.4.14 to 3.9.2"),
+        (("3.8.5", "3.9.2"), (), "3.4.14 to 3.8.4, 3.9.0 to 3.9.1"),
+        (("3.7.0",), (), "3.4.14 to 3.6.4"),  # on master before the branches of 3.8 and 3.9
+        (("3.7.1",), (), "3.4.14 to 3.6.4, 3.8.0 to 3.9.5"),  # on the branch of 3.7 alone
+        (("3.4.6",), (), "3.5.10 to 3.9.5"),
+        ((), ("3.5.10", "3.6.3", "3.7.0"), "3.5.10 to 3.9.5"),
         (("3.9.4",), ("3.9.3",), "3.9.3 to 3.9.3"),
         ((), ("3.9.0",), "3.9.0 to 3.9.5"),
-        ((), ("3.5.0",), "3.8.0 to 3.9.5"),
+        ((), ("3.5.0",), "3.5.10 to 3.9.5"),
         ((), ("3.8.5", "3.9.2"), "3.8.5 to 3.8.6, 3.9.2 to 3.9.5"),
     ],
 )
@@ -127,9 +134,12 @@ def test_a_commit_on_master_alone_is_in_no_release() -> None:
     ("variant", "said"),
     [
         (Variant.VOTE_ORDER_CYCLES, "3.4.4, 3.5.0"),
-        (Variant.NEWLEADER_ACK_BEFORE_SYNC, "3.8.5, 3.9.2; by ZOOKEEPER-4785; reproduced on real servers of 3.8.0"),
-        (Variant.QUEUE_SURVIVES_SHUTDOWN, "3.9.3; not in the 3.8 line up to 3.8.6; "
-         "reproduced on real servers of 3.8.0"),
+        (Variant.NEWLEADER_ACK_BEFORE_SYNC, "3.8.5, 3.9.2; not in 3.5.10, 3.6.4, 3.7.2; introduced in 3.5.10, 3.6.3, "
+         "3.7.0; by ZOOKEEPER-4785; reproduced on real servers of 3.8.0"),
+        (Variant.QUEUE_SURVIVES_SHUTDOWN, "3.9.3; not in the 3.8 line up to 3.8.6; not in 3.5.10, 3.6.4, 3.7.2; "
+         "introduced in 3.5.10, 3.6.3, 3.7.0; reproduced on real servers of 3.8.0"),
+        (Variant.SNAPSHOT_OF_UNCOMMITTED, "3.4.6; not in the 3.8 line up to 3.8.6; not in the 3.9 line up to 3.9.5; "
+         "not in 3.5.10, 3.6.4, 3.7.2; by ZOOKEEPER-1558"),
         (Variant.SYNC_FROM_APPLIED, "in no release up to 3.8.6 and 3.9.5; found by the checker of this project; "
          "reproduced on real servers of 3.8.0, 3.9.4, 3.9.5"),
         (Variant.EPOCH_OF_ACTIVE_VIEW, "in no release up to 3.8.6 and 3.9.5; introduced in 3.5.0; "
@@ -144,9 +154,10 @@ def test_the_text_names_the_fixes_and_the_lines_without_one(variant: Variant, sa
     ("text", "right"),
     [
         ("3.8.9", "the nearest known: 3.8.6 and 3.9.0"),
-        ("3.7.2", "the nearest known: 3.8.0"),
+        ("3.6.3", "the nearest known: 3.5.10 and 3.6.4"),
+        ("3.3.6", "the nearest known: 3.4.14"),
         ("3.10.0", "the nearest known: 3.9.5"),
-        ("newest", "write one from 3.8.0 to 3.9.5, like 3.9.5"),
+        ("newest", "write one from 3.4.14 to 3.9.5, like 3.9.5"),
     ],
 )
 def test_an_unknown_release_is_an_error_with_the_nearest_ones(text: str, right: str) -> None:
@@ -190,3 +201,31 @@ def test_the_page_is_what_the_table_says() -> None:
     if os.environ.get("REWRITE_GOLDEN"):
         PAGE.write_text(page, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == page
+
+
+# Upgrades.
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("3.4.14", "3.5.10", ("ZOOKEEPER-3056", "4lw.commands.whitelist")),
+        (
+            "3.4.14",
+            "3.9.5",
+            ("ZOOKEEPER-3056", "4lw.commands.whitelist", "Clients of 3.4", "by way of 3.5 and 3.6 and 3.7"),
+        ),
+        ("3.5.10", "3.6.4", ()),
+        ("3.5.10", "3.9.5", ("Clients of 3.4", "by way of 3.6 and 3.7")),
+        ("3.6.4", "3.8.6", ("Clients of 3.4",)),
+        ("3.6.4", "3.9.5", ("Clients of 3.4", "by way of 3.7")),
+        ("3.7.2", "3.9.5", ()),
+        ("3.8.4", "3.9.5", ()),
+        ("3.9.5", "3.6.4", ()),
+    ],
+)
+def test_the_conditions_of_an_upgrade_are_those_of_the_announcements(old: str, new: str, said: tuple[str, ...]) -> None:
+    """`releases.md` of ZooKeeper's site; ZOOKEEPER-3056; the guide of 3.5.3 on the four-letter words."""
+    conditions = upgrade_conditions(release_named(old), release_named(new))
+    assert len(conditions) == len(said)
+    assert all(words in text for words, text in zip(said, conditions, strict=True))

@@ -15,6 +15,7 @@ from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown
+from checker.rollout.output.release_section import release_section
 from checker.rollout.planner import plan
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
 from checker.rollout.scenarios import RunSpec, scenario_of
@@ -104,6 +105,42 @@ def test_the_plain_engine_finds_the_same_lost_write(upgrade: Plan) -> None:
     assert again.violations[0].depth == finding.depth
 
 
+def test_an_upgrade_is_compared_with_the_same_restarts_of_the_old_release(upgrade: Plan) -> None:
+    """Both releases have the defects that lost writes of real servers of 3.8.0 and 3.9.5."""
+    assert upgrade.software is not None and upgrade.software.staying is not None
+    staying = upgrade.software.staying
+    assert "like: 3.9.5" not in scenario_of(staying.spec) and staying.outcome is UNSAFE
+    again = plain.explore(job_of(staying.spec).model, Limits())
+    assert [found.prop.name for found in again.violations] == [staying.prop]
+    assert "**Staying at 3.8.4 is not safer**" in markdown(upgrade)
+
+
+def of_the_upgrade(spec: RunSpec, seconds: float) -> RunResult:
+    """A run of an upgrade with a fault loses a write; no other one does."""
+    lost = spec.releases is not None and spec.releases.is_upgrade and spec.faults and spec.writes
+    return made_up(spec, UNSAFE if lost else SAFE)
+
+
+def test_staying_is_safer_where_the_old_release_does_not_lose_the_write() -> None:
+    made = planned("three", "three", ReleaseChange(Release(3, 9, 5), Release(3, 6, 4)), of_the_upgrade, leader=3)
+    assert made.software is not None and made.software.staying is not None
+    assert made.software.staying.outcome is SAFE
+    assert "**Staying at 3.9.5 is safer**" in "\n".join(release_section(made))
+
+
+def test_without_an_upgrade_nothing_is_compared() -> None:
+    made = planned("three", "three", ReleaseChange(NEW, NEW), of_suspects, leader=3)
+    assert made.software is not None and made.software.finding is not None and made.software.staying is None
+
+
+def test_an_upgrade_from_an_old_line_has_its_conditions_before_the_steps() -> None:
+    """On real servers of 3.4.14 a server without a snapshot does not start with 3.9.5 (`tests/node`)."""
+    made = planned("three", "three", ReleaseChange(Release(3, 4, 14), NEW), faults=0, leader=3)
+    told = markdown(made)
+    assert "**Before the first step:**" in told and "`snapshot.trust.empty=true`" in told
+    assert "like: 3.4.14" in scenario_of(made.software.writing[0].spec) if made.software else False
+
+
 def test_a_release_is_judged_along_a_change_of_members() -> None:
     made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
     assert made.software is not None
@@ -136,8 +173,8 @@ def test_the_command_line_has_the_answer_for_machines() -> None:
     ("options", "what"),
     [
         (["--to-release", "3.9.5"], "add --release"),
-        (["--release", "3.7.1"], "the nearest known: 3.8.0"),
-        (["--release", "three"], "write one from 3.8.0 to 3.9.5"),
+        (["--release", "3.7.1"], "the nearest known: 3.6.4 and 3.7.2"),
+        (["--release", "three"], "write one from 3.4.14 to 3.9.5"),
     ],
 )
 def test_a_bad_release_is_one_clear_line(options: list[str], what: str) -> None:

@@ -25,8 +25,9 @@ without_faults and under_faults (verdict, reason, because, scenario: the run wit
 null if no faults were asked for). `disks` are the disks with which servers start (server, disk: empty | stale |
 foreign), and `remedies` what is safe instead (kind, servers, proved). `releases` is the answer about the defects of the
 releases, or null if the request names none: before and after (numbers), while_clients_write and
-while_nothing_is_written (verdicts), defects (one of them is enough to lose a write) and runs. `reconfig` is described
-by `checker.rollout.reconfig.fields`.
+while_nothing_is_written (verdicts), while_staying (the verdict on the run with the finding if the old release stays, or
+null), defects (one of them is enough to lose a write) and runs. `reconfig` is described by
+`checker.rollout.reconfig.fields`.
 
 Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
 
@@ -102,6 +103,7 @@ def _releases(software: SoftwareAnswer) -> dict[str, Any]:
         "after": str(software.releases.new),
         "while_clients_write": software.outcome.value,
         "while_nothing_is_written": software.quiet_outcome.value,
+        "while_staying": software.staying and software.staying.outcome.value,
         "defects": [each.value for each in software.culprits],
         "runs": [_run(result) for result in software.runs],
     }

@@ -12,7 +12,7 @@ from checker.rollout.output.recommendation import DEFECT_WORDS
 from checker.rollout.output.sentences import clause
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.software.answers import SoftwareAnswer
-from spec.releases import fixed_text
+from spec.releases import fixed_text, upgrade_conditions
 from spec.variants import DESCRIBED, Variant
 
 RARE = (
@@ -20,19 +20,30 @@ RARE = (
     "Real servers of 3.9.5 lost none of 50,598 acknowledged writes in 45 roll-outs with one kill each."
 )
 
+UNDECIDED = "Whether the same restarts of {old}, without the upgrade, lose a write in this way is not decided."
+STAYING = {
+    SafetyVerdict.UNSAFE: "**Staying at {old} is not safer**: the same restarts of {old}, without the upgrade, lose an "
+    "acknowledged write in the same way. So the upgrade is not worse than any restart of {old}.",
+    SafetyVerdict.SAFE: "**Staying at {old} is safer**: the same restarts of {old} lose no write in this way.",
+}
+
 
 def release_section(plan: Plan) -> list[str]:
     """The section; empty if the request names no release."""
     releases = plan.request.releases
     if releases is None or not plan.direct.stage.remaining:
         return []
-    heading = f"## ZooKeeper {releases}"
+    lines = [f"## ZooKeeper {releases}", ""]
+    if checks := upgrade_conditions(releases.old, releases.new):
+        lines += ["**Before the first step:**", "", *(f"- {each}" for each in checks), ""]
     software = plan.software
     if software is None:
-        return [heading, "", "The defects of the release were not looked at: the steps are not safe without them."]
-    lines = [heading, "", *_table(software)]
+        return [*lines, "The defects of the release were not looked at: the steps are not safe without them."]
+    lines += _table(software)
     if software.finding is not None:
         lines += ["", f"{_what_happens(software, software.finding)} {RARE}"]
+    if software.staying is not None:
+        lines += ["", STAYING.get(software.staying.outcome, UNDECIDED).format(old=releases.old)]
     if software.culprits:
         lines += ["", "One of these defects is enough:", "", *(f"- {_defect(each)}" for each in software.culprits)]
     return lines

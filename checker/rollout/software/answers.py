@@ -20,13 +20,14 @@ class SoftwareAnswer:
 
     `writing` are the runs in which a client writes during the steps, `quiet` those in which nothing is written after
     the first step has begun. `culprits` are the defects that lose a write in the run of `finding` if every server has
-    that defect and no other.
+    that defect and no other. `staying` is the run of `finding` where the old release stays.
     """
 
     releases: ReleaseChange
     writing: tuple[RunResult, ...] = ()
     quiet: tuple[RunResult, ...] = ()
     culprits: tuple[Variant, ...] = ()
+    staying: RunResult | None = None
 
     @property
     def outcome(self) -> SafetyVerdict:
@@ -56,4 +57,4 @@ class SoftwareAnswer:
     @property
     def runs(self) -> tuple[RunResult, ...]:
         """All runs."""
-        return (*self.writing, *self.quiet)
+        return (*self.writing, *self.quiet, *([self.staying] if self.staying else []))

@@ -60,7 +60,8 @@ def judge_software(made: Plan, run: Runner, budget: WorkBudget) -> None:
     quiet = tuple(search.quiet())
     made.software = SoftwareAnswer(releases, tuple(search.writing()), quiet)
     if made.software.finding is not None:
-        made.software = replace(made.software, culprits=tuple(search.culprits(made.software.finding)))
+        staying = search.staying(made.software.finding)
+        made.software = replace(made.software, staying=staying, culprits=tuple(search.culprits(made.software.finding)))
 
 
 class _SoftwareSearch:
@@ -100,6 +101,13 @@ class _SoftwareSearch:
                 return
             if result.outcome is SafetyVerdict.OPEN:
                 large.add(stage)
+
+    def staying(self, finding: RunResult) -> RunResult | None:
+        """The question of this finding where every server restarts with its old release; None without an upgrade."""
+        if not self._releases.is_upgrade:
+            return None
+        spec = replace(finding.spec, releases=ReleaseChange(self._releases.old, self._releases.old))
+        return self._explored(spec, self._budget, 1 + len(self._releases.defects))
 
     def culprits(self, finding: RunResult) -> Iterator[Variant]:
         """The defects that lose a write in the question of this finding when every server has that one alone."""
