@@ -159,8 +159,8 @@ def _disk(text: str) -> tuple[Sid, DiskHazard]:
     return required_integer(named[1]), DiskHazard(named[2])
 
 
-def _request_of(options: argparse.Namespace) -> PlanRequest:
-    """The request of a command line. Raises OrderError, and spec.config.ConfigError for an input."""
+def request_of(options: argparse.Namespace) -> PlanRequest:
+    """The request of a command line, or of the page. Raises OrderError, and spec.config.ConfigError for an input."""
     from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
     from checker.rollout.config_state import with_same_machines  # noqa: PLC0415
     from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
@@ -210,7 +210,7 @@ def _rollout(options: argparse.Namespace) -> int:
     runs = TimeBetweenRuns(Engine().run, options.budget)
     try:
         with ended_by(runs.check):
-            request = _request_of(options)
+            request = request_of(options)
         # The folders are created first: a bad path must fail before the runs, not after them.
         if options.output is not None:
             check_writable(options.output)

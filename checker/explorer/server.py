@@ -42,7 +42,7 @@ class _Handler(PageHandler):
     """One request."""
 
     server: Server
-    refusals = (ModelError,)
+    refusals = (BadRequestError, ModelError)
 
     def _get_other(self, address: SplitResult) -> None:
         if address.path == "/api/jobs":

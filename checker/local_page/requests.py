@@ -11,11 +11,14 @@ T = TypeVar("T")
 
 
 class BadRequestError(Exception):
-    """A request that cannot be answered; the message gives the reason and the correction."""
+    """A request that cannot be answered; the message gives the reason and the correction.
 
-    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+    `field` is the part of the page that it is about; empty if it is about none.
+    """
+
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, field: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.field = status, field
 
 
 def read_request(body: bytes, kind: type[T]) -> T:

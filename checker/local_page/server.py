@@ -6,8 +6,8 @@ Rules of this module:
   that no foreign name can resolve to this server. A request from another page names that page in Origin or
   Sec-Fetch-Site. A request for work is JSON, which no page may send across origins without permission.
 - The page loads nothing from elsewhere, and runs no script that is not a file of its package.
-- Sizes are bounded. An error ends as JSON with a message, `{"error": "..."}`. A reader who disconnects ends the
-  request, and its work.
+- Sizes are bounded. An error ends as JSON with a message, and the part of the page that it is about:
+  `{"error": "...", "field": ""}`. A reader who disconnects ends the request, and its work.
 - Work is answered with lines of JSON: `{"progress": ...}`, and finally `{"done": ...}` or `{"error": "..."}`.
 """
 
@@ -110,7 +110,7 @@ class PageHandler(BaseHTTPRequestHandler):
     """One request. A page overrides `_get_other` and `_post`; `refusals` are errors of what its user gave it."""
 
     server: PageServer
-    refusals: tuple[type[Exception], ...] = ()
+    refusals: tuple[type[Exception], ...] = (BadRequestError,)
     server_version, sys_version = "quorate", ""
     timeout = PATIENCE
 
@@ -134,7 +134,7 @@ class PageHandler(BaseHTTPRequestHandler):
             self._check_sender()
             answer()
         except BadRequestError as error:
-            self._error(str(error), error.status)
+            self._error(str(error), error.status, error.field)
         except self.refusals as error:
             self._error(str(error), HTTPStatus.UNPROCESSABLE_ENTITY)
         except (ConnectionError, TimeoutError):
@@ -180,7 +180,7 @@ class PageHandler(BaseHTTPRequestHandler):
         if length is None:
             raise BadRequestError("a request says how long it is", HTTPStatus.LENGTH_REQUIRED)
         if length > largest:
-            what = f"the request has {length:,} bytes, and {largest:,} are the most"
+            what = f"the request has {length:,} bytes, and {largest:,} are the most; give fewer or smaller files"
             raise BadRequestError(what, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return self.rfile.read(length)
 
@@ -205,8 +205,8 @@ class PageHandler(BaseHTTPRequestHandler):
     def _json(self, value: Json, status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(value).encode(), "application/json", status)
 
-    def _error(self, message: str, status: HTTPStatus) -> None:
-        self._json({"error": message}, status)
+    def _error(self, message: str, status: HTTPStatus, field: str = "") -> None:
+        self._json({"error": message, "field": field}, status)
 
     def _lines(self, work: Callable[[ProgressSender], Json]) -> None:
         """Send lines of JSON during work; a closed connection cancels it."""
@@ -226,12 +226,10 @@ class PageHandler(BaseHTTPRequestHandler):
 
         try:
             write({"done": work(progress)})
-        except BadRequestError as error:
-            write({"error": str(error)})
         except self.refusals as error:
-            write({"error": str(error)})
+            write({"error": str(error), "field": getattr(error, "field", "")})
         except Exception as error:
-            write({"error": self._defect(error)})
+            write({"error": self._defect(error), "field": ""})
             raise
 
     def _defect(self, error: Exception) -> str:

@@ -1,9 +1,10 @@
 """The answers to the requests of the page. This module is free of HTTP.
 
+    GET  /api/fields                        the options that a question may have
     POST /api/plan     PlanFilesRequest     judges the change; lines of JSON until it is done
 
-Lines of JSON are `{"progress": {"runs": 2, "now": "..."}}`, and finally `{"done": ...}` or `{"error":
-"..."}`. Closing the connection earlier cancels the question.
+Lines of JSON are `{"progress": {"runs": 2, "now": "..."}}`, and finally `{"done": ...}` or an error. Closing the
+connection earlier cancels the question.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from checker.execution import ended_by
 from checker.job import Json
 from checker.local_page import BadRequestError, ProgressSender
 from checker.planner_page.document import to_html
-from checker.planner_page.uploads import PlanFilesRequest, read_sets
+from checker.planner_page.uploads import PlanFilesRequest, read_options, read_question, refusal_of
 from checker.rollout import Engine, OrderError, PlanRequest, plan
 from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
 from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns
@@ -38,18 +39,19 @@ class PlannerHandlers:
 
     def plan(self, request: PlanFilesRequest, progress: ProgressSender) -> dict[str, Json]:
         """Judge a change. Raises BadRequestError, also for a mistake in the files."""
-        runs = _Told(self._run, progress)
+        options = read_options(request)
+        runs = _Told(self._run, options.budget, progress)
         try:
             with ended_by(runs.check):
-                old, new = read_sets(request)
-                asked = PlanRequest(old, new, leader=old.leader, leads_now=old.leader is not None)
+                asked = read_question(request, options)
                 answer = self._answers.load(asked)
                 kept = answer is not None
-                return _view(answer or self._judge(asked, runs), kept=kept)
+                return _view(answer or self._judge(asked, runs), request.command, kept=kept)
         except ConfigError as error:
-            raise BadRequestError("\n".join(map(str, error.problems))) from None
+            raise refusal_of(error) from None
         except (OrderError, UndecidedError, ModelError) as error:
-            raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY) from None
+            field = error.option if isinstance(error, OrderError) else ""
+            raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY, field) from None
 
     def _judge(self, asked: PlanRequest, runs: _Told) -> RenderedAnswer:
         if not self._busy.acquire(blocking=False):
@@ -66,8 +68,8 @@ class PlannerHandlers:
 class _Told(TimeBetweenRuns):
     """A runner that sends the page a message before each run and between them, and ends after the page has gone."""
 
-    def __init__(self, run: Runner, progress: ProgressSender) -> None:
-        super().__init__(run, PlanRequest.seconds)
+    def __init__(self, run: Runner, seconds: float, progress: ProgressSender) -> None:
+        super().__init__(run, seconds)
         self._progress, self._runs, self._last = progress, 0, time.monotonic()
 
     def check(self) -> None:
@@ -89,12 +91,12 @@ class _Told(TimeBetweenRuns):
             raise BadRequestError("the question was cancelled")
 
 
-def _view(answer: RenderedAnswer, *, kept: bool) -> dict[str, Json]:
-    """An answer as the page shows it; `kept`: it comes from the cache."""
+def _view(answer: RenderedAnswer, command: str, *, kept: bool) -> dict[str, Json]:
+    """An answer as the page shows it, with the command for the same; `kept`: it comes from the cache."""
     return {
         "verdict": answer.data["verdict"],
-        "recommendation": answer.data["recommendation"],
         "html": to_html(answer.whole, answer.pictures),
         "markdown": answer.whole,
+        "command": command,
         "kept": kept,
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import SplitResult
+
 from checker.local_page import PageHandler, PageServer, read_request
 from checker.local_page.server import assets_of
 from checker.planner_page.handlers import PlannerHandlers
-from checker.planner_page.uploads import PlanFilesRequest
+from checker.planner_page.uploads import PlanFilesRequest, fields
 
 LARGEST_SETS = 1 << 22  # bytes of a request with two sets of files
 
@@ -22,6 +24,11 @@ class _PlannerRequests(PageHandler):
     """One request."""
 
     server: PlannerServer
+
+    def _get_other(self, address: SplitResult) -> None:
+        if address.path != "/api/fields":
+            super()._get_other(address)
+        self._json(fields())
 
     def _post(self) -> None:
         if self.path != "/api/plan":

@@ -3,7 +3,7 @@
  * Error with a message for the reader.
  */
 
-import { readLines } from "./lines.js";
+import { ask, askLines } from "./server.js";
 
 /** @typedef {{name: string, kind: string, meaning: string}} PropertyOfJob */
 /** @typedef {{key: string, name: string, file: string, folder: string, about: string, grain: string, bounds: string[],
@@ -18,34 +18,11 @@ import { readLines } from "./lines.js";
 /** @typedef {{job: string, path: number[], link: string, picture: string,
  *   lanes: Lane[], properties: Truth[], findings: Finding[], moves: Move[]}} View */
 
-/**
- * @param {Response} answer
- * @returns {Promise<any>}
- */
-async function read(answer) {
-  const value = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
-  if (!answer.ok || value.error) throw new Error(value.error ?? `the server answered ${answer.status}`);
-  return value;
-}
-
-/**
- * @param {string} path
- * @param {object} body
- * @param {AbortSignal} [signal]
- */
-function post(path, body, signal) {
-  const headers = { "Content-Type": "application/json" };
-  return fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal }).catch((error) => {
-    if (error.name === "AbortError") throw error;
-    throw new Error("the explorer does not answer any more; is it still running?");
-  });
-}
-
 /** @typedef {{name: string, suffix: string}} Format */
 
 /** @returns {Promise<{jobs: Job[], start: {job: string, path: number[]}, formats: Format[]}>} */
-export async function jobs() {
-  return read(await fetch("/api/jobs"));
+export function jobs() {
+  return ask("/api/jobs");
 }
 
 /**
@@ -54,8 +31,8 @@ export async function jobs() {
  * @param {string | null} [check]
  * @returns {Promise<View>}
  */
-export async function walk(job, path, check = null) {
-  return read(await post("/api/walk", { job, path, check }));
+export function walk(job, path, check = null) {
+  return ask("/api/walk", { job, path, check });
 }
 
 /**
@@ -63,8 +40,8 @@ export async function walk(job, path, check = null) {
  * @param {string} text
  * @returns {Promise<{job: Job, path: number[], headline: string, verified: string[]}>}
  */
-export async function load(name, text) {
-  return read(await post("/api/load", { name, text }));
+export function load(name, text) {
+  return ask("/api/load", { name, text });
 }
 
 /**
@@ -73,8 +50,8 @@ export async function load(name, text) {
  * @param {string} finding
  * @returns {Promise<{job: Job, path: number[]}>}
  */
-export async function refine(job, path, finding) {
-  return read(await post("/api/refine", { job, path, finding }));
+export function refine(job, path, finding) {
+  return ask("/api/refine", { job, path, finding });
 }
 
 /**
@@ -85,10 +62,8 @@ export async function refine(job, path, finding) {
  * @param {(seen: {states: number, depth: number}) => void} progress
  * @returns {Promise<any>}
  */
-export async function search(what, body, signal, progress) {
-  const answer = await post(`/api/${what}`, body, signal);
-  if (!answer.ok || !answer.body) return read(answer);
-  return readLines(answer, progress, "the search ended without an answer; is the explorer still running?");
+export function search(what, body, signal, progress) {
+  return askLines(`/api/${what}`, body, signal, progress);
 }
 
 /**

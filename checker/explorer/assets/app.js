@@ -1,6 +1,6 @@
 /** The explorer's page: puts its parts together, and hears its keys. */
 import * as api from "./api.js";
-import { byId, make, tell } from "./dom.js";
+import { byId, copy, make, tell } from "./dom.js";
 import { offerFiles, takeFiles } from "./files.js";
 import { Finder } from "./find.js";
 import { Moves } from "./moves.js";
@@ -127,20 +127,11 @@ function inFilter(event) {
   event.preventDefault();
 }
 
-async function copyLink() {
-  try {
-    await navigator.clipboard.writeText(location.href);
-    tell("The link was copied; it works while the explorer runs, and again when it runs with this scenario.", "good");
-  } catch {
-    tell(`Copy the address of this page: ${location.href}`);
-  }
-}
-
 async function begin() {
   byId("back").addEventListener("click", () => walk.back());
   byId("forward").addEventListener("click", () => walk.forward());
   byId("reset").addEventListener("click", () => walk.backTo(0));
-  byId("copy").addEventListener("click", copyLink);
+  byId("copy").addEventListener("click", () => copy(location.href, byId("copy")));
   byId("help").addEventListener("click", () => byId("keys").showModal());
   byId("jobs").addEventListener("change", () => walk.go(byId("jobs").value, []));
   byId("picture").addEventListener("click", (event) => {

@@ -38,6 +38,34 @@ export function counted(count, what) {
 }
 
 /**
+ * A button that copies a text; on itself it says that it has done so, also to those who hear the page.
+ * @param {() => string} text
+ * @param {string} label
+ * @param {string} [word]
+ */
+export function copyButton(text, label, word = "Copy") {
+  const button = make("button", { type: "button", class: "copy", "aria-label": label, "aria-live": "polite" }, word);
+  button.addEventListener("click", () => copy(text(), button));
+  return button;
+}
+
+/**
+ * @param {string} text
+ * @param {HTMLElement} button  it says for a moment that the text is copied
+ */
+export async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    tell(`The browser does not let this page copy. Copy it from here: ${text}`);
+    return;
+  }
+  button.dataset.name ??= button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = button.dataset.name; }, 2000);
+}
+
+/**
  * Something to tell the reader; nothing takes it away again.
  * @param {string} text
  * @param {"" | "bad" | "good"} [kind]

@@ -1,10 +1,13 @@
-/** The page of the planner: two sets of files, a question, and the answer. */
-import { ask } from "./api.js";
-import { byId, counted, tell } from "./dom.js";
+/** The page of the planner: sets of files, a question, and the answer. */
+import { byId, copy, copyButton, counted, tell } from "./dom.js";
+import { filledIn, showFields } from "./fields.js";
+import { ask, askLines } from "./server.js";
 import { fileSet } from "./sets.js";
 
-const refuse = (/** @type {string} */ text) => tell(text, "bad");
-const sets = { before: fileSet("before", refuse), after: fileSet("after", refuse) };
+const COMMAND = /^(?=.{16}).*\s/; // code within a line that is a command: a few words
+const sets = Object.fromEntries(["before", "after", "now"].map((name) => [name, fileSet(name, refuse)]));
+/** @type {import("./fields.js").Field[]} */
+let fields = [];
 /** @type {AbortController | null} */
 let asked = null;
 
@@ -13,50 +16,92 @@ byId("question").addEventListener("submit", async (event) => {
   if (asked) return;
   asked = new AbortController();
   const begun = Date.now();
-  let seen = "";
-  const show = () => { byId("progress").textContent = `Judging … ${Math.round((Date.now() - begun) / 1000)} s${seen}`; };
-  const clock = setInterval(show, 250);
+  const tick = () => { byId("clock").textContent = `${Math.round((Date.now() - begun) / 1000)} s`; };
+  const clock = setInterval(tick, 250);
+  let answer = null;
   busy(true);
-  show();
+  tick();
+  const files = Object.fromEntries(Object.entries(sets).map(([name, set]) => [name, set.files()]));
   try {
-    const body = { before: sets.before.files(), after: sets.after.files() };
-    const answer = await ask(body, asked.signal, ({ runs, now }) => {
-      seen = `, ${counted(runs, "question")} answered; now: ${now}`;
-      show();
+    const body = { ...files, options: filledIn(fields) };
+    answer = await askLines("/api/plan", body, asked.signal, ({ runs, now }) => {
+      byId("progress").textContent = `${counted(runs, "question")} answered; now: ${now}`;
     });
-    showAnswer(answer);
   } catch (error) {
-    if (error.name !== "AbortError") refuse(error.message);
+    if (error.name !== "AbortError") refuse(error.message, error.field);
   } finally {
     clearInterval(clock);
     busy(false);
     asked = null;
   }
+  if (answer) showAnswer(answer, files);
 });
 byId("cancel").addEventListener("click", () => asked?.abort());
 for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault()); // beside the sets
+ask("/api/fields").then((given) => showFields((fields = given)), (error) => tell(error.message, "bad"));
+
+/**
+ * Show an error beside the field that it is about, or above everything.
+ * @param {string} text
+ * @param {string} [field]
+ */
+function refuse(text, field) {
+  const place = field ? document.querySelector(`[data-field="${field}"]`) : null;
+  if (!place) return tell(text, "bad");
+  const error = place.querySelector(".error");
+  error.textContent = text;
+  error.hidden = false;
+  place.closest("details")?.setAttribute("open", "");
+  const input = place.querySelector("button, input, select");
+  input.setAttribute("aria-invalid", "true");
+  input.focus();
+  error.scrollIntoView({ block: "nearest" });
+}
 
 /** @param {boolean} on */
 function busy(on) {
   byId("judge").disabled = on;
   byId("cancel").hidden = !on;
-  if (on) {
-    tell("");
-    byId("answer").hidden = true;
-  } else byId("progress").textContent = "";
+  for (const id of ["clock", "progress"]) byId(id).textContent = "";
+  if (!on) return;
+  tell("");
+  byId("answer").hidden = true;
+  for (const error of document.querySelectorAll(".error")) error.hidden = true;
+  for (const input of document.querySelectorAll("[aria-invalid]")) input.removeAttribute("aria-invalid");
 }
 
-/** @param {import("./api.js").Answer} answer */
-function showAnswer(answer) {
+/**
+ * @param {{verdict: string, html: string, markdown: string, command: string, kept: boolean}} answer
+ * @param {Record<string, {name: string, text: string}[]>} files
+ */
+function showAnswer(answer, files) {
   // The server has escaped all text, and the policy of the page lets no script in it run.
   const parsed = new DOMParser().parseFromString(answer.html, "text/html");
   byId("plan").replaceChildren(...parsed.body.childNodes);
   byId("plan").dataset.verdict = answer.verdict;
   byId("kept").textContent = answer.kept ? "This question was answered before; the answer is kept on this machine." : "";
-  byId("copy").onclick = async () => {
-    await navigator.clipboard.writeText(answer.markdown);
-    tell("The answer is in the clipboard.", "good");
-  };
+  byId("copy").onclick = () => copy(answer.markdown, byId("copy"));
+  byId("command").textContent = answer.command;
+  const texts = new Map(Object.entries(files).flatMap(([set, each]) => each.map(({ name, text }) => [`${set}/${name}`, text])));
+  offerCopies(texts);
   byId("answer").hidden = false;
-  byId("answer").scrollIntoView();
+  byId("answer").focus();
+}
+
+/**
+ * A button beside each command, each block of lines, and each name of a file that was given.
+ * @param {Map<string, string>} texts
+ */
+function offerCopies(texts) {
+  for (const button of byId("answer").querySelectorAll(".copy")) button.remove();
+  for (const block of byId("answer").querySelectorAll("pre")) {
+    block.before(copyButton(() => block.textContent.trimEnd(), "Copy these lines"));
+  }
+  for (const code of byId("plan").querySelectorAll(":not(td, pre) > code")) {
+    const file = texts.get(code.textContent);
+    if (file !== undefined) code.after(" ", copyButton(() => file, `Copy the text of ${code.textContent}`, "Copy file"));
+    if (file !== undefined || !COMMAND.test(code.textContent)) continue;
+    code.classList.add("command");
+    code.before(copyButton(() => code.textContent, "Copy this command"));
+  }
 }

@@ -1,59 +1,65 @@
-/** The two sets of files: dropped, chosen or pasted. A set is a list of names and texts, as the server takes it. */
-import { byId, make } from "./dom.js";
+/** The sets of files: dropped, chosen or pasted. A set is a list of names and texts, as the server takes it. */
+import { byId, counted, make } from "./dom.js";
 
 const LARGEST = 1024 * 1024; // bytes of a file; a zoo.cfg has far fewer
 const MOST = 64; // files of a set; the server takes no more
+const ENTRIES = 2000; // of a folder that is dropped; a folder of configurations has far fewer
+const PASSED = /(^|\/)(\.|version-2\/)/; // hidden files, and the data of a server
 
 /** @typedef {{name: string, text: string}} UploadedFile */
 
 /**
  * The files of one set, and its part of the page.
  * @param {string} id
- * @param {(text: string) => void} refuse
+ * @param {(text: string, field: string) => void} refuse
  */
 export function fileSet(id, refuse) {
   const place = byId(id);
-  const [list, chosen, pasted] = ["ul", "input", "textarea"].map((name) => place.querySelector(name));
+  place.append(byId("set").content.cloneNode(true));
+  const [list, pasted, passed, clear] = ["ul", "textarea", ".passed", ".clear"].map((name) => place.querySelector(name));
   /** @type {UploadedFile[]} */
   let given = [];
 
   const draw = () => {
-    const remove = (each) => () => { given = given.filter((other) => other !== each); draw(); };
-    const button = (each) => make("button", { type: "button", "aria-label": `Remove ${each.name}`, onclick: remove(each) }, "×");
-    list.replaceChildren(...given.map((each) => make("li", {}, make("code", {}, each.name), button(each))));
-    place.querySelector(".clear").hidden = !given.length;
+    const remove = (index) => () => { given = given.filter((_, other) => other !== index); draw(); };
+    const line = ({ name }, index) =>
+      make("li", {}, make("code", {}, name), make("button", { type: "button", "aria-label": `Remove ${name}`, onclick: remove(index) }, "×"));
+    list.replaceChildren(...withoutCommonFolder(given).map(line));
+    clear.hidden = !given.length;
   };
-  const add = async (/** @type {{name: string, file: File}[]} */ found) => {
+  const add = async (/** @type {() => Promise<{name: string, file: File}[]>} */ find) => {
     try {
-      if (given.length + found.length > MOST) throw new Error(`${MOST} files are the most; give those of ZooKeeper alone`);
-      const large = found.find(({ file }) => file.size > LARGEST);
+      const found = await find();
+      // A single file was meant. A folder may have others beside those of ZooKeeper.
+      const taken = found.filter(({ name, file }) => !name.includes("/") || (!PASSED.test(name) && file.size <= LARGEST));
+      passed.hidden = taken.length === found.length;
+      passed.textContent = `${counted(found.length - taken.length, "file")} passed over: hidden, data, or more than 1 MiB.`;
+      const large = taken.find(({ file }) => file.size > LARGEST);
       if (large) throw new Error(`${large.name} has more than 1 MiB; is it a zoo.cfg or a YAML file?`);
-      const read = await Promise.all(found.map(async ({ name, file }) => ({ name, text: await file.text() })));
-      given = [...given, ...withoutCommonFolder(read)];
+      if (given.length + taken.length > MOST) throw new Error(`${counted(given.length + taken.length, "file")}, and ${MOST} are the most; choose the folder that has the zoo.cfg files alone`);
+      given = [...given, ...(await Promise.all(taken.map(async ({ name, file }) => ({ name, text: await file.text() }))))];
       draw();
     } catch (error) {
-      refuse(error.message);
+      refuse(error.message, id);
     }
   };
 
-  place.querySelector(".choose").addEventListener("click", () => chosen.click());
-  place.querySelector(".clear").addEventListener("click", () => { given = []; draw(); });
-  chosen.addEventListener("change", async () => {
-    await add([...chosen.files].map((file) => ({ name: file.webkitRelativePath || file.name, file })));
-    chosen.value = ""; // the same file may be chosen once more
-  });
-  place.addEventListener("dragover", (event) => { event.preventDefault(); place.classList.add("over"); });
-  place.addEventListener("dragleave", () => place.classList.remove("over"));
-  place.addEventListener("drop", async (event) => {
-    event.preventDefault();
-    place.classList.remove("over");
-    try {
-      await add(await dropped(event.dataTransfer));
-    } catch (error) {
-      refuse(`the files cannot be read (${error.message}); choose them instead`);
-    }
-  });
-  return { files: () => (pasted.value.trim() ? [...given, { name: pastedName(pasted.value), text: pasted.value }] : given) };
+  for (const [button, selector] of [[".folder", "[webkitdirectory]"], [".choose", "[multiple]"]]) {
+    const chosen = place.querySelector(selector);
+    place.querySelector(button).addEventListener("click", () => chosen.click());
+    chosen.addEventListener("change", async () => {
+      await add(async () => [...chosen.files].map((file) => ({ name: file.webkitRelativePath || file.name, file })));
+      chosen.value = ""; // the same file may be chosen once more
+    });
+  }
+  clear.addEventListener("click", () => { given = []; passed.hidden = true; draw(); });
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    place.addEventListener(kind, (event) => { event.preventDefault(); place.classList.toggle("over", kind === "dragover"); });
+  }
+  place.addEventListener("drop", (event) => add(() => dropped(event.dataTransfer)));
+  return {
+    files: () => [...withoutCommonFolder(given), ...(pasted.value.trim() ? [{ name: pastedName(pasted.value), text: pasted.value }] : [])],
+  };
 }
 
 /**
@@ -63,24 +69,29 @@ export function fileSet(id, refuse) {
 async function dropped(data) {
   const entries = [...data.items].map((item) => item.webkitGetAsEntry?.()).filter((entry) => entry);
   if (!entries.length) return [...data.files].map((file) => ({ name: file.name, file }));
-  return (await Promise.all(entries.map((entry) => walked(entry)))).flat();
+  const left = { entries: ENTRIES };
+  return (await Promise.all(entries.map((entry) => walked(entry, left)))).flat();
 }
 
-/** @param {any} entry */
-async function walked(entry) {
-  if (entry.isFile) {
-    const file = await new Promise((found, failed) => entry.file(found, failed));
-    return [{ name: entry.fullPath.replace(/^\//, ""), file }];
+/**
+ * @param {any} entry
+ * @param {{entries: number}} left  how many more are looked at
+ */
+async function walked(entry, left) {
+  const name = entry.fullPath.replace(/^\//, "");
+  if (PASSED.test(`${name}/`) || (left.entries -= 1) < 0) {
+    if (left.entries < 0) throw new Error(`more than ${ENTRIES} files; drop the folder of the zoo.cfg files alone`);
+    return [];
   }
+  if (entry.isFile) return [{ name, file: await new Promise((found, failed) => entry.file(found, failed)) }];
   const reader = entry.createReader();
   const inside = [];
   for (;;) {
     const some = await new Promise((found, failed) => reader.readEntries(found, failed));
     if (!some.length) break;
-    inside.push(...some.filter((each) => !each.name.startsWith(".")));
-    if (inside.length > MOST) throw new Error(`more than ${MOST} files`);
+    inside.push(...some);
   }
-  return (await Promise.all(inside.map(walked))).flat();
+  return (await Promise.all(inside.map((each) => walked(each, left)))).flat();
 }
 
 /**
