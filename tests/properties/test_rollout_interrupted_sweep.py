@@ -19,7 +19,6 @@ from checker.engine import Limits
 from checker.rollout import Folder, PlanRequest, plan, read_folder
 from checker.rollout.files.differences import read_now
 from checker.rollout.files.differences import settings as keys_of
-from checker.rollout.inputs.folders import read_mixed_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within
@@ -48,7 +47,7 @@ def swept(count: int) -> tuple[int, list[str]]:
                 old, new = (read_folder(cfg.write(Path(name, which))) for cfg, which in zip(pair, "ab", strict=True))
                 applied = frozenset(some & (old.servers.keys() | new.servers.keys()))
                 _write(Path(name, "now"), old, new, applied)
-                now = read_now(read_mixed_folder(Path(name, "now")), old, new)
+                now = read_now(read_folder(Path(name, "now"), together=False), old, new)
                 assert now.applied == applied | _same(old, new)
                 made = plan(PlanRequest(old, new, now=now), limited)
             except (ConfigError, OrderError) as refusal:

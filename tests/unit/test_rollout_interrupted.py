@@ -15,7 +15,6 @@ from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.assessment import Order
 from checker.rollout.assessor import Assessor
 from checker.rollout.files.differences import Interruption, read_now
-from checker.rollout.inputs.folders import read_mixed_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import headline
@@ -42,7 +41,7 @@ def put(folder: Path, **files: str) -> Path:
 
 def state(folder: Path, old: str, new: str) -> Interruption:
     """The state of a folder between two shipped folders."""
-    return read_now(read_mixed_folder(folder), read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+    return read_now(read_folder(folder, together=False), read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
 def limited(spec: RunSpec, seconds: float, states: int = 10_000) -> RunResult:

@@ -4,6 +4,7 @@
     folders      zoo.cfg files on disk, in the layouts that operators use; the value that every input becomes
     manifests    a StatefulSet with its ConfigMaps, or a workload for each server
     operators    the resources of Strimzi and of pravega's operator
+    foreign      files of other programs, each with its way out
     live         a live ensemble, by its four-letter words
     images       the zoo.cfg that a container image writes from its variables
     kubernetes   variables, the way of working of a StatefulSet, ids of servers and of pods

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -41,11 +41,15 @@ def input_error(file: str, what: str, right: str, line: int = 0) -> ConfigError:
 
 @dataclass(frozen=True)
 class YamlValue:
-    """A value in a file: its node, and the path that leads to it (`spec.replicas`)."""
+    """A value in a file: its node, and the path that leads to it (`spec.replicas`).
+
+    `looked_up` are the nodes of the document that were looked up, by their identity.
+    """
 
     file: str
     node: yaml.Node
     path: str = ""
+    looked_up: set[int] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def line(self) -> int:
@@ -60,6 +64,11 @@ class YamlValue:
     def is_mapping(self) -> bool:
         """Whether the value is a map of keys."""
         return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the value is a list."""
+        return isinstance(self.node, yaml.SequenceNode)
 
     @property
     def is_null(self) -> bool:
@@ -95,7 +104,30 @@ class YamlValue:
             first, second = (int(each.start_mark.line) + 1 for each, _ in own[:2])
             raise input_error(self.file, f"{path}: this key is written twice", f"see line {first}", second)
         found = own[0][1] if own else next((node for name, node in self._pairs() if name == key), None)
-        return None if found is None else YamlValue(self.file, found, path)
+        if found is None:
+            return None
+        self.looked_up.add(id(found))
+        return self._part(found, path)
+
+    def _part(self, node: yaml.Node, path: str) -> YamlValue:
+        return YamlValue(self.file, node, path, self.looked_up)
+
+    @property
+    def unread(self) -> Iterator[str]:
+        """The keys that nothing has looked up, by their paths; of a map that was taken as a whole none is named."""
+        for key, node in self._pairs():
+            value = self._part(node, f"{self.path}.{key}".removeprefix("."))
+            if id(node) not in self.looked_up:
+                yield value.path
+            else:
+                for part in value.items if value.is_list else [value]:
+                    if part.is_looked_into:
+                        yield from part.unread
+
+    @property
+    def is_looked_into(self) -> bool:
+        """Whether the value of a key of this map was looked up."""
+        return any(id(node) in self.looked_up for _, node in self._pairs())
 
     def _pairs(self, seen: set[int] | None = None) -> Iterator[tuple[str, yaml.Node]]:
         """The keys with their values; those of merged maps come last, each map once. `seen` are the maps so far."""
@@ -110,14 +142,14 @@ class YamlValue:
             elif isinstance(key, yaml.ScalarNode):
                 yield key.value, node
         for node in merged:
-            yield from YamlValue(self.file, node, self.path)._pairs(seen)
+            yield from self._part(node, self.path)._pairs(seen)
 
     @property
     def items(self) -> list[YamlValue]:
         """The values of a list. Raises ConfigError for any other value."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error("a list is expected here", "write it as a list")
-        return [YamlValue(self.file, node, f"{self.path}[{n}]") for n, node in enumerate(self.node.value)]
+        return [self._part(node, f"{self.path}[{n}]") for n, node in enumerate(self.node.value)]
 
     @property
     def text(self) -> str:

@@ -113,20 +113,12 @@ class _ConfigFile:
     by_myid: bool = False
 
 
-def read_folder(path: Path) -> Folder:
-    """The files of all servers of a folder. Raises ConfigError."""
+def read_folder(path: Path, *, together: bool = True) -> Folder:
+    """The files of all servers of a folder. Raises ConfigError.
+
+    `together`: they must have the same members; else each may have its own, as during a roll-out.
+    """
     found = _layout(path)
-    folder = _read(path, found)
-    check_together(list(folder.servers.values()), shared=found[0].sid is None)
-    return folder
-
-
-def read_mixed_folder(path: Path) -> Folder:
-    """The files of a folder during a roll-out: they may have different members. Raises ConfigError."""
-    return _read(path, _layout(path))
-
-
-def _read(path: Path, found: list[_ConfigFile]) -> Folder:
     problems: list[Problem] = []
     given: list[ServerFiles] = []
     for each in found:
@@ -136,9 +128,10 @@ def _read(path: Path, found: list[_ConfigFile]) -> Folder:
             problems += error.problems
     if problems:
         raise ConfigError(tuple(dict.fromkeys(problems)))
-    return Folder(
-        str(path), {each.sid: each for each in sorted(given, key=lambda each: each.sid)}, _taken(found, given)
-    )
+    given.sort(key=lambda files: files.sid)
+    if together:
+        check_together(given, shared=found[0].sid is None)
+    return Folder(str(path), {files.sid: files for files in given}, _taken(found, given))
 
 
 def _misspelt(given: ServerFiles) -> Iterator[str]:

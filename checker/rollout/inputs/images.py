@@ -137,6 +137,7 @@ KEYS: Mapping[ContainerImage, tuple[_Key, ...]] = {
 }
 INCUBATOR = {"ZK_DATA_DIR": "/data", "ZK_DATA_LOG_DIR": "/data/log"}
 """The defaults of the script of incubator/zookeeper that differ."""
+BY_SCRIPT = ("ZK_SERVER_PORT", "ZK_ELECTION_PORT")
 FLAG = re.compile(r"--([a-z_]+)=(\S+)")
 ENTRY = re.compile(r"[^\s:;,]+:[0-9]+:[0-9]+(?::observer|:participant)?(?:::(?P<sid>[0-9]{1,9}))?")
 LIBRARY_ENTRY = re.compile(r"server\.([0-9]{1,9})=(\S+)")
@@ -162,6 +163,11 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
         return _bitnami(env, servers)
     right = "set ZOO_SERVERS, or mount a ConfigMap with a zoo.cfg that has server.N lines"
     raise ImageError("", "no variable and no flag states the servers of the ensemble", right)
+
+
+def variables_of(image: ContainerImage) -> frozenset[str]:
+    """The names of the variables that an image reads."""
+    return frozenset((*(each.name for each in KEYS[image]), *BY_SCRIPT, "ZOO_CFG_EXTRA"))
 
 
 def _confluent(env: Mapping[str, str], servers: str) -> ImageConfig:

@@ -11,7 +11,7 @@ Guide, "The Four Letter Words"; `zkServer.sh`, `status`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -42,8 +42,9 @@ def variables(listed: YamlValue | None) -> Iterator[Variable]:
             yield Variable(name.text, value.text, value)
 
 
-def way_of_working(stateful_set: YamlValue, container: YamlValue) -> WayOfWorking:
-    """The way of working of a StatefulSet with this container of ZooKeeper. Raises ConfigError."""
+def way_of_working(stateful_set: YamlValue, container: YamlValue, ordinals: Mapping[Sid, int]) -> WayOfWorking:
+    """The way of working of a StatefulSet with this container of ZooKeeper, and these pods. Raises ConfigError."""
+    name, namespace = stateful_set.get("metadata.name"), stateful_set.get("metadata.namespace")
     pods, updates = stateful_set.get("spec.podManagementPolicy"), stateful_set.get("spec.updateStrategy.type")
     partition = stateful_set.get("spec.updateStrategy.rollingUpdate.partition")
     given = {"podManagementPolicy": pods, "updateStrategy": updates}
@@ -53,6 +54,9 @@ def way_of_working(stateful_set: YamlValue, container: YamlValue) -> WayOfWorkin
         0 if partition is None else partition.number(),
         assumed=tuple(key for key, value in given.items() if value is None),
         readiness=_readiness(container.get("readinessProbe")),
+        stateful_set="" if name is None else name.text,
+        namespace="" if namespace is None else namespace.text,
+        ordinals=ordinals,
     )
 
 

@@ -7,7 +7,10 @@ Rules of this module:
 
 - A workload is ZooKeeper's by the name of an image, by a variable with the servers, or by the command that starts one.
 - Variables are looked up in the file and in its ConfigMaps (`configMapKeyRef`, `envFrom`). Secrets are never needed.
-- A default of Kubernetes is used where a key is missing (one replica), and `Folder.taken` says so.
+- A workload counts if its `apiVersion` and `kind` are those of Kubernetes. Other controllers, as those of OpenKruise,
+  restart pods in their own ways.
+- A default of Kubernetes is used where a key is missing (one replica), and `Folder.taken` says so. It also names every
+  key that was not read.
 
 Sources: Kubernetes, "StatefulSets" and "Running ZooKeeper, A Distributed System Coordinator".
 """
@@ -16,20 +19,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from checker.rollout.inputs.documents import YamlValue, input_error
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.inputs.foreign import COPY_FROM_POD
 from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
-from checker.rollout.inputs.images import ContainerImage, ImageConfig, ImageError, image_config
+from checker.rollout.inputs.images import ContainerImage, ImageConfig, ImageError, image_config, variables_of
 from checker.rollout.inputs.kubernetes import check_pods, idle, sids_in, variables, way_of_working
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
 from checker.rollout.inputs.volumes import DataVolume, mounted_volume
-from spec.config import Config
+from spec.config import Config, ConfigError
 from spec.quorum import Sid
 from spec.text import integer
 
-WORKLOADS = ("StatefulSet", "Deployment", "Pod")
+WORKLOADS = {"StatefulSet": "apps", "Deployment": "apps", "Pod": ""}
+"""The kinds of workloads that are servers, each with the group of its `apiVersion`."""
+NO_SERVERS = ("Job", "CronJob")
 NAMES = re.compile(r"zookeeper|k8szk", re.IGNORECASE)
 STARTS = re.compile(r"zkServer|start-zookeeper|QuorumPeerMain|zkGenConfig")
 SERVERS = ("ZOO_SERVERS", "ZOOKEEPER_SERVERS", "ZK_REPLICAS")
@@ -70,7 +76,9 @@ class _Workload:
 def read_manifests(documents: list[YamlValue], path: str) -> Folder:
     """The state that manifests describe. Raises ConfigError."""
     maps = {_name(each): each for each in documents if _kind(each) == "ConfigMap"}
-    workloads = [found for each in documents if _kind(each) in WORKLOADS for found in _workloads(each, maps)]
+    workloads = [found for each in documents if _kind(each) not in NO_SERVERS for found in _workloads(each, maps)]
+    for each in workloads:
+        _check_controller(each)
     if not workloads:
         kinds = ", ".join(dict.fromkeys(kind for each in documents if (kind := _kind(each)))) or "nothing"
         what = f"there is no StatefulSet of ZooKeeper in it, only {kinds}"
@@ -83,6 +91,15 @@ def read_manifests(documents: list[YamlValue], path: str) -> Folder:
         what = f"there are several workloads of ZooKeeper ({listed}), and not each states its id"
         raise input_error(path, what, "give one StatefulSet alone, or set ZOO_MY_ID for each workload")
     return _of_workloads(workloads, maps, path)
+
+
+def _check_controller(workload: _Workload) -> None:
+    """Raises ConfigError for a workload that is not one of Kubernetes itself."""
+    version = workload.value.get("apiVersion")
+    group = version.text.rpartition("/")[0] if version is not None else ""
+    if WORKLOADS.get(workload.kind) != group:
+        what = f"the {workload.kind} of {version.text if version else '?'} has a controller that is not known here"
+        raise workload.value.error(what, COPY_FROM_POD)
 
 
 def _kind(value: YamlValue) -> str:
@@ -100,8 +117,13 @@ def _name(value: YamlValue) -> str:
 
 def _workloads(value: YamlValue, maps: Mapping[str, YamlValue]) -> Iterator[_Workload]:
     """A workload, if one of its containers runs ZooKeeper."""
-    pod = value.get("spec") if _kind(value) == "Pod" else value.get("spec.template.spec")
-    containers = pod.get("containers") if pod is not None else None
+    try:
+        pod = value.get("spec") if _kind(value) == "Pod" else value.get("spec.template.spec")
+        containers = pod.get("containers") if pod is not None else None
+    except ConfigError:
+        if _kind(value) in WORKLOADS:
+            raise
+        return
     if pod is None or containers is None:
         return
     for container in containers.items:
@@ -227,14 +249,14 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     config_map = _mounted(workload, maps)
     hosts = _hosts(value)
     if config_map is not None:
-        listed, open_hosts = sorted(_listed(config_map)), None
+        listed, open_hosts, image = sorted(_listed(config_map)), None, None
         texts, how = (
             _texts(config_map, listed),
             f"ids and addresses as the zoo.cfg of ConfigMap {_name(config_map)} states them",
         )
     else:
         config = _image_config(workload, hosts)
-        listed, how = list(config.sids), f"{config.image.value}: {config.how}"
+        listed, how, image = list(config.sids), f"{config.image.value}: {config.how}", config.image
         texts = [ServerText(sid, path, config.text, written=False) for sid in listed]
         open_hosts = hosts if config.image is ContainerImage.SCRIPT else None
     own = [name for name in IDS if name in workload.env]
@@ -246,8 +268,23 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     taken = [f"{workload.name} in {value.file}: {counted}; {how}"]
     if without := idle(listed, pods):
         taken.append(without)
-    state = state_of(path, texts, taken, working=way_of_working(value, workload.container), hosts=open_hosts)
-    return with_volumes(state, {sid: workload.volume(each.config) for sid, each in state.servers.items()})
+    ordinals = {sid: ordinal for ordinal, sid in enumerate(pods) if sid in listed}
+    working = way_of_working(value, workload.container, ordinals)
+    state = state_of(path, texts, taken, working=working, hosts=open_hosts)
+    state = with_volumes(state, {sid: workload.volume(each.config) for sid, each in state.servers.items()})
+    return replace(state, taken=(*state.taken, *_unread(workload, image)))
+
+
+def _unread(workload: _Workload, image: ContainerImage | None) -> Iterator[str]:
+    """The keys and variables of a workload that were not read. With a zoo.cfg that is mounted the image reads none."""
+    used = {*SERVERS, *IDS, *([] if image is None else variables_of(image))}
+    listed = workload.container.get("env")
+    elsewhere = (name.text for each in (listed.items if listed is not None else ()) if (name := each.get("name")))
+    names = sorted({*workload.env, *elsewhere} - used)
+    if passed := [name for name in names if image is None or not name.startswith("ZOO_CFG_")]:
+        yield f"variables of {workload.name} that say nothing here: {', '.join(passed)}"
+    if keys := [*workload.value.unread]:
+        yield f"not read of {workload.name}: {', '.join(keys)}"
 
 
 def _hosts(value: YamlValue) -> PodHosts | None:
@@ -266,6 +303,7 @@ def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], pat
     """The state of workloads; each of them is one server."""
     texts: dict[Sid, ServerText] = {}
     named: dict[Sid, _Workload] = {}
+    images: dict[Sid, ContainerImage | None] = {}
     taken = []
     for each in workloads:
         sid = _own_id(each)
@@ -277,10 +315,13 @@ def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], pat
         if config_map is not None:
             _listed(config_map)
             [texts[sid]], how = _texts(config_map, [sid]), f"the zoo.cfg of ConfigMap {_name(config_map)}"
+            images[sid] = None
         else:
             config = _image_config(each, None)
             texts[sid] = ServerText(sid, f"{each.value.file} ({each.name})", config.text, written=False)
-            how = f"{config.image.value}: {config.how}"
+            how, images[sid] = f"{config.image.value}: {config.how}", config.image
         taken.append(f"{each.name} for server {sid} (by its variable); {how}")
     state = state_of(path, [texts[sid] for sid in sorted(texts)], taken)
-    return with_volumes(state, {sid: named[sid].volume(each.config) for sid, each in state.servers.items()})
+    state = with_volumes(state, {sid: named[sid].volume(each.config) for sid, each in state.servers.items()})
+    unread = (sentence for sid in sorted(named) for sentence in _unread(named[sid], images[sid]))
+    return replace(state, taken=(*state.taken, *unread))

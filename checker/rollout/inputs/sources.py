@@ -6,26 +6,24 @@
     HOST:PORT,HOST:PORT,...                             live
 
 A path that exists is never taken as addresses. A folder with zoo.cfg files in it is one of these, whatever else it has.
-A YAML file without `apiVersion` and `kind` is an error with the way out. The values of a Helm chart do not say of which
-chart they are, so they are not read either: a chart renders them.
-
-Sources: the reserved keys of an Ansible inventory in YAML; Compose Specification, `services`.
+A YAML file without `apiVersion` and `kind`, or a file of another program, is an error with the way out (`foreign`). The
+values of a Helm chart do not say of which chart they are, so they are not read either: a chart renders them.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
+from dataclasses import replace
 from pathlib import Path
 
-from checker.rollout.inputs.documents import RENDER, YamlValue, documents_in, input_error, read_documents, read_raw
-from checker.rollout.inputs.folders import Folder, read_folder, read_mixed_folder
+from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_documents, read_raw
+from checker.rollout.inputs.folders import Folder, read_folder, text_of
+from checker.rollout.inputs.foreign import KUSTOMIZATION, RENDERED, TEXTS, check_folder, check_text, no_manifest
 from checker.rollout.inputs.generated import ServerText, state_of
 from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import read_manifests
 from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
-from spec.config import ConfigError
 from spec.text import on_a_line
 
 YAML = (".yaml", ".yml", ".json")
@@ -34,39 +32,37 @@ YAML_LINE = re.compile(rb"---|%|[{\[\xef]|[ \t]*-[ \t]|[^=]*?:(?:\s|$)")
 STREAMS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 """The folders with the inputs of a process; one of them may be a file without a name."""
 NOTHING = "there is nothing in it"
-KUSTOMIZED = "give the result: kubectl kustomize DIR > rendered.yaml"
 OPERATORS = {
     "Kafka": ("kafka.strimzi.io", read_kafka),
     "ZookeeperCluster": ("zookeeper.pravega.io", read_zookeeper_cluster),
 }
 """The resources of operators: the kind, the group of its `apiVersion`, and the reader."""
-GROUP_KEYS = frozenset({"hosts", "children", "vars"})
-"""The keys of a group in an Ansible inventory."""
-COPY = "copy the zoo.cfg out of each container into a folder for each: docker compose cp zk1:/conf/zoo.cfg zk1/"
-FETCH = (
-    "fetch the rendered zoo.cfg and the myid of each host into a folder for each: "
-    'ansible all -m fetch -a "src=/conf/zoo.cfg dest=before/{{ inventory_hostname }}/ flat=yes"'
-)
 
 
 def read_input(text: str) -> Folder:
     """The state that an input describes. Raises ConfigError."""
-    path = Path(text)
-    if _exists(path):
-        if _is_stream(path):
-            return _of_stream(path)
-        return _of_yaml(path) if _is_yaml(path) else read_folder(path)
-    return read_live(text) if is_live(text) else read_folder(path)
+    return _read(text, together=True)
 
 
 def read_mixed_input(text: str) -> Folder:
     """The state of an ensemble during a roll-out: its servers may have different members. Raises ConfigError."""
+    return _read(text, together=False)
+
+
+def _read(text: str, *, together: bool) -> Folder:
     path = Path(text)
+    if not _exists(path) and is_live(text):
+        return read_live(text, together=together)
     if _exists(path):
         if _is_stream(path):
             return _of_stream(path)
-        return _of_yaml(path) if _is_yaml(path) else read_mixed_folder(path)
-    return read_live(text, together=False) if is_live(text) else read_mixed_folder(path)
+        if _is_yaml(path):
+            return _of_yaml(path)
+        if path.is_file():
+            check_text(text, text_of(path) or "")
+        elif not _has_cfg(path):
+            check_folder(path, TEXTS)
+    return read_folder(path, together=together)
 
 
 def _exists(path: Path) -> bool:
@@ -92,6 +88,7 @@ def _of_stream(path: Path) -> Folder:
     if first and YAML_LINE.match(first):
         return _of_documents(documents_in(raw, str(path)), path)
     text = raw.decode("iso-8859-1")  # as a zoo.cfg is read
+    check_text(str(path), text)
     listed = sorted(sids_in(text))
     if not listed:
         what = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
@@ -103,8 +100,14 @@ def _of_stream(path: Path) -> Folder:
 def _is_yaml(path: Path) -> bool:
     if path.is_file():
         return path.suffix in YAML
-    has_cfg = any(path.glob("*.cfg")) or any(path.glob("*/zoo.cfg"))
-    return not has_cfg and bool(_files(path))
+    if _has_cfg(path):
+        return False
+    check_folder(path, RENDERED)
+    return bool(_files(path))
+
+
+def _has_cfg(path: Path) -> bool:
+    return any(path.glob("*.cfg")) or any(path.glob("*/zoo.cfg"))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -113,8 +116,6 @@ def _files(folder: Path) -> list[Path]:
 
 def _of_yaml(path: Path) -> Folder:
     """The state in a YAML file, or in the YAML files of a folder. Raises ConfigError."""
-    if path.is_dir() and (path / "Chart.yaml").is_file():
-        raise input_error(str(path), "this is the folder of a chart", RENDER)
     files = _files(path) if path.is_dir() else [path]
     return _of_documents([each for file in files for each in read_documents(file)], path)
 
@@ -125,28 +126,7 @@ def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     resources = [item for each in documents if _kind(each) for item in _items(each)]
     if resources:
         return _of_resources(resources, str(path))
-    raise _no_manifest(documents[0])
-
-
-def _no_manifest(document: YamlValue) -> ConfigError:
-    """The error for a document without a kind, with the way out for what it is taken for."""
-    if not document.is_mapping:
-        return document.error("a map of keys is expected", "name a file with manifests")
-    parts = {key: value for key in document.keys if (value := document.child(key)) is not None and value.is_mapping}
-    if "services" in parts:
-        return document.error("this is a Compose file, and the images write the zoo.cfg from it", COPY)
-    if any(map(_is_group, parts.values())):
-        return document.error("this is an Ansible inventory, which has no zoo.cfg in it", FETCH)
-    missing = " and no ".join(key for key in ("apiVersion", "kind") if document.get(key) is None)
-    what = f"it has no {missing}, so it is taken for the values of a Helm chart, and they do not say of which"
-    rendered = f"helm template NAME CHART --values {shlex.quote(document.file)} > rendered.yaml"
-    return document.error(what, f"give the rendered manifests: {rendered}; or a folder of zoo.cfg files")
-
-
-def _is_group(value: YamlValue) -> bool:
-    """Whether a value is a group of an Ansible inventory, with hosts or other groups."""
-    members = (value.child(key) for key in GROUP_KEYS - {"vars"})
-    return GROUP_KEYS.issuperset(value.keys) and any(member is not None and member.is_mapping for member in members)
+    raise no_manifest(documents[0])
 
 
 def _kind(value: YamlValue) -> str:
@@ -164,7 +144,7 @@ def _items(value: YamlValue) -> list[YamlValue]:
 def _of_resources(resources: list[YamlValue], path: str) -> Folder:
     for each in resources:
         if _kind(each) == "Kustomization":
-            raise each.error("this is a kustomization", KUSTOMIZED)
+            raise KUSTOMIZATION.error(each.file, each.line)
     own = [each for each in resources if _kind(each) in OPERATORS]
     if len(own) > 1:
         names = ", ".join(f"{_kind(each)} in line {each.line}" for each in own)
@@ -180,4 +160,5 @@ def _of_operator(resource: YamlValue, path: str) -> Folder:
         what = f"the {kind} of {version.text if version else '?'} is of an operator that is not known here"
         right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"
         raise resource.error(what, right)
-    return read(resource, path)
+    state = read(resource, path)
+    return replace(state, taken=(*state.taken, f"not read of {kind}: {', '.join(resource.unread)}"))

@@ -9,9 +9,11 @@ and `ZookeeperScaler`; pravega/zookeeper-operator, `MakeStatefulSet`, `zookeeper
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+
+from spec.quorum import Sid
 
 
 class PodManagement(Enum):
@@ -83,7 +85,7 @@ class WayOfWorking:
     """The way of working; a value is None if the input does not state it.
 
     `assumed` are the keys whose value is the default of the platform. A rolling update restarts the pods from the
-    ordinal `partition` on.
+    ordinal `partition` on. `ordinals` are the ordinals of the pods by their servers.
     """
 
     pods: PodManagement | None = None
@@ -92,6 +94,26 @@ class WayOfWorking:
     operator: Operator | None = None
     assumed: tuple[str, ...] = ()
     readiness: Readiness | None = None
+    stateful_set: str = ""
+    namespace: str = ""
+    ordinals: Mapping[Sid, int] = field(default_factory=dict)
+
+    @property
+    def restarted(self) -> tuple[Sid, ...]:
+        """The servers whose pods the controller restarts if the template changes, in its order."""
+        if self.updates is not UpdateStrategy.ROLLING_UPDATE:
+            return ()
+        descending = sorted(self.ordinals, key=lambda sid: -self.ordinals[sid])
+        return tuple(sid for sid in descending if self.ordinals[sid] >= self.partition)
+
+    @property
+    def by_hand(self) -> tuple[Sid, ...]:
+        """The servers whose pods get a new template only if a person acts, ascending.
+
+        With OnDelete somebody deletes the pod, and below the partition somebody lowers it: a pod that is deleted there
+        comes back with the old template.
+        """
+        return tuple(sorted(self.ordinals.keys() - set(self.restarted)))
 
     @property
     def sentence(self) -> str:
@@ -105,7 +127,11 @@ class WayOfWorking:
         if self.updates is not None:
             yield f"{RESTARTS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
         if self.partition:
-            yield f"pods below ordinal {self.partition} are not restarted (partition {self.partition})"
+            kept = f", those of {', '.join(map(str, self.by_hand))}" if self.by_hand else ""
+            yield (
+                f"pods below ordinal {self.partition}{kept} keep the old configuration, even if they are deleted, until"
+                f" the partition is lowered (partition {self.partition})"
+            )
         if self.readiness is not None:
             yield READY[self.readiness]
 
@@ -122,4 +148,9 @@ class WayOfWorking:
             "operator": self.operator and self.operator.value,
             "assumed": list(self.assumed),
             "readiness": self.readiness and self.readiness.value,
+            "statefulSet": self.stateful_set or None,
+            "namespace": self.namespace or None,
+            "pods": {str(sid): f"{self.stateful_set}-{ordinal}" for sid, ordinal in sorted(self.ordinals.items())},
+            "restarted": list(self.restarted),
+            "by_hand": list(self.by_hand),
         }
