@@ -70,7 +70,12 @@ class Answer:
     @property
     def verdict(self) -> str:
         """The verdict in one word, and the exit code."""
-        return f"{self.data['verdict_with_disks'] if self.data else 'refused'} ({self.code})"
+        return f"{self.data['verdict'] if self.data else 'refused'} ({self.code})"
+
+    @property
+    def verdict_with_disks(self) -> str:
+        """The verdict if servers that move have their disks with them; empty if there is no answer."""
+        return str(self.data.get("verdict_with_disks", ""))
 
 
 def ask(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import socket
@@ -108,7 +109,7 @@ class RealServers:
         """The value of `Mode:` in the answer to `srvr`; None while the server does not serve."""
         if not self.alive(sid):
             return None
-        if sid in self.plain:
+        with contextlib.suppress(ServerError):
             return srvr(self.place(sid)).get("Mode")
         secure = integer(key_of(self._texts[sid], "secureClientPort") or "", 1, 65535)
         return None if secure is None else self._mode_by_tls(sid, secure)
