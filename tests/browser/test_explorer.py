@@ -19,7 +19,7 @@ from checker.explorer.requests import WalkRequest
 from checker.scenario import from_text
 from checker.traces import read_itf, replay
 from tests.support.explorer import SCRIPT, WRONG_ORDER, job, with_folder
-from tests.support.page_scripts import CONTRAST
+from tests.support.page_scripts import CONTRAST, SIDEWAYS, SMALL
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
@@ -399,6 +399,44 @@ def test_the_moves_come_right_below_the_picture_in_a_narrow_window(walker: Page)
     moves = walker.locator("button.move").first.bounding_box()
     assert moves is not None and moves["y"] + moves["height"] < 800
     assert walker.locator("#picture").bounding_box()["y"] < moves["y"]  # type: ignore[index]
+
+
+def test_a_walk_on_a_phone_shows_the_picture_and_the_moves_together(walker: Page) -> None:
+    """At 390 pixels the panel of moves lies below the picture, not on it; clicks and keys take moves."""
+    walker.set_viewport_size({"width": 390, "height": 844})
+    for number, caption in enumerate(SCRIPT, 1):
+        if number % 2:
+            move(walker, caption).click()
+            walker.mouse.move(0, 0)
+        else:
+            walker.locator("#filter").fill(caption)
+            walker.locator("#filter").press("Enter")
+        at_step(walker, number)
+        picture, panel = (walker.locator(name).bounding_box() for name in ("#picture", "#next"))
+        assert picture is not None and panel is not None
+        assert picture["height"] > 90 and panel["height"] > 90 and picture["y"] + picture["height"] <= panel["y"]
+        assert panel["y"] + panel["height"] - picture["y"] <= 844, "one screen has both"
+        assert (walker.evaluate(SIDEWAYS), walker.evaluate(SMALL)) == (0, [])
+    walker.click("#save summary")
+    sheet = walker.locator(".sheet").bounding_box()
+    assert sheet is not None and sheet["x"] >= 0 and sheet["x"] + sheet["width"] <= 390 and sheet["y"] >= 0
+
+
+def test_many_moves_scroll_within_their_panel_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    with serving(("zab-3-servers",)) as served:
+        page.goto(served.address)
+        at_step(page, 0)
+        for _ in range(9):
+            page.keyboard.press("ArrowDown")
+        last = page.locator("button.move").last
+        assert last.evaluate("each => each === document.activeElement")
+        picture, chosen = page.locator("#picture").bounding_box(), last.bounding_box()
+        assert picture is not None and chosen is not None
+        assert picture["y"] + picture["height"] > 0 and chosen["y"] + chosen["height"] <= 844
+        page.keyboard.press("Enter")
+        at_step(page, 1)
+        assert page.evaluate(SIDEWAYS) == 0
 
 
 def test_no_text_is_smaller_than_12_pixels(server: Server, walker: Page) -> None:
