@@ -17,7 +17,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from checker.rollout.inputs.folders import Folder, ServerFiles, line_of
+from checker.rollout.inputs.folders import Folder, ServerFiles, addresses_of, line_of
 from spec.config import Config, ConfigError, Problem, ServerAddress
 from spec.config.server_line import bracketed
 from spec.quorum import Sid, View
@@ -66,16 +66,7 @@ class ConfigState:
 
     @cached_property
     def _addresses(self) -> Mapping[Sid, frozenset[ServerAddress]]:
-        """The same for every server; each text is read once."""
-        named: dict[Sid, set[ServerAddress]] = {}
-        for given in {(each.text, each.dynamic): each for each in self.servers.values()}.values():
-            for line in given.config.servers:
-                named.setdefault(line.sid, set()).update(line.addresses)
-        found = {sid: {replace(each, host=each.host.lower()) for each in given} for sid, given in named.items()}
-        return {
-            sid: frozenset(e for e in given if e.host not in WILDCARDS) or frozenset(given)
-            for sid, given in found.items()
-        }
+        return addresses_of(self.servers)
 
     def hosts(self, sid: Sid) -> frozenset[str]:
         """The hosts of a server by all files, without wildcards."""

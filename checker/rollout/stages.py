@@ -24,6 +24,7 @@ from checker.rollout.config_state import ConfigState, side_of, state_of, with_na
 from checker.rollout.files.differences import WITHHOLDING, Difference, differences, masked
 from checker.rollout.files.handshakes import strangers
 from checker.rollout.files.keys import Effect
+from checker.rollout.files.listeners import occupied
 from checker.rollout.inputs.folders import Folder, ServerFiles
 from spec.config import ConfigError, parse_zoo_cfg
 from spec.config.problems import Findings
@@ -248,7 +249,7 @@ def refused_between(old: Folder, new: Folder) -> str:
 
 
 def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
-    """The stages. Raises ConfigError for a file between that ZooKeeper refuses."""
+    """The stages. Raises ConfigError for a file between that ZooKeeper refuses, or whose ports another server has."""
     if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
         return ()
     arriving, leaving = sorted(new.view.voters - old.view.voters), sorted(old.view.voters - new.view.voters)
@@ -268,6 +269,9 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
         changed.add(sid)
         sides.append(_between(old, new, changed, f"step-{number}"))
     sides.append(after)
+    for state, following in pairwise(sides):
+        if problems := tuple(occupied(state.servers, following.servers)):
+            raise ConfigError(problems)
     return tuple(Stage(a, b, _title(a, b)) for a, b in pairwise(sides))
 
 

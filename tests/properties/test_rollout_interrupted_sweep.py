@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from checker.engine import Limits
 from checker.rollout import Folder, PlanRequest, plan, read_folder
 from checker.rollout.files.differences import read_now
-from checker.rollout.files.differences import settings as keys_of
+from checker.rollout.inputs.folders import settings as keys_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, run_within

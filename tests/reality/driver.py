@@ -39,7 +39,7 @@ QUIET_SECONDS = 0.5
 CLIENTS, PAUSE = 3, 0.02
 NO_NODE = -101
 Texts = dict[Sid, str]
-INPUT_REFUSED = re.compile(r"was server \d+ and becomes server|has the address of server \d+, which goes")
+INPUT_REFUSED = re.compile(r"was server \d+ and becomes server|has the address of server \d+, which")
 CONDITION = "the class must be on the class path"
 
 

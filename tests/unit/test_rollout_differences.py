@@ -134,7 +134,9 @@ def test_a_server_with_a_new_id_at_its_old_address_is_an_error(tmp_path: Path) -
 
 
 def test_a_new_server_at_a_port_of_its_own_is_none(tmp_path: Path) -> None:
-    changed(tmp_path, ("server.3=zoo3.example.org:2888:3888", "server.4=zoo3.example.org:2889:3889"))
+    changed(
+        tmp_path, ("server.3=zoo3.example.org:2888:3888", "server.4=zoo3.example.org:2889:3889"), ("=2181", "=2182")
+    )
     with pytest.raises(AssertionError, match="was run"):
         planned(tmp_path)
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checker.rollout.files.differences import differences, settings
+from checker.rollout.files.differences import differences
 from checker.rollout.files.keys import Effect
+from checker.rollout.inputs.folders import settings
 from checker.rollout.inputs.generated import with_namespace_of
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import READY, Operator, PodManagement, Readiness, UpdateStrategy

@@ -19,19 +19,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import PurePosixPath
 
 from checker.execution import poll
 from checker.rollout.files.keys import DURABLE, Effect, KeyEffect, effect_of
-from checker.rollout.files.listeners import conflicts
-from checker.rollout.inputs.folders import Folder, ServerFiles
+from checker.rollout.files.listeners import conflicts, occupied
+from checker.rollout.inputs.folders import Folder, ServerFiles, settings
 from spec.config import Config, ConfigError, ServerLine, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings, Problem
 from spec.config.properties import read_properties
 from spec.quorum import Sid
-from spec.quorum.addresses import WILDCARDS
 
 MODELLED = frozenset({"standaloneEnabled", "reconfigEnabled", "version", "quorumListenOnAllIPs"})
 WITHHOLDING = frozenset({Effect.DISK, Effect.UNKNOWN, Effect.NOT_STATED})
@@ -63,22 +61,10 @@ def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) 
     return tuple(diff for sid in sorted(old.keys() & new.keys()) for diff in _of_server(sid, old[sid], new[sid]))
 
 
-def settings(given: ServerFiles) -> dict[str, str]:
-    """The keys of a server's files with their values; of a repeated key the last value counts."""
-    return dict(_settings(given.text, given.dynamic or ""))
-
-
-@lru_cache(maxsize=64)
-def _settings(*texts: str) -> Mapping[str, str]:
-    """The keys in some texts; servers often share one text, which is long where there are many servers."""
-    props = (prop for text in texts for prop in read_properties(text, "", Findings()))
-    return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in props}
-
-
 def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
     """Raises ConfigError where a server can start with its old file, and not with its new one.
 
-    ZooKeeper refuses the new file, or the server cannot listen on its ports.
+    ZooKeeper refuses the new file, or the server cannot listen on its ports: another server may have one of them.
 
     The file of a new server is refused where all old files are accepted. Files that lack something before and after, as
     excerpts do, are accepted.
@@ -90,15 +76,15 @@ def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFile
         if (sid not in incomplete if sid in old else not incomplete)
         for problem in _refusal(given)
     ]
+    problems = problems or list(occupied(old, new))
     if problems:
         raise ConfigError(tuple(dict.fromkeys(problems)))
 
 
 def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
-    """Raises ConfigError where a machine takes the id of another one, or a server gets a new id at its old address.
+    """Raises ConfigError where a machine takes the id of another one.
 
-    The id counts votes and acknowledgements, and the disk under it is then that of another server. Two servers with one
-    address cannot run side by side, as an addition and a removal do.
+    The id counts votes and acknowledgements, and the disk under it is then that of another server.
     """
     before, after = _machines(old), _machines(new)
     problems = [
@@ -112,31 +98,8 @@ def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFil
         for machine, sid in after.items()
         if before.get(machine, sid) != sid and sid in old
     ]
-    problems += _renamed(old, new)
     if problems:
         raise ConfigError(tuple(problems))
-
-
-def _renamed(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> Iterator[Problem]:
-    """The new servers with a peer address of a server that goes."""
-    before = {
-        (address.host.lower(), port): line.sid
-        for files in old.values()
-        for line in files.config.servers
-        for address in line.addresses
-        for port in (address.quorum_port, address.election_port)
-        if line.sid not in new and address.host not in WILDCARDS
-    }
-    for sid, files in sorted(new.items()):
-        line = files.config.server(sid) if sid not in old else None
-        places = [(address.host.lower(), address.quorum_port) for address in (line.addresses if line else ())]
-        if owner := next((before[place] for place in places if place in before), None):
-            yield Problem(
-                files.origin,
-                0,
-                f"server {sid} has the address of server {owner}, which goes: both cannot run there at one time",
-                f"remove server {owner} in a roll-out of its own, and then add server {sid} with an empty disk",
-            )
 
 
 def _machines(servers: Mapping[Sid, ServerFiles]) -> dict[str, Sid]:
@@ -152,7 +115,7 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
         parse_zoo_cfg(given.text, given.origin, f"{given.sid}\n", dynamic.get)
     except ConfigError as error:
         return error.problems
-    return tuple(conflicts(given, settings(given)))
+    return tuple(conflicts(given))
 
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:

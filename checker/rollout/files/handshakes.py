@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from checker.rollout.files.differences import settings, states
-from checker.rollout.inputs.folders import ServerFiles
+from checker.rollout.files.differences import states
+from checker.rollout.inputs.folders import ServerFiles, settings
 from spec.quorum import Sid
 
 KEYS = {

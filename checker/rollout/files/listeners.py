@@ -1,6 +1,7 @@
 """The ports that a server listens on: whether it can bind them all.
 
-    conflicts(given, values)  -> a Problem for each pair of listeners that cannot both be bound
+    conflicts(given)    -> a Problem for each pair of listeners that cannot both be bound
+    occupied(old, new)  -> a Problem for each server that needs a port which another one has until its step
 
 Rules of this module:
 
@@ -9,6 +10,8 @@ Rules of this module:
 - A server that listens with its AdminServer and for clients at one port starts all the same (`QuorumPeer.start` logs
   the failure of the AdminServer). With any other pair it does not start, never elects, or cannot lead.
 - A standalone server has no ports for peers.
+- Two servers of one host cannot have one port, not even one after the other: an addition may come before a removal, and
+  a wait would be answered by the other server. A port that several old servers have is that of an excerpt.
 
 Sources: `QuorumPeerMain.runFromConfig`, `QuorumPeer.start`, `QuorumCnxManager.Listener`, `Leader.createServerSocket`,
 `JettyAdminServer`, `PrometheusMetricsProvider` of 3.9.5; the guide has the defaults.
@@ -17,13 +20,14 @@ Sources: `QuorumPeerMain.runFromConfig`, `QuorumPeer.start`, `QuorumCnxManager.L
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
-from checker.rollout.inputs.folders import ServerFiles
+from checker.rollout.inputs.folders import ServerFiles, addresses_of, settings
 from spec.config.ensemble import shared_addresses
 from spec.config.problems import Problem
-from spec.quorum.addresses import WILDCARDS
+from spec.quorum import Sid
+from spec.quorum.addresses import WILDCARDS, is_loopback
 from spec.text import integer
 
 ADMIN, CLIENT = "admin.serverPort", "clientPort"
@@ -45,9 +49,9 @@ class Listener(NamedTuple):
         return not self.host or not other.host or self.host == other.host
 
 
-def listeners_of(given: ServerFiles, values: Mapping[str, str]) -> tuple[Listener, ...]:
+def listeners_of(given: ServerFiles) -> tuple[Listener, ...]:
     """The listeners of a server, by its files and their keys."""
-    return tuple(listener for listener in _listeners(given, values) if listener.port > 0)
+    return tuple(listener for listener in _listeners(given, settings(given)) if listener.port > 0)
 
 
 def _listeners(given: ServerFiles, values: Mapping[str, str]) -> Iterator[Listener]:
@@ -79,9 +83,9 @@ def _port(values: Mapping[str, str], key: str, default: int = 0) -> int:
     return integer(values[key], 0, HIGHEST) or 0 if key in values else default
 
 
-def conflicts(given: ServerFiles, values: Mapping[str, str]) -> Iterator[Problem]:
+def conflicts(given: ServerFiles) -> Iterator[Problem]:
     """The ports that a server cannot bind: it names a port twice, or the address of another server."""
-    for first, second in combinations(listeners_of(given, values), 2):
+    for first, second in combinations(listeners_of(given), 2):
         if first.excludes(second):
             problem = (
                 f"server {given.sid} cannot listen twice on port {first.port}, by {first.name} and by {second.name}"
@@ -91,3 +95,64 @@ def conflicts(given: ServerFiles, values: Mapping[str, str]) -> Iterator[Problem
         for sid, name, address, owner in shared_addresses({line.sid: line for line in given.config.servers}):
             problem = f"server.{sid}: the {name} {address} is also an address of server.{owner}"
             yield Problem(given.origin, 0, problem, "only one server can listen there: change the host or the port")
+
+
+def occupied(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> Iterator[Problem]:
+    """The servers of the new state with a port of their host that another server has, in the old or in the new state.
+
+    There is one problem for each server.
+    """
+    before, after = _places(old), _places(new)
+    owners = _owners(before)
+    beside = _owners(after)
+    for sid, places in sorted(after.items()):
+        for place, name in places.items():
+            holding = owners.get(place, set())
+            others = holding or beside[place] - {sid}
+            if name == ADMIN or sid in holding or len(holding) > 1 or not others:
+                continue
+            yield _occupied(new[sid], f"{name} is {place[0]}:{place[1]}", min(others), old, new, now=bool(holding))
+            break
+
+
+def _occupied(
+    files: ServerFiles,
+    place: str,
+    owner: Sid,
+    old: Mapping[Sid, ServerFiles],
+    new: Mapping[Sid, ServerFiles],
+    *,
+    now: bool,
+) -> Problem:
+    sid = files.sid
+    if not now:
+        what, right = "is there, too", "give each of them a port of its own"
+    else:
+        then = f"add server {sid} with an empty disk" if sid not in old else f"change server {sid}"
+        first = f"move server {owner}" if owner in new else f"remove server {owner}"
+        what = "is there until its step" if owner in new else "goes"
+        right = f"{first} in a roll-out of its own, and then {then}"
+    what = f"server {sid} has the address of server {owner}, which {what}: both cannot run there at one time ({place})"
+    return Problem(files.origin, 0, what, right)
+
+
+Place = tuple[str, int]
+"""A host and a port."""
+
+
+def _owners(places: Mapping[Sid, Mapping[Place, str]]) -> dict[Place, set[Sid]]:
+    owners: dict[Place, set[Sid]] = {}
+    for sid, place in ((sid, place) for sid, given in places.items() for place in given):
+        owners.setdefault(place, set()).add(sid)
+    return owners
+
+
+def _places(servers: Mapping[Sid, ServerFiles]) -> dict[Sid, dict[Place, str]]:
+    """Where each server listens, and by which key; at a loopback address only if it has no other host."""
+    addresses = addresses_of(servers)
+    places: dict[Sid, dict[Place, str]] = {}
+    for sid, files in servers.items():
+        hosts = sorted({address.host for address in addresses.get(sid, ())} - WILDCARDS)
+        hosts = [host for host in hosts if not is_loopback(host)] or hosts
+        places[sid] = {(host, each.port): each.name for host, each in product(hosts, listeners_of(files))}
+    return places

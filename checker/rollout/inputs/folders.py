@@ -27,15 +27,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
+
+import msgspec
 
 from checker.execution import poll
 from checker.rollout.inputs.pods import PodHosts
 from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
-from spec.config import Config, ConfigError, Problem, parse_zoo_cfg
+from spec.config import Config, ConfigError, Problem, ServerAddress, parse_zoo_cfg
+from spec.config.problems import WHITE, Findings
+from spec.config.properties import read_properties
 from spec.quorum import Sid, View
+from spec.quorum.addresses import WILDCARDS
 from spec.text import LONG, integer, required_integer
 
 NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?([0-9]{1,9})", re.IGNORECASE)
@@ -64,6 +70,32 @@ class ServerFiles:
     def view(self) -> View:
         """The view with which the server runs."""
         return self.config.effective_view
+
+
+def settings(given: ServerFiles) -> dict[str, str]:
+    """The keys of a server's files with their values; of a repeated key the last value counts."""
+    return dict(_settings(given.text, given.dynamic or ""))
+
+
+@lru_cache(maxsize=64)
+def _settings(*texts: str) -> Mapping[str, str]:
+    """The keys in some texts; servers often share one text, which is long where there are many servers."""
+    props = (prop for text in texts for prop in read_properties(text, "", Findings()))
+    return {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in props}
+
+
+def addresses_of(servers: Mapping[Sid, ServerFiles]) -> dict[Sid, frozenset[ServerAddress]]:
+    """The peer addresses of each server by all files, in lower case; a wildcard only if there is nothing else."""
+    named: dict[Sid, set[ServerAddress]] = {}
+    for files in {(files.text, files.dynamic): files for files in servers.values()}.values():  # each text is read once
+        for line in files.config.servers:
+            named.setdefault(line.sid, set()).update(
+                msgspec.structs.replace(address, host=address.host.lower()) for address in line.addresses
+            )
+    return {
+        sid: frozenset(address for address in given if address.host not in WILDCARDS) or frozenset(given)
+        for sid, given in named.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from checker.rollout.inputs.folders import Folder, ServerFiles, check_quorum, check_together
+from checker.rollout.inputs.folders import Folder, ServerFiles, addresses_of, check_quorum, check_together
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
 from checker.rollout.inputs.volumes import DataVolume
 from checker.rollout.inputs.working import WayOfWorking
@@ -118,16 +118,11 @@ def with_namespace_of(state: Folder, other: Folder) -> Folder:
 def _hosts(other: Folder, hosts: PodHosts, state: Folder) -> dict[int, str]:
     """The hosts that another state has for the pods of a state, by the ordinal of the pod."""
     found: dict[int, str] = {}
-    ordinals = {hosts.host(n): n for n in range(len(state.view.members))}
+    ordinals = {hosts.host(n).lower(): n for n in range(len(state.view.members))}
+    here, there = addresses_of(state.servers), addresses_of(other.servers)
     for sid in sorted(state.view.members & other.view.members):
-        ordinal = next((ordinals[name] for name in _names(state, sid) if name in ordinals), None)
-        names = _names(other, sid)
+        ordinal = next((ordinals[at.host] for at in here.get(sid, ()) if at.host in ordinals), None)
+        names = sorted(at.host for at in there.get(sid, ()) if at.host not in WILDCARDS)
         if ordinal is not None and names:
             found[ordinal] = names[0]
     return found
-
-
-def _names(state: Folder, sid: Sid) -> list[str]:
-    """The hosts of a server by all files, without wildcards."""
-    lines = [line for each in state.servers.values() if (line := each.config.server(sid)) is not None]
-    return [each.host for line in lines for each in line.addresses if each.host not in WILDCARDS]

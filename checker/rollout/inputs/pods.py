@@ -41,6 +41,6 @@ class PodHosts:
         names: set[str | None] = set()
         for ordinal, host in hosts.items():
             before, _, after = self.host(ordinal).partition(NAMESPACE)
-            match = re.fullmatch(f"{re.escape(before)}({NAME}){re.escape(after)}", host)
+            match = re.fullmatch(f"{re.escape(before)}({NAME}){re.escape(after)}", host, re.IGNORECASE)
             names.add(match[1] if match else None)
         return names.pop() if len(names) == 1 else None
