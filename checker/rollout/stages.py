@@ -25,10 +25,8 @@ from checker.rollout.files.differences import WITHHOLDING, Difference, differenc
 from checker.rollout.files.handshakes import strangers
 from checker.rollout.files.keys import Effect
 from checker.rollout.files.listeners import occupied
-from checker.rollout.inputs.folders import Folder, ServerFiles
+from checker.rollout.inputs.folders import Folder, ServerFiles, settings
 from spec.config import ConfigError, parse_zoo_cfg
-from spec.config.problems import Findings
-from spec.config.properties import read_properties
 from spec.quorum import Addresses, Majority, Sid, View
 
 MEMBERS = re.compile(r"[ \t\f]*(?:server\.|group|weight)")
@@ -276,56 +274,40 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
 
 
 def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigState:
-    """The state after these servers have changed; the rest is as before."""
-    members = (old.servers.keys() - changed) | (new.servers.keys() & changed)
+    """The state after these servers have changed; the rest is as before.
+
+    A server has its old file, unless the input of that one states a part of the keys only. The line of a server is that
+    of its reader's own file, or else of a third server's: in its own file it may have a wildcard as the host.
+    """
+    members = sorted((old.servers.keys() - changed) | (new.servers.keys() & changed))
+    sources = {sid: _first((new, old) if sid in changed else (old, new), sid) for sid in members}
     servers = {}
-    for sid in sorted(members):
+    for sid in members:
         poll()
-        own = _own(old, new, sid)
-        lines = {each: _line(_file_with(_with_address(old, new, changed, each), sid, each), each) for each in members}
+        files = [folder.servers[sid] for folder in (old, new) if sid in folder.servers and not folder.view.standalone]
+        own = min(files or [sources[sid].servers[sid]], key=lambda each: each.told is not None)
+        lines = {each: f"server.{each}={_value(sources[each], sid, each)}" for each in members}
         text, dynamic = own.text, own.dynamic
         if dynamic is None:
             text = _with_members(text, lines)
         else:
             dynamic = _with_members(dynamic, lines)
-        config = parse_zoo_cfg(
-            text, label, f"{sid}\n", {own.config.dynamic_config_file or "": dynamic or ""}.get, False
-        )
+        beside = {own.config.dynamic_config_file or "": dynamic or ""}
+        config = parse_zoo_cfg(text, label, f"{sid}\n", beside.get, False)
         servers[sid] = ServerFiles(sid, label, text, dynamic, with_names(config, new.names))
     return state_of(label, servers, next(iter(servers.values())).view, given=False, names=new.names)
 
 
-def _ensembles_first(one: Folder, other: Folder) -> tuple[Folder, Folder]:
-    """Both folders, and a standalone one last: its file lacks what a member of an ensemble needs."""
-    return (other, one) if one.view.standalone else (one, other)
+def _first(folders: Iterable[Folder], sid: Sid) -> Folder:
+    """The first folder with a server. A standalone one comes last, since its file lacks what members need."""
+    return next(each for each in sorted(folders, key=lambda each: each.view.standalone) if sid in each.servers)
 
 
-def _with_address(old: Folder, new: Folder, changed: set[Sid], sid: Sid) -> Folder:
-    """The folder with the address of a server for its peers: the new one if it has changed."""
-    first = _ensembles_first(*((new, old) if sid in changed else (old, new)))
-    return next(each for each in first if sid in each.servers)
-
-
-def _own(old: Folder, new: Folder, sid: Sid) -> ServerFiles:
-    """The file whose member lines are replaced: the old one, unless its input states a part of the keys only."""
-    files = [each.servers[sid] for each in _ensembles_first(old, new) if sid in each.servers]
-    return next((each for each in files if each.told is None), files[0])
-
-
-def _file_with(folder: Folder, reader: Sid, sid: Sid) -> ServerFiles:
-    """The file that names a server as `reader` sees it: its own file, or else that of a third server.
-
-    Files may differ: the line of a server in its own file may have a wildcard as the host.
-    """
-    others = [each for each in folder.servers if each != sid]
-    return folder.servers[reader if reader in folder.servers else others[0] if others else sid]
-
-
-def _line(given: ServerFiles, sid: Sid) -> str:
-    """The line of a server in the file of a server."""
-    text = given.text if given.dynamic is None else given.dynamic
-    found = {prop.key: prop.value for prop in read_properties(text, given.origin, Findings())}
-    return f"server.{sid}={found[f'server.{sid}']}"
+def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
+    """The value of the line of a server as `reader` sees it."""
+    files = [each for owner, each in folder.servers.items() if owner != sid]
+    named = folder.servers.get(reader) or (files or [folder.servers[sid]])[0]
+    return settings(named)[f"server.{sid}"]
 
 
 def _with_members(text: str, lines: Mapping[Sid, str]) -> str:

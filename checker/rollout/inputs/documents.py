@@ -93,6 +93,16 @@ class YamlValue:
             value = found
         return value
 
+    def word(self, path: str, default: str = "") -> str:
+        """The text below some keys; the default if a key is missing, or its value empty. Raises ConfigError."""
+        value = self.get(path)
+        return default if value is None else value.text
+
+    def listed(self, path: str) -> list[YamlValue]:
+        """The values of the list below some keys; empty if a key is missing. Raises ConfigError."""
+        value = self.get(path)
+        return [] if value is None else value.items
+
     def child(self, key: str) -> YamlValue | None:
         """The value of one key, which may have dots in it; None if it is missing. Raises ConfigError."""
         if not self.is_mapping:

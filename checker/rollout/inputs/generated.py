@@ -70,7 +70,7 @@ def with_volumes(state: Folder, volumes: Mapping[Sid, DataVolume | None]) -> Fol
     """A state with the volumes of its servers, as far as they are stated, and a sentence for each kind."""
     stated = {sid: volume for sid, volume in volumes.items() if volume is not None}
     sentences = dict.fromkeys(volume.sentence for volume in stated.values())
-    return replace(state, volumes=stated, taken=(*state.taken, *sentences))
+    return replace(state, volumes={**state.volumes, **stated}, taken=tuple(dict.fromkeys((*state.taken, *sentences))))
 
 
 def _server_files(given: ServerText) -> ServerFiles:

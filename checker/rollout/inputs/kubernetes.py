@@ -34,17 +34,15 @@ class Variable(NamedTuple):
     place: YamlValue
 
 
-def variables(listed: YamlValue | None) -> Iterator[Variable]:
+def variables(container: YamlValue) -> Iterator[Variable]:
     """The variables of a container (`env`) that have a value in the file itself."""
-    for each in listed.items if listed is not None else ():
-        name, value = each.get("name"), each.get("value")
-        if name is not None and value is not None:
-            yield Variable(name.text, value.text, value)
+    for each in container.listed("env"):
+        if (name := each.word("name")) and (value := each.get("value")) is not None:
+            yield Variable(name, value.text, value)
 
 
 def way_of_working(stateful_set: YamlValue, container: YamlValue, ordinals: Mapping[Sid, int]) -> WayOfWorking:
     """The way of working of a StatefulSet with this container of ZooKeeper, and these pods. Raises ConfigError."""
-    name, namespace = stateful_set.get("metadata.name"), stateful_set.get("metadata.namespace")
     pods, updates = stateful_set.get("spec.podManagementPolicy"), stateful_set.get("spec.updateStrategy.type")
     partition = stateful_set.get("spec.updateStrategy.rollingUpdate.partition")
     given = {"podManagementPolicy": pods, "updateStrategy": updates}
@@ -54,8 +52,8 @@ def way_of_working(stateful_set: YamlValue, container: YamlValue, ordinals: Mapp
         0 if partition is None else partition.number(),
         assumed=tuple(key for key, value in given.items() if value is None),
         readiness=_readiness(container.get("readinessProbe")),
-        stateful_set="" if name is None else name.text,
-        namespace="" if namespace is None else namespace.text,
+        stateful_set=stateful_set.word("metadata.name"),
+        namespace=stateful_set.word("metadata.namespace"),
         ordinals=ordinals,
     )
 
@@ -63,8 +61,7 @@ def way_of_working(stateful_set: YamlValue, container: YamlValue, ordinals: Mapp
 def _readiness(probe: YamlValue | None) -> Readiness:
     if probe is None:
         return Readiness.NONE
-    words = probe.get("exec.command")
-    command = " ".join(word.text for word in words.items) if words is not None else ""
+    command = " ".join(word.text for word in probe.listed("exec.command"))
     return Readiness.SERVING if SERVES.search(command) and "ruok" not in command else Readiness.ALIVE
 
 

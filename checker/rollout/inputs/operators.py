@@ -76,7 +76,9 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
     given = zookeeper.get("replicas")
     if given is None:
         raise zookeeper.error("replicas is missing", "write replicas: 3")
-    hosts = PodHosts(f"{name}-zookeeper", f"{name}-zookeeper-nodes", _namespace(resource), "svc")
+    hosts = PodHosts(
+        f"{name}-zookeeper", f"{name}-zookeeper-nodes", resource.word("metadata.namespace", NAMESPACE), "svc"
+    )
     settings = zookeeper.get("config")
     keys = STRIMZI_DEFAULTS | {key: _scalar(settings, key) for key in (settings.keys if settings is not None else ())}
     fixed = {line.partition("=")[0] for line in STRIMZI}
@@ -91,13 +93,12 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
 def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
     """The state of a ZookeeperCluster of pravega's operator. Raises ConfigError."""
     name, given = _name(resource), resource.get("spec.replicas")
-    offset = next((each for each in variables(resource.get("spec.pod.env")) if each.name == "OFFSET"), None)
+    pod = resource.get("spec.pod")
+    offset = next((each for each in (variables(pod) if pod else ()) if each.name == "OFFSET"), None)
     first = 1 if offset is None else offset.place.number(quoted=True)
     sids = range(first, first + 3) if given is None else _sids(given, first)
-    domain = resource.get("spec.kubernetesClusterDomain")
-    hosts = PodHosts(
-        name, f"{name}-headless", _namespace(resource), f"svc.{'cluster.local' if domain is None else domain.text}"
-    )
+    domain = resource.word("spec.kubernetesClusterDomain", "cluster.local")
+    hosts = PodHosts(name, f"{name}-headless", resource.word("metadata.namespace", NAMESPACE), f"svc.{domain}")
     ports = {key: _port(resource, key, default) for key, default in PORTS.items()}
     lines = [*PRAVEGA, *_pravega_keys(resource.get("spec.config"))]
     address = f"{ports['quorum']}:{ports['leader-election']}:participant;{ports['client']}"
@@ -112,12 +113,8 @@ PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
 
 
 def _port(resource: YamlValue, name: str, default: int) -> int:
-    listed = resource.get("spec.ports")
-    for each in listed.items if listed is not None else ():
-        called, port = each.get("name"), each.get("containerPort")
-        if called is not None and called.text == name and port is not None:
-            return port.number()
-    return default
+    ports = (each.get("containerPort") for each in resource.listed("spec.ports") if each.word("name") == name)
+    return next((port.number() for port in ports if port is not None), default)
 
 
 def _pravega_keys(config: YamlValue | None) -> Iterator[str]:
@@ -146,15 +143,9 @@ def _sids(given: YamlValue, first: int = 1) -> range:
 
 
 def _name(resource: YamlValue) -> str:
-    name = resource.get("metadata.name")
-    if name is None:
-        raise resource.error("metadata.name is missing", "write the name of the resource")
-    return name.text
-
-
-def _namespace(resource: YamlValue) -> str:
-    namespace = resource.get("metadata.namespace")
-    return NAMESPACE if namespace is None else namespace.text
+    if name := resource.word("metadata.name"):
+        return name
+    raise resource.error("metadata.name is missing", "write the name of the resource")
 
 
 def _state(path: str, taken: str, lines: list[str], sids: range, operator: Operator, hosts: PodHosts) -> Folder:

@@ -22,7 +22,7 @@ from checker.rollout.inputs.foreign import KUSTOMIZATION, RENDERED, TEXTS, check
 from checker.rollout.inputs.generated import ServerText, state_of
 from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
-from checker.rollout.inputs.manifests import read_manifests
+from checker.rollout.inputs.manifests import kind_of, read_manifests
 from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
 from spec.text import on_a_line
 
@@ -123,41 +123,35 @@ def _of_yaml(path: Path) -> Folder:
 def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     if not documents:
         raise input_error(str(path), NOTHING, "name a file with manifests")
-    resources = [item for each in documents if _kind(each) for item in _items(each)]
+    resources = [item for each in documents if kind_of(each) for item in _items(each)]
     if resources:
         return _of_resources(resources, str(path))
     raise no_manifest(documents[0])
 
 
-def _kind(value: YamlValue) -> str:
-    kind = value.get("kind") if value.is_mapping else None
-    version = value.get("apiVersion") if value.is_mapping else None
-    return kind.text if kind is not None and version is not None else ""
-
-
 def _items(value: YamlValue) -> list[YamlValue]:
     """The resources of a list (`kubectl get -o yaml`), or the resource itself."""
-    items = value.get("items") if _kind(value).endswith("List") else None
+    items = value.get("items") if kind_of(value).endswith("List") else None
     return [value] if items is None else items.items
 
 
 def _of_resources(resources: list[YamlValue], path: str) -> Folder:
     for each in resources:
-        if _kind(each) == "Kustomization":
+        if kind_of(each) == "Kustomization":
             raise KUSTOMIZATION.error(each.file, each.line)
-    own = [each for each in resources if _kind(each) in OPERATORS]
+    own = [each for each in resources if kind_of(each) in OPERATORS]
     if len(own) > 1:
-        names = ", ".join(f"{_kind(each)} in line {each.line}" for each in own)
+        names = ", ".join(f"{kind_of(each)} in line {each.line}" for each in own)
         raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
     return _of_operator(own[0], path) if own else read_manifests(resources, path)
 
 
 def _of_operator(resource: YamlValue, path: str) -> Folder:
     """The state of an operator that is known by the group of its resource. Raises ConfigError for any other."""
-    kind, (group, read) = _kind(resource), OPERATORS[_kind(resource)]
-    version = resource.get("apiVersion")
-    if version is None or version.text.partition("/")[0] != group:
-        what = f"the {kind} of {version.text if version else '?'} is of an operator that is not known here"
+    kind, (group, read) = kind_of(resource), OPERATORS[kind_of(resource)]
+    version = resource.word("apiVersion")
+    if version.partition("/")[0] != group:
+        what = f"the {kind} of {version} is of an operator that is not known here"
         right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"
         raise resource.error(what, right)
     state = read(resource, path)

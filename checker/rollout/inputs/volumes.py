@@ -14,7 +14,7 @@ Sources: Kubernetes, "Volumes" (`emptyDir`), "Ephemeral Volumes", "StatefulSets"
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -62,46 +62,30 @@ def typed_volume(resource: YamlValue, key: str, default: str = "") -> DataVolume
     return DataVolume(given.text.casefold() != "ephemeral", f"{given.path} is {given.text}")
 
 
-def mounted_volume(pod: YamlValue, container: YamlValue, claims: YamlValue | None, config: Config) -> DataVolume | None:
+def mounted_volume(pod: YamlValue, container: YamlValue, claims: list[YamlValue], config: Config) -> DataVolume | None:
     """The volume of a pod with the data of a server; None if its zoo.cfg names no directory. Raises ConfigError.
 
     `claims` are the templates of a StatefulSet. Of two volumes it is the one that does not survive.
     """
     directories = dict.fromkeys(each for each in (config.data_dir, config.data_log_dir) if each)
-    sources = dict(_sources(pod.get("volumes"), claims))
-    mounts = container.get("volumeMounts")
-    found = [_volume(each, mounts.items if mounts is not None else (), sources) for each in directories]
+    sources = {
+        each.word("name"): next((key for key in each.keys if key not in NOT_SOURCES), "emptyDir")
+        for each in pod.listed("volumes")
+    }
+    sources |= {each.word("metadata.name"): "volumeClaimTemplates" for each in claims}
+    found = [_volume(PurePosixPath(each), container.listed("volumeMounts"), sources) for each in directories]
     return min(found, key=lambda each: each.survives, default=None)
 
 
-def _sources(volumes: YamlValue | None, claims: YamlValue | None) -> Iterator[tuple[str, str]]:
-    """The names of volumes, each with the kind of its source."""
-    for each in volumes.items if volumes is not None else ():
-        if (name := each.get("name")) is not None:
-            yield name.text, next((key for key in each.keys if key not in NOT_SOURCES), "emptyDir")
-    for each in claims.items if claims is not None else ():
-        if (name := each.get("metadata.name")) is not None:
-            yield name.text, "volumeClaimTemplates"
-
-
-def _volume(directory: str, mounts: Iterable[YamlValue], sources: Mapping[str, str]) -> DataVolume:
+def _volume(directory: PurePosixPath, mounts: list[YamlValue], sources: Mapping[str, str]) -> DataVolume:
     """The volume with a directory. Raises ConfigError for a mount of an unknown volume."""
-    over = [(place, mount) for mount in mounts if (place := _place(mount)) and _is_in(directory, place)]
+    places = [(PurePosixPath(place), mount) for mount in mounts if (place := mount.word("mountPath"))]
+    over = [(place, mount) for place, mount in places if directory.is_relative_to(place)]
     if not over:
         return DataVolume(survives=False, because=f"no volume is mounted at {directory}")
-    _, mount = max(over, key=lambda each: len(PurePosixPath(each[0]).parts))
-    name = mount.get("name")
-    if name is None or name.text not in sources:
-        what = f"the volume {'' if name is None else name.text} is mounted at {directory}, and it is not in the input"
+    _, mount = max(over, key=lambda pair: len(pair[0].parts))
+    name = mount.word("name")
+    if name not in sources:
+        what = f"the volume {name} is mounted at {directory}, and it is not in the input"
         raise mount.error(what, "add it to volumes or to volumeClaimTemplates")
-    source = sources[name.text]
-    return DataVolume(source not in LOST_WITH_THE_POD, f"{directory} is in the volume {name.text}: {source}")
-
-
-def _place(mount: YamlValue) -> str:
-    path = mount.get("mountPath")
-    return "" if path is None else path.text
-
-
-def _is_in(directory: str, place: str) -> bool:
-    return PurePosixPath(directory).is_relative_to(PurePosixPath(place))
+    return DataVolume(sources[name] not in LOST_WITH_THE_POD, f"{directory} is in the volume {name}: {sources[name]}")
