@@ -20,6 +20,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -36,7 +37,7 @@ from checker.explorer.requests import (
 )
 from checker.explorer.walk import Path, ProgressCallback, Walks, look_ahead, search_whole
 from checker.job import Job, Json
-from checker.local_page import BadRequestError
+from checker.local_page import BadRequestError, slot
 from checker.models.ensemble import NotRefinedError
 from checker.report import judge
 from checker.traces.formats import FORMATS, Format
@@ -219,23 +220,8 @@ class Handlers:
             ],
         }
 
-    def _search(self) -> _SearchSlot:
-        return _SearchSlot(self._searches)
-
-
-class _SearchSlot:
-    """One of the `SEARCHES` slots for concurrent searches. Raises BadRequestError if all are taken."""
-
-    def __init__(self, places: threading.BoundedSemaphore) -> None:
-        self._places = places
-
-    def __enter__(self) -> None:
-        if not self._places.acquire(blocking=False):
-            what = f"{SEARCHES} searches are under way"
-            raise BadRequestError(f"{what}; cancel one, or wait until it ends", HTTPStatus.TOO_MANY_REQUESTS)
-
-    def __exit__(self, *_: object) -> None:
-        self._places.release()
+    def _search(self) -> AbstractContextManager[None]:
+        return slot(self._searches, f"{SEARCHES} searches are under way; cancel one, or wait until it ends")
 
 
 def _opened(job: Job, folder: str) -> OpenJob:

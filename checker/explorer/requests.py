@@ -23,11 +23,16 @@ Ordinal = Annotated[int, msgspec.Meta(ge=0, lt=ORDINALS)]
 Name = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
 
 
-class WalkRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A walk: the fingerprint of its job and the ordinals of its moves. `check` is the check of the end in its link."""
+class _OfWalk(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A walk: the fingerprint of its job and the ordinals of its moves."""
 
     job: Name
     path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
+
+
+class WalkRequest(_OfWalk, forbid_unknown_fields=True, frozen=True):
+    """Show a walk. `check` is the check of the end in its link."""
+
     check: Name | None = None
 
 
@@ -56,11 +61,9 @@ class EndGoal(msgspec.Struct, tag="end", tag_field="type", frozen=True):
 Goal = PropertyGoal | ActionGoal | CaptionGoal | EndGoal
 
 
-class FindRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class FindRequest(_OfWalk, forbid_unknown_fields=True, frozen=True):
     """Search ahead from the end of a walk for the nearest state or move of that kind."""
 
-    job: Name
-    path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
     goal: Goal
 
 
@@ -70,11 +73,9 @@ class ExploreRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     job: Name
 
 
-class RefineRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class RefineRequest(_OfWalk, forbid_unknown_fields=True, frozen=True):
     """Refine a walk that ends in a finding to the finer grain."""
 
-    job: Name
-    path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
     finding: Name
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -19,6 +22,17 @@ class BadRequestError(Exception):
     def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, field: str = "") -> None:
         super().__init__(message)
         self.status, self.field = status, field
+
+
+@contextmanager
+def slot(slots: threading.Semaphore, busy: str) -> Iterator[None]:
+    """One of the slots for concurrent work. Raises BadRequestError with that message if all are taken."""
+    if not slots.acquire(blocking=False):
+        raise BadRequestError(busy, HTTPStatus.TOO_MANY_REQUESTS)
+    try:
+        yield
+    finally:
+        slots.release()
 
 
 def read_request(body: bytes, kind: type[T]) -> T:

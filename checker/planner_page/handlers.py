@@ -16,7 +16,7 @@ from http import HTTPStatus
 from checker.engine.model import ModelError
 from checker.execution import ended_by
 from checker.job import Json
-from checker.local_page import BadRequestError, ProgressSender
+from checker.local_page import BadRequestError, ProgressSender, slot
 from checker.planner_page.document import to_html
 from checker.planner_page.uploads import PlanFilesRequest, read_options, read_question, refusal_of
 from checker.rollout import Engine, OrderError, PlanRequest, plan
@@ -35,7 +35,7 @@ class PlannerHandlers:
 
     def __init__(self, answers: AnswerCache, runner: Runner | None = None) -> None:
         self._answers, self._run = answers, runner or Engine().run
-        self._busy = threading.Lock()
+        self._busy = threading.BoundedSemaphore(1)
 
     def plan(self, request: PlanFilesRequest, progress: ProgressSender) -> dict[str, Json]:
         """Judge a change. Raises BadRequestError, also for a mistake in the files."""
@@ -54,13 +54,9 @@ class PlannerHandlers:
             raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY, field) from None
 
     def _judge(self, asked: PlanRequest, runs: _Told) -> RenderedAnswer:
-        if not self._busy.acquire(blocking=False):
-            raise BadRequestError(BUSY, HTTPStatus.TOO_MANY_REQUESTS)
-        try:
+        with slot(self._busy, BUSY):
             made = plan(asked, runs.run)
             answer = rendered(made)
-        finally:
-            self._busy.release()
         self._answers.save(made, answer)
         return answer
 

@@ -187,22 +187,21 @@ def _path(where: str, name: str) -> PurePosixPath:
 
 
 def without(value: Any, part: str) -> Any:
-    """A value in which no text contains that part. A value without it stays the same object.
+    """A value in which no text contains that part.
 
     The cache knows a question by its content, and the temporary folder has another name each time.
     """
     if isinstance(value, str):
         return value.replace(part, "")
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        made = tuple(without(each, part) for each in value)
-        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value
+        return tuple(without(each, part) for each in value)
     if isinstance(value, Mapping):
         return {key: without(each, part) for key, each in value.items()}
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **_changed(value, value.__struct_fields__, part))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changed = _changed(value, [each.name for each in dataclasses.fields(value) if each.init], part)
-        return dataclasses.replace(value, **changed) if changed else value
+        names = [each.name for each in dataclasses.fields(value) if each.init]
+        return dataclasses.replace(value, **_changed(value, names, part))
     return value
 
 

@@ -112,6 +112,9 @@ def test_dropped_files_are_judged_and_the_danger_is_a_picture(operator: Page) ->
     assert not operator.locator("#plan", has_text="sequenceDiagram").count()
     folded = operator.locator("#plan > details")
     assert folded.count() and all(not folded.nth(place).get_attribute("open") for place in range(folded.count()))
+    assert operator.locator("#release").is_hidden()
+    operator.locator("#plan a", has_text="--release").first.click()
+    operator.get_by_label("Release now").wait_for()
     operator.click("#judge")
     operator.locator("#kept", has_text="answered before").wait_for()
 

@@ -1,10 +1,10 @@
 /** The page of the planner: sets of files, a question, and the answer. */
-import { byId, copy, copyButton, counted, tell } from "./dom.js";
+import { byId, copy, copyButton, counted, make, tell } from "./dom.js";
 import { filledIn, showFields } from "./fields.js";
 import { ask, askLines } from "./server.js";
 import { fileSet } from "./sets.js";
 
-const COMMAND = /^(?=.{16}).*\s/; // code within a line that is a command: a few words
+const COMMAND = /^(?!\w+: )(?=.{16}).*\s/; // code within a line that is a command: a few words, and no key with its value
 const sets = Object.fromEntries(["before", "after", "now"].map((name) => [name, fileSet(name, refuse)]));
 /** @type {import("./fields.js").Field[]} */
 let fields = [];
@@ -89,13 +89,18 @@ function showAnswer(answer, files) {
 }
 
 /**
- * A button beside each command, each block of lines, and each name of a file that was given.
+ * A button beside each command, each block of lines, and each name of a file that was given. A link at each option leads
+ * to its field.
  * @param {Map<string, string>} texts
  */
 function offerCopies(texts) {
   for (const button of byId("answer").querySelectorAll(".copy")) button.remove();
   for (const block of byId("answer").querySelectorAll("pre")) {
     block.before(copyButton(() => block.textContent.trimEnd(), "Copy these lines"));
+  }
+  for (const code of byId("plan").querySelectorAll("code")) {
+    const field = fields.find(({ name }) => code.textContent === `--${name}`);
+    if (field) code.replaceWith(make("a", { href: `#${field.name}`, title: field.label }, code.cloneNode(true)));
   }
   for (const code of byId("plan").querySelectorAll(":not(td, pre) > code")) {
     const file = texts.get(code.textContent);
