@@ -274,6 +274,41 @@ def test_commands_and_files_are_copied_with_the_keyboard(
     operator.locator("#message", has_text="The browser does not let this page copy").wait_for()
 
 
+def test_a_question_is_asked_with_the_keyboard_alone(operator: Page, tmp_path: Path) -> None:
+    pressed = operator.keyboard.press
+
+    def tab_to(name: str) -> None:
+        for _ in range(60):
+            pressed("Tab")
+            if operator.evaluate("document.activeElement.ariaLabel ?? document.activeElement.textContent") == name:
+                return
+        raise AssertionError(f"Tab does not lead to {name}")
+
+    for part, members in (("before", (1, 2, 3)), ("after", (1, 2, 3, 4))):
+        tab_to("Choose a folder…")
+        with operator.expect_file_chooser() as chooser:
+            pressed("Enter")
+        chooser.value.set_files(folder(tmp_path / part, members))
+        operator.locator(f"#{part} li").first.wait_for()
+        tab_to("Choose files…")
+    operator.locator("#before .folder").focus()
+    pressed("Shift+Tab")
+    pressed("Enter")
+    assert len(listed(operator, "before")) == 5
+    assert operator.evaluate("document.activeElement.matches('#before button')")
+    tab_to("Remove all")
+    pressed("Enter")
+    assert operator.evaluate("document.activeElement.matches('#before .folder')")
+    operator.keyboard.press("Tab")
+    tab_to("More about the ensemble and the roll-out")
+    pressed("Enter")
+    operator.get_by_label("Leader").wait_for()
+    tab_to("Judge this change")
+    pressed("Enter")
+    operator.locator("#before .error", has_text="there are no files before the change").wait_for()
+    assert operator.evaluate("document.activeElement.matches('#before .folder')")
+
+
 def test_a_question_that_runs_long_shows_progress_and_is_cancelled(
     page: Page, slow: SlowRuns, slow_server: PlannerServer
 ) -> None:

@@ -21,11 +21,17 @@ export function fileSet(id, refuse) {
   let given = [];
 
   const draw = () => {
-    const remove = (index) => () => { given = given.filter((_, other) => other !== index); draw(); };
+    const remove = (index) => () => keep(given.filter((_, other) => other !== index));
     const line = ({ name }, index) =>
       make("li", {}, make("code", {}, name), make("button", { type: "button", "aria-label": `Remove ${name}`, onclick: remove(index) }, "×"));
     list.replaceChildren(...withoutCommonFolder(given).map(line));
     clear.hidden = !given.length;
+  };
+  const keep = (/** @type {UploadedFile[]} */ files) => {
+    given = files;
+    passed.hidden = true;
+    draw();
+    place.querySelector("button").focus(); // the button that was pressed is gone
   };
   const add = async (/** @type {() => Promise<{name: string, file: File}[]>} */ find) => {
     try {
@@ -52,7 +58,7 @@ export function fileSet(id, refuse) {
       chosen.value = ""; // the same file may be chosen once more
     });
   }
-  clear.addEventListener("click", () => { given = []; passed.hidden = true; draw(); });
+  clear.addEventListener("click", () => keep([]));
   for (const kind of ["dragover", "dragleave", "drop"]) {
     place.addEventListener(kind, (event) => { event.preventDefault(); place.classList.toggle("over", kind === "dragover"); });
   }
