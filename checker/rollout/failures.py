@@ -29,6 +29,7 @@ from checker.rollout.order_proof import OrderProof, StageCondition
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.software.answers import SoftwareAnswer
+from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid
 
@@ -96,17 +97,27 @@ def failures(
         serves = has_quorum(stage, new | old, new)
         going_on = _on_with_defects(_going_on(assessment, order, number + 1), software)
         going_back = _back_with_defects(_going_back(assessment, order, number + 1), software)
-        undo = _undone((*done, step))
+        undo = _undone(stage, order.leader, (*done, step))
         found.append(
             Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
         )
     return tuple(found)
 
 
-def _undone(steps: Sequence[ServerStep]) -> Steps:
-    """The opposite of each step, the last one first."""
+def _undone(stage: Stage, leader: Sid, steps: Sequence[ServerStep]) -> Steps:
+    """The opposite of each step, the last one first.
+
+    A server with its old file does not follow a leader that has no vote by that file. Such a server may lead once the
+    leader was restarted, as long as the servers with new files are a quorum. No wait ends for certain meanwhile.
+    """
     opposite = {START: STOP, STOP: START, RESTART: RESTART}
-    return tuple(ServerStep(opposite[step.action], step.sid) for step in reversed(steps))
+    gained = stage.new.view.voters - stage.old.view.voters if leader in {step.sid for step in steps} else frozenset()
+    undone = []
+    for place, step in reversed([*enumerate(steps)]):
+        left = stage.renewed | {other.sid for other in steps[:place] if other.action != STOP}
+        foreign = bool(gained & left) and stage.new.view.contains_quorum(left)
+        undone.append(ServerStep(opposite[step.action], step.sid, wait=not foreign))
+    return tuple(undone)
 
 
 def _proved(assessment: StageAssessment) -> bool:

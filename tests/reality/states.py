@@ -67,6 +67,8 @@ class State:
             **self.keys,
             **self.own.get(sid, {}),
         }
+        if keys.get("secureClientPort") is not None:  # every server of this machine would bind it otherwise
+            keys["secureClientPortAddress"] = place.host
         return "".join(f"{key}={value}\n" for key, value in keys.items() if value is not None)
 
     def texts(self) -> dict[Sid, str]:

@@ -80,6 +80,17 @@ def test_a_server_that_goes_is_started_again_on_the_way_back() -> None:
     assert [str(step) for step in found[1].undo] == ["restart 1", "start 4"]
 
 
+def test_the_way_back_waits_for_no_server_while_one_may_lead_that_its_old_file_does_not_know() -> None:
+    """Real 3.9.5: 4 leads when 2 was restarted, and 2 with its old file is LOOKING until 1 and 4 are no quorum."""
+    found = rows(assessment("three", "five", (4, 1, 3, 2, 5)))
+    assert [[step.wait for step in row.undo] for row in found[:4]] == [
+        [True],
+        [True, True],
+        [True, True, True],
+        [False, True, True, True],
+    ]
+
+
 def test_service_without_the_failed_server_is_a_matter_of_quorums() -> None:
     """Four become three, 4 first: 2 and 3 are two of four by the old file; later 1 and 2 are two of three."""
     assert [row.serves for row in rows(assessment("four", "three", (4, 1, 2, 3)))] == [True, False, True, True]

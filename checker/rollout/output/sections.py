@@ -16,6 +16,7 @@ from checker.rollout.output.recommendation import change_of
 from checker.rollout.output.sentences import direction_sentence
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import QUESTION_WORDS
+from checker.rollout.steps import STOP
 from checker.scenario.ensemble import NO_FAULTS
 from spec.quorum import Sid
 
@@ -85,7 +86,7 @@ def _shown(part: StageAssessment) -> list[Order]:
 
 def _failure(row: Failure, *, proved: bool) -> tuple[str, ...]:
     first = (f"{row.number}. {row.step}", "yes" if row.serves else "no")
-    way = ", ".join(map(str, row.undo))
+    way = ", ".join(f"{step}{'' if step.wait or step.action == STOP else ' (do not wait for it)'}" for step in row.undo)
     if proved:
         return (*first, way)
     on, back = (f"{ANSWERS[each.outcome]}: {direction_sentence(each)}" for each in (row.going_on, row.going_back))
