@@ -166,13 +166,17 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
     from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
     from checker.rollout.files.differences import read_now  # noqa: PLC0415
     from checker.rollout.inputs.generated import with_namespace_of  # noqa: PLC0415
-    from checker.rollout.inputs.sources import read_input, read_mixed_input  # noqa: PLC0415
+    from checker.rollout.inputs.sources import read_input  # noqa: PLC0415
     from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415
 
     given_old, given_new = read_input(options.old), read_input(options.new)
     old, new = with_namespace_of(given_old, given_new), with_namespace_of(given_new, given_old)
-    now = None if options.now is None else read_now(with_namespace_of(read_mixed_input(options.now), new), old, new)
+    now = (
+        None
+        if options.now is None
+        else read_now(with_namespace_of(read_input(options.now, together=False), new), old, new)
+    )
     if options.same_machines:
         new = with_same_machines(old, new)
     release, to_release = options.release, options.to_release

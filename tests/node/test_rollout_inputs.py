@@ -11,7 +11,7 @@ import pytest
 from checker.rollout import read_folder
 from checker.rollout.files.differences import read_now, same_files
 from checker.rollout.files.keys import Effect
-from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.inputs.sources import read_input
 from harness import Ensemble
 from spec.config import ConfigError
 from tests.node.patience import PATIENT
@@ -38,7 +38,7 @@ def test_a_live_ensemble_is_the_state_of_its_files(kind: str, tmp_path: Path) ->
         assert live.leader == ensemble.leader()
         assert live.view == files.view
         assert all(same_files(live.servers[sid], files.servers[sid]) for sid in ensemble.sids)
-        found = read_now(read_mixed_input(ensemble.connect_string), files, files)
+        found = read_now(read_input(ensemble.connect_string, together=False), files, files)
         assert (found.applied, found.leader) == ({1, 2, 3}, ensemble.leader())
 
 

@@ -20,7 +20,7 @@ from checker.rollout.files.keys import Effect
 from checker.rollout.inputs import live
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.live import is_live
-from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
 
@@ -160,7 +160,7 @@ def test_an_interrupted_roll_out_is_seen_on_the_live_ensemble(tmp_path: Path) ->
     four = membership(1, 2, 3, 4)
     views = {1: four, 2: THREE, 3: THREE, 4: four}
     with ensemble(*(server(n, "leader" if n == 2 else "follower", views[n]) for n in views)) as addresses:
-        now = read_mixed_input(addresses)
+        now = read_input(addresses, together=False)
         with pytest.raises(ConfigError, match="a change is under way; give the files before and after"):
             read_input(addresses)
     found = read_now(now, read_folder(tmp_path / "old"), read_folder(tmp_path / "new"))

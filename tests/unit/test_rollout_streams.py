@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan, read_folder
 from checker.rollout.files.differences import masked
-from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.data import data, write_scenarios, write_stages
 from checker.rollout.output.markdown import markdown
 from checker.scenario import bundled
@@ -59,7 +60,7 @@ def pipe(text: str) -> Iterator[str]:
         os.close(reader)
 
 
-@pytest.mark.parametrize("read", [read_input, read_mixed_input])
+@pytest.mark.parametrize("read", [read_input, partial(read_input, together=False)])
 @pytest.mark.parametrize(
     "text", [THREE, f"# members\n\n{THREE}", KAFKA, f"---\n{KAFKA}", f"# a resource\n{KAFKA}", AS_JSON]
 )

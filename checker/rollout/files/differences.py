@@ -205,35 +205,25 @@ def masked(text: str) -> str:
 
 def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
     """The effect of a key with its new value."""
+    before, after = _line(key, old), _line(key, new)
+    peers = [line and (line.addresses, line.learner_type) for line in (before, after)]
+    clients = [line and (line.client, line.secure_client) for line in (before, after)]
+    same_peer = before is not None and peers[0] == peers[1]
     modelled = key in MODELLED or is_ensemble_key(key)
     if modelled and old.effective_view.standalone and new.effective_view.standalone:
-        moves = key in _lines_of(old) & _lines_of(new) and not _same_peer(key, old, new)
-        return KeyEffect(Effect.MODELLED if moves else Effect.LOCAL)
-    if key.startswith("server.") and _same_peer(key, old, new):
-        before, after = _line(key, old), _line(key, new)
-        if before and after and (before.client, before.secure_client) == (after.client, after.secure_client):
-            return KeyEffect(Effect.LOCAL, "the same address, written in another way")
+        # A standalone server looks at no other server, but its line names its host.
+        return KeyEffect(Effect.MODELLED if before and after and not same_peer else Effect.LOCAL)
+    if same_peer and clients[0] == clients[1]:
+        return KeyEffect(Effect.LOCAL, "the same address, written in another way")
+    if same_peer:
         return KeyEffect(Effect.CLIENTS, "its client port is another one")
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version
         return KeyEffect(Effect.LOCAL if old.version == new.version else Effect.MODELLED)
     return KeyEffect(Effect.MODELLED) if modelled else effect_of(key, value)
 
 
-def _lines_of(config: Config) -> frozenset[str]:
-    """The keys of the `server.N` lines. A standalone server looks at no other server, but its line names its host."""
-    return frozenset(f"server.{line.sid}" for line in config.servers)
-
-
 def _line(key: str, config: Config) -> ServerLine | None:
     return next((line for line in config.servers if key == f"server.{line.sid}"), None)
-
-
-def _same_peer(key: str, old: Config, new: Config) -> bool:
-    """Whether two `server.N` lines differ in nothing but their client ports."""
-    before, after = _line(key, old), _line(key, new)
-    if before is None or after is None:
-        return False
-    return (before.addresses, before.learner_type) == (after.addresses, after.learner_type)
 
 
 @dataclass(frozen=True)
@@ -251,35 +241,30 @@ class Interruption:
 
 def read_now(now: Folder, old: Folder, new: Folder) -> Interruption:
     """Compare the files that the servers have now with their old and new files. Raises ConfigError."""
-    problems = [problem for sid in sorted(_all(now, old, new)) for problem in _problems(sid, now, old, new)]
+    sids = sorted({*now.servers, *old.servers, *new.servers})
+    problems = [problem for sid in sids if (problem := _problem(sid, now, old, new)) is not None]
     if problems:
         raise ConfigError(tuple(problems))
-    applied = frozenset(sid for sid in _all(now, old, new) if same_files(now.servers.get(sid), new.servers.get(sid)))
+    applied = frozenset(sid for sid in sids if same_files(now.servers.get(sid), new.servers.get(sid)))
     return Interruption(now.path, applied, now.taken, now.leader)
 
 
-def _all(now: Folder, old: Folder, new: Folder) -> frozenset[Sid]:
-    return frozenset((*now.servers, *old.servers, *new.servers))
-
-
-def _problems(sid: Sid, now: Folder, old: Folder, new: Folder) -> Iterator[Problem]:
+def _problem(sid: Sid, now: Folder, old: Folder, new: Folder) -> Problem | None:
     """The reason why the file of a server is neither its old nor its new one, if it is neither."""
     files = now.servers.get(sid)
     if any(same_files(files, folder.servers.get(sid)) for folder in (old, new)):
-        return
+        return None
     if files is None:
-        problem = f"there is no file of server {sid}, which runs before and after the roll-out"
-        yield Problem(now.path, 0, problem, "add the file that it runs with")
-        return
+        what = f"there is no file of server {sid}, which runs before and after the roll-out"
+        return Problem(now.path, 0, what, "add the file that it runs with")
     sides = [folder for folder in (old, new) if sid in folder.servers]
     if not sides:
-        problem = f"server {sid} is neither in {old.path} nor in {new.path}"
-        yield Problem(files.origin, 0, problem, "remove its file, or add the server to one of them")
-        return
-    values = [_other_value(files, folder.servers[sid]) for folder in sides]
-    problem = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
+        what = f"server {sid} is neither in {old.path} nor in {new.path}"
+        return Problem(files.origin, 0, what, "remove its file, or add the server to one of them")
+    values = dict.fromkeys(_other_value(files, folder.servers[sid]) for folder in sides)
+    what = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
     right = "give the file that the server runs with, equal to one of these"
-    yield Problem(files.origin, 0, f"{problem}: {'; '.join(dict.fromkeys(values))}", right)
+    return Problem(files.origin, 0, f"{what}: {'; '.join(values)}", right)
 
 
 def _other_value(files: ServerFiles, right: ServerFiles) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from checker.rollout.files.differences import states
 from checker.rollout.inputs.folders import ServerFiles, settings
@@ -44,21 +45,15 @@ class Handshake:
 
     def reaches(self, other: Handshake) -> bool:
         """Whether a server with this file can connect to one with the other file."""
-        if self.proves_itself and not other.knows_sasl:
-            return False
-        if other.demands_proof and not self.proves_itself:
-            return False
-        if self.ssl_quorum:
-            return other.ssl_quorum or other.port_unification
-        return other.port_unification or not other.ssl_quorum
+        proved = other.knows_sasl if self.proves_itself else not other.demands_proof
+        return proved and (other.port_unification or self.ssl_quorum == other.ssl_quorum)
 
     def talks_with(self, other: Handshake) -> bool:
         """Whether each can connect to the other."""
         return self.reaches(other) and other.reaches(self)
 
 
-def handshake_of(given: ServerFiles) -> Handshake:
-    """The keys of a server's files."""
+def _handshake_of(given: ServerFiles) -> Handshake:
     values = settings(given)
     return Handshake(**{field: values.get(key, "").lower() == "true" for field, key in KEYS.items()})
 
@@ -69,7 +64,7 @@ def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) ->
     A file whose input does not state the keys makes no pair.
     """
     files = [
-        (sid, handshake_of(given))
+        (sid, _handshake_of(given))
         for state in (old, new)
         for sid, given in state.items()
         if all(states(given, key) for key in KEYS.values())
@@ -77,10 +72,5 @@ def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) ->
     kinds = {handshake for _, handshake in files}
     if all(one.talks_with(other) for one in kinds for other in kinds):
         return ()  # most files have one handshake, and there may be hundreds of servers
-    pairs = {
-        (first, second)
-        for first, handshake in files
-        for second, other in files
-        if first < second and not handshake.talks_with(other)
-    }
-    return tuple(sorted(pairs))
+    pairs = ((one, other) for one, other in product(files, repeat=2) if one[0] < other[0])
+    return tuple(sorted({(one[0], other[0]) for one, other in pairs if not one[1].talks_with(other[1])}))

@@ -97,47 +97,31 @@ def conflicts(given: ServerFiles) -> Iterator[Problem]:
             yield Problem(given.origin, 0, problem, "only one server can listen there: change the host or the port")
 
 
+Place = tuple[str, int]
+"""A host and a port."""
+
+
 def occupied(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> Iterator[Problem]:
     """The servers of the new state with a port of their host that another server has, in the old or in the new state.
 
     There is one problem for each server.
     """
-    before, after = _places(old), _places(new)
-    owners = _owners(before)
-    beside = _owners(after)
+    after = _places(new)
+    now, then = _owners(_places(old)), _owners(after)
     for sid, places in sorted(after.items()):
         for place, name in places.items():
-            holding = owners.get(place, set())
-            others = holding or beside[place] - {sid}
-            if name == ADMIN or sid in holding or len(holding) > 1 or not others:
-                continue
-            yield _occupied(new[sid], f"{name} is {place[0]}:{place[1]}", min(others), old, new, now=bool(holding))
-            break
-
-
-def _occupied(
-    files: ServerFiles,
-    place: str,
-    owner: Sid,
-    old: Mapping[Sid, ServerFiles],
-    new: Mapping[Sid, ServerFiles],
-    *,
-    now: bool,
-) -> Problem:
-    sid = files.sid
-    if not now:
-        what, right = "is there, too", "give each of them a port of its own"
-    else:
-        then = f"add server {sid} with an empty disk" if sid not in old else f"change server {sid}"
-        first = f"move server {owner}" if owner in new else f"remove server {owner}"
-        what = "is there until its step" if owner in new else "goes"
-        right = f"{first} in a roll-out of its own, and then {then}"
-    what = f"server {sid} has the address of server {owner}, which {what}: both cannot run there at one time ({place})"
-    return Problem(files.origin, 0, what, right)
-
-
-Place = tuple[str, int]
-"""A host and a port."""
+            holding = now.get(place, set())
+            others = holding or then[place] - {sid}
+            if name != ADMIN and sid not in holding and len(holding) < 2 and others:
+                owner, added = min(others), sid not in old
+                step = f"add server {sid} with an empty disk" if added else f"change server {sid}"
+                first = f"{'move' if owner in new else 'remove'} server {owner} in a roll-out of its own"
+                which = ("is there until its step" if owner in new else "goes") if holding else "is there, too"
+                what = f"server {sid} has the address of server {owner}, which {which}"
+                right = f"{first}, and then {step}" if holding else "give each of them a port of its own"
+                at = f"{name} is {place[0]}:{place[1]}"
+                yield Problem(new[sid].origin, 0, f"{what}: both cannot run there at one time ({at})", right)
+                break
 
 
 def _owners(places: Mapping[Sid, Mapping[Place, str]]) -> dict[Place, set[Sid]]:

@@ -34,9 +34,9 @@ SMALLER = "give the manifests of ZooKeeper alone"
 RENDER = "give the rendered manifests: helm template NAME CHART --values FILE > rendered.yaml"
 
 
-def input_error(file: str, what: str, right: str, line: int = 0) -> ConfigError:
+def input_error(file: str | Path, what: str, right: str, line: int = 0) -> ConfigError:
     """The error for a place in an input."""
-    return ConfigError((Problem(file, line, what, right),))
+    return ConfigError((Problem(str(file), line, what, right),))
 
 
 @dataclass(frozen=True)

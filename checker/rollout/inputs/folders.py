@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -33,6 +33,7 @@ from pathlib import Path
 import msgspec
 
 from checker.execution import poll
+from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.pods import PodHosts
 from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
 from checker.rollout.inputs.working import WayOfWorking
@@ -46,6 +47,7 @@ from spec.text import LONG, integer, required_integer
 
 NUMBERED = re.compile(r"(?:zoo|zk|zookeeper|server|node)?[-_.]?([0-9]{1,9})", re.IGNORECASE)
 """A name with the id of a server: 3, zoo-3, server3."""
+SAME = "give all servers of one folder the same members: it is the state before, or the state after"
 NAMED = ("server", "group", "weight")
 KEY_WITH_ID = re.compile(r"^[ \t\f]*([A-Za-z]+)\.(\d+)[ \t\f]*[=: \t]")
 LINE = re.compile(r"^[ \t\f]*server\.([+-]?[0-9]+)[ \t\f]*[=: \t]")
@@ -70,6 +72,11 @@ class ServerFiles:
     def view(self) -> View:
         """The view with which the server runs."""
         return self.config.effective_view
+
+    @property
+    def members(self) -> str:
+        """The text with the lines of the members."""
+        return self.text if self.dynamic is None else self.dynamic
 
 
 def settings(given: ServerFiles) -> dict[str, str]:
@@ -163,7 +170,10 @@ def read_folder(path: Path, *, together: bool = True) -> Folder:
     given.sort(key=lambda files: files.sid)
     if together:
         check_together(given, shared=found[0].sid is None)
-    return Folder(str(path), {files.sid: files for files in given}, _taken(found, given))
+    taken = [f"{each.path} for server {each.sid} (by {each.because})" for each in found]
+    if found[0].sid is None:
+        taken = [f"{found[0].path} for all its members ({', '.join(str(each.sid) for each in given)})"]
+    return Folder(str(path), {files.sid: files for files in given}, tuple(taken))
 
 
 def _misspelt(given: ServerFiles) -> Iterator[str]:
@@ -198,52 +208,57 @@ def _layout(path: Path) -> list[_ConfigFile]:
     if path.is_file():
         return [_ConfigFile(path, path.parent)]
     if not path.is_dir():
-        raise _error(path, "the folder does not exist", "name a folder with zoo.cfg files")
+        raise input_error(path, "the folder does not exist", "name a folder with zoo.cfg files")
     files = sorted(each for each in path.glob("*.cfg") if each.is_file())
     folders = sorted(each.parent for each in path.glob("*/zoo.cfg") if each.is_file())
     if files and folders:
-        what = f"there are {_names(files)} and folders with a zoo.cfg ({_names(folders)})"
-        raise _error(path, what, "keep one zoo.cfg for all, or a folder or a file for each server")
+        named = [", ".join(path.name for path in paths) for paths in (files, folders)]
+        what = f"there are {named[0]} and folders with a zoo.cfg ({named[1]})"
+        raise input_error(path, what, "keep one zoo.cfg for all, or a folder or a file for each server")
     if folders:
         return _identified([_of_folder(folder, path) for folder in folders])
     if len(files) == 1:
         return [_ConfigFile(files[0], path)]
     if not files:
-        raise _error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
+        raise input_error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
     return _identified([_of_file(file, path) for file in files])
 
 
+def _of_name(file: Path, root: Path, named: Path) -> _ConfigFile | None:
+    """A file whose name, or that of its folder, has the id of its server."""
+    match = NUMBERED.fullmatch(named.stem if named == file else named.name)
+    what = "name" if named == file else "name of the folder"
+    return _ConfigFile(file, root, required_integer(match[1]), f"the {what} {named.name}") if match else None
+
+
 def _of_file(file: Path, root: Path) -> _ConfigFile:
-    named = NUMBERED.fullmatch(file.stem)
-    if named is None:
-        what = "there are several files, and the name of this one does not say for which server it is"
-        raise _error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
-    return _ConfigFile(file, root, required_integer(named[1]), f"the name {file.name}")
+    if found := _of_name(file, root, file):
+        return found
+    what = "there are several files, and the name of this one does not say for which server it is"
+    raise input_error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
 
 
 def _of_folder(folder: Path, root: Path) -> _ConfigFile:
     file = folder / "zoo.cfg"
     sids: dict[int, str] = {}
     for myid in _myids(folder, text_of(file) or "", root):
-        text = text_of(myid)
-        if text is not None:
+        if (text := text_of(myid)) is not None:
             sids.setdefault(_myid(myid, text.strip()), str(myid))
     if len(sids) > 1:
         what = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
-        raise _error(folder, what, "write the same number into both files")
+        raise input_error(folder, what, "write the same number into both files")
     for sid, place in sids.items():
         return _ConfigFile(file, root, sid, place, by_myid=True)
-    named = NUMBERED.fullmatch(folder.name)
-    if named is None:
-        what = "nothing says for which server this folder is"
-        raise _error(folder, what, "put its myid next to zoo.cfg, or give the folder the number as its name")
-    return _ConfigFile(file, root, required_integer(named[1]), f"the name of the folder {folder.name}")
+    if found := _of_name(file, root, folder):
+        return found
+    what = "nothing says for which server this folder is"
+    raise input_error(folder, what, "put its myid next to zoo.cfg, or give the folder the number as its name")
 
 
 def _myid(path: Path, text: str) -> Sid:
     sid = integer(text, *LONG)
     if sid is None:
-        raise _error(path, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
+        raise input_error(path, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
     return sid
 
 
@@ -267,7 +282,9 @@ def _identified(found: list[_ConfigFile]) -> list[_ConfigFile]:
         if each.sid in seen:
             one = seen[each.sid]
             what = f"it is for server {each.sid} (by {each.because}), and {one.path} is for server {one.sid} too"
-            raise _error(each.path, f"{what} (by {one.because})", "keep one file for each server, with its own myid")
+            raise input_error(
+                each.path, f"{what} (by {one.because})", "keep one file for each server, with its own myid"
+            )
         seen[each.sid] = each
     return found
 
@@ -279,7 +296,7 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
     """The configuration in a file, for its server or for all its members. Raises ConfigError."""
     text = text_of(found.path)
     if text is None:
-        raise _error(found.path, "it cannot be read", "name a readable zoo.cfg")
+        raise input_error(found.path, "it cannot be read", "name a readable zoo.cfg")
     name, read = str(found.path), _DynamicFileReader(found.path.parent)
     config = parse_zoo_cfg(text, name, read=read, complete=False)
     if not config.servers and not config.distributed:
@@ -291,14 +308,12 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
         right = f"add server.{found.sid}, or correct the id"
         if not found.by_myid:
             right += "; the id of a pod is usually its ordinal plus one: copy its myid into the folder"
-        raise _error(found.path, what, right)
-    sids = sorted(config.view.members) if found.sid is None else [found.sid]
-    dynamic = read.text
+        raise input_error(found.path, what, right)
     files = []
-    for sid in sids:
+    for sid in sorted(config.view.members) if found.sid is None else [found.sid]:
         poll()
         own = parse_zoo_cfg(text, name, f"{sid}\n", read, complete=False)
-        files.append(ServerFiles(sid, name, text, dynamic, own))
+        files.append(ServerFiles(sid, name, text, read.text, own))
     return files
 
 
@@ -309,7 +324,7 @@ def check_quorum(config: Config) -> None:
     if not config.view.contains_quorum(config.view.voters):
         what = "all its servers together are not a quorum"
         right = "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them"
-        raise _error(Path(config.file), what, right)
+        raise input_error(config.file, what, right)
 
 
 def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
@@ -319,11 +334,11 @@ def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
     for myid in _myids(found.path.parent, text, found.root):
         if (number := text_of(myid)) is not None:
             return _ConfigFile(found.path, found.root, _myid(myid, number.strip()), str(myid), by_myid=True)
-    if (named := NUMBERED.fullmatch(found.path.stem)) is not None:
-        return _ConfigFile(found.path, found.root, required_integer(named[1]), f"the name {found.path.name}")
+    if named := _of_name(found.path, found.root, found.path):
+        return named
     what = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
     right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
-    raise _error(found.path, what, right)
+    raise input_error(found.path, what, right)
 
 
 class _DynamicFileReader:
@@ -344,19 +359,16 @@ class _DynamicFileReader:
 
 def check_together(given: list[ServerFiles], *, shared: bool) -> None:
     """Raises ConfigError where the files of one folder have different members, or a member has no file."""
-    first, problems = given[0], []
-    for other in given[1:]:
-        problem = _difference(first, other)
-        if problem is not None:
-            problems.append(problem)
-    if not problems and (problem := _other_version(given)) is not None:
-        problems.append(problem)
-    have = {each.sid for each in given}
-    for sid in () if problems or shared else sorted(first.view.members - have):
+    first = given[0]
+    problems = [problem for other in given[1:] if (problem := _difference(first, other)) is not None]
+    versioned = [each for each in given if each.config.reconfig_enabled]
+    other = next((each for each in versioned if each.view.version != versioned[0].view.version), None)
+    if not problems and other is not None:
+        what = f"the version of its dynamic file differs from {versioned[0].origin}"
+        problems = [Problem(other.origin, 0, what, SAME)]
+    for sid in () if problems or shared else sorted(first.view.members - {each.sid for each in given}):
         what = f"it names server {sid}, for which there is no file in the folder"
-        problems.append(
-            Problem(first.origin, line_of(_members_text(first), sid), what, f"add the file of server {sid}")
-        )
+        problems.append(Problem(first.origin, line_of(first.members, sid), what, f"add the file of server {sid}"))
     if problems:
         raise ConfigError(tuple(problems))
 
@@ -368,44 +380,13 @@ def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
             what = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
             return Problem(each.origin, 0, what, "give a standalone server a folder of its own, as one state")
     mine, theirs = one.view, other.view
-    right = "give all servers of one folder the same members: it is the state before, or the state after"
     for sid in sorted(mine.members ^ theirs.members):
-        has = other if sid in theirs.members else one
-        lacks = one if has is other else other
+        has, lacks = (other, one) if sid in theirs.members else (one, other)
         what = f"it names server {sid}, and {lacks.origin} does not"
-        return Problem(has.origin, line_of(_members_text(has), sid), what, right)
+        return Problem(has.origin, line_of(has.members, sid), what, SAME)
     for sid in sorted(mine.voters ^ theirs.voters):
         what = f"the role of server {sid} is not the one that {one.origin} gives it"
-        return Problem(other.origin, line_of(_members_text(other), sid), what, right)
+        return Problem(other.origin, line_of(other.members, sid), what, SAME)
     if mine.quorums != theirs.quorums:
-        return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", right)
+        return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", SAME)
     return None
-
-
-def _other_version(given: list[ServerFiles]) -> Problem | None:
-    """The first server whose configuration has another version than that of an earlier one with `reconfigEnabled`."""
-    versioned = [each for each in given if each.config.reconfig_enabled]
-    for other in versioned:
-        if other.view.version != versioned[0].view.version:
-            what = f"the version of its dynamic file differs from {versioned[0].origin}"
-            right = "give all servers of one folder the same members: it is the state before, or the state after"
-            return Problem(other.origin, 0, what, right)
-    return None
-
-
-def _members_text(given: ServerFiles) -> str:
-    return given.text if given.dynamic is None else given.dynamic
-
-
-def _taken(found: list[_ConfigFile], given: list[ServerFiles]) -> tuple[str, ...]:
-    if found[0].sid is None:
-        return (f"{found[0].path} for all its members ({', '.join(str(each.sid) for each in given)})",)
-    return tuple(f"{each.path} for server {each.sid} (by {each.because})" for each in found)
-
-
-def _names(paths: Iterable[Path]) -> str:
-    return ", ".join(path.name for path in paths)
-
-
-def _error(path: Path, what: str, right: str, line: int = 0) -> ConfigError:
-    return ConfigError((Problem(str(path), line, what, right),))

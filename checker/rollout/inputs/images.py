@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from checker.rollout.inputs.pods import PodHosts
 from spec.quorum import Sid
@@ -59,88 +60,63 @@ class ImageConfig:
     how: str
 
 
-@dataclass(frozen=True)
-class _Key:
-    """A key of zoo.cfg, the variable with its value, and the default of the image; without one it may be left out."""
+class _Key(NamedTuple):
+    """A key of zoo.cfg, its variable, the default of the image, and the values of a switch that is on, and off."""
 
     key: str
     name: str
-    default: str | None = None
-    switch: tuple[str, str] | None = None
+    default: str
+    on: str
+    off: str
 
 
-TRUE_FALSE = ("true", "false")
-KEYS: Mapping[ContainerImage, tuple[_Key, ...]] = {
+KEY = re.compile(r"([^\s=]+)=(\w*)(?::([^\s?]*))?(?:\?(\w+)/(\w*))?")
+_TABLE = {
     ContainerImage.LIBRARY: (
-        _Key("dataDir", "ZOO_DATA_DIR", "/data"),
-        _Key("dataLogDir", "ZOO_DATA_LOG_DIR", "/datalog"),
-        _Key("tickTime", "ZOO_TICK_TIME", "2000"),
-        _Key("initLimit", "ZOO_INIT_LIMIT", "5"),
-        _Key("syncLimit", "ZOO_SYNC_LIMIT", "2"),
-        _Key("autopurge.snapRetainCount", "ZOO_AUTOPURGE_SNAPRETAINCOUNT", "3"),
-        _Key("autopurge.purgeInterval", "ZOO_AUTOPURGE_PURGEINTERVAL", "0"),
-        _Key("maxClientCnxns", "ZOO_MAX_CLIENT_CNXNS", "60"),
-        _Key("standaloneEnabled", "ZOO_STANDALONE_ENABLED", "true"),
-        _Key("admin.enableServer", "ZOO_ADMINSERVER_ENABLED", "true"),
-        _Key("4lw.commands.whitelist", "ZOO_4LW_COMMANDS_WHITELIST"),
+        "dataDir=ZOO_DATA_DIR:/data dataLogDir=ZOO_DATA_LOG_DIR:/datalog tickTime=ZOO_TICK_TIME:2000 "
+        "initLimit=ZOO_INIT_LIMIT:5 syncLimit=ZOO_SYNC_LIMIT:2 "
+        "autopurge.snapRetainCount=ZOO_AUTOPURGE_SNAPRETAINCOUNT:3 "
+        "autopurge.purgeInterval=ZOO_AUTOPURGE_PURGEINTERVAL:0 maxClientCnxns=ZOO_MAX_CLIENT_CNXNS:60 "
+        "standaloneEnabled=ZOO_STANDALONE_ENABLED:true admin.enableServer=ZOO_ADMINSERVER_ENABLED:true "
+        "4lw.commands.whitelist=ZOO_4LW_COMMANDS_WHITELIST"
     ),
     ContainerImage.BITNAMI: (
-        _Key("tickTime", "ZOO_TICK_TIME", "2000"),
-        _Key("initLimit", "ZOO_INIT_LIMIT", "10"),
-        _Key("syncLimit", "ZOO_SYNC_LIMIT", "5"),
-        _Key("preAllocSize", "ZOO_PRE_ALLOC_SIZE", "65536"),
-        _Key("snapCount", "ZOO_SNAPCOUNT", "100000"),
-        _Key("dataDir", "", "/bitnami/zookeeper/data"),
-        _Key("dataLogDir", "ZOO_DATA_LOG_DIR"),
-        _Key("clientPort", "ZOO_PORT_NUMBER", "2181"),
-        _Key("maxCnxns", "ZOO_MAX_CNXNS", "0"),
-        _Key("maxClientCnxns", "ZOO_MAX_CLIENT_CNXNS", "60"),
-        _Key("reconfigEnabled", "ZOO_RECONFIG_ENABLED", "no", TRUE_FALSE),
-        _Key("quorumListenOnAllIPs", "ZOO_LISTEN_ALLIPS_ENABLED", "no", TRUE_FALSE),
-        _Key("autopurge.purgeInterval", "ZOO_AUTOPURGE_INTERVAL", "0"),
-        _Key("autopurge.snapRetainCount", "ZOO_AUTOPURGE_RETAIN_COUNT", "3"),
-        _Key("4lw.commands.whitelist", "ZOO_4LW_COMMANDS_WHITELIST", "srvr, mntr"),
-        _Key("maxSessionTimeout", "ZOO_MAX_SESSION_TIMEOUT", "40000"),
-        _Key("admin.serverPort", "ZOO_ADMIN_SERVER_PORT_NUMBER", "8080"),
-        _Key("admin.enableServer", "ZOO_ENABLE_ADMIN_SERVER", "no", TRUE_FALSE),
-        _Key("client.secure", "ZOO_TLS_CLIENT_ENABLE", None, ("true", "")),
-        _Key("sslQuorum", "ZOO_TLS_QUORUM_ENABLE", None, ("true", "")),
-        _Key("quorum.auth.enableSasl", "ZOO_ENABLE_QUORUM_AUTH", None, ("true", "")),
-        _Key("requireClientAuthScheme", "ZOO_ENABLE_AUTH", None, ("sasl", "")),
-        _Key("peerType", "ZOO_PEER_TYPE"),
+        "tickTime=ZOO_TICK_TIME:2000 initLimit=ZOO_INIT_LIMIT:10 syncLimit=ZOO_SYNC_LIMIT:5 "
+        "preAllocSize=ZOO_PRE_ALLOC_SIZE:65536 snapCount=ZOO_SNAPCOUNT:100000 dataDir=:/bitnami/zookeeper/data "
+        "dataLogDir=ZOO_DATA_LOG_DIR clientPort=ZOO_PORT_NUMBER:2181 maxCnxns=ZOO_MAX_CNXNS:0 "
+        "maxClientCnxns=ZOO_MAX_CLIENT_CNXNS:60 reconfigEnabled=ZOO_RECONFIG_ENABLED:no?true/false "
+        "quorumListenOnAllIPs=ZOO_LISTEN_ALLIPS_ENABLED:no?true/false "
+        "autopurge.purgeInterval=ZOO_AUTOPURGE_INTERVAL:0 autopurge.snapRetainCount=ZOO_AUTOPURGE_RETAIN_COUNT:3 "
+        "4lw.commands.whitelist=ZOO_4LW_COMMANDS_WHITELIST:srvr,mntr maxSessionTimeout=ZOO_MAX_SESSION_TIMEOUT:40000 "
+        "admin.serverPort=ZOO_ADMIN_SERVER_PORT_NUMBER:8080 admin.enableServer=ZOO_ENABLE_ADMIN_SERVER:no?true/false "
+        "client.secure=ZOO_TLS_CLIENT_ENABLE?true/ sslQuorum=ZOO_TLS_QUORUM_ENABLE?true/ "
+        "quorum.auth.enableSasl=ZOO_ENABLE_QUORUM_AUTH?true/ requireClientAuthScheme=ZOO_ENABLE_AUTH?sasl/ "
+        "peerType=ZOO_PEER_TYPE"
     ),
     ContainerImage.CONFLUENT: (
-        _Key("dataDir", "", "/var/lib/zookeeper/data"),
-        _Key("dataLogDir", "", "/var/lib/zookeeper/log"),
-        _Key("clientPort", "ZOOKEEPER_CLIENT_PORT", "2181"),
-        _Key("tickTime", "ZOOKEEPER_TICK_TIME"),
-        _Key("initLimit", "ZOOKEEPER_INIT_LIMIT"),
-        _Key("syncLimit", "ZOOKEEPER_SYNC_LIMIT"),
-        _Key("maxClientCnxns", "ZOOKEEPER_MAX_CLIENT_CNXNS"),
-        _Key("autopurge.snapRetainCount", "ZOOKEEPER_AUTOPURGE_SNAP_RETAIN_COUNT"),
-        _Key("autopurge.purgeInterval", "ZOOKEEPER_AUTOPURGE_PURGE_INTERVAL"),
-        _Key("quorumListenOnAllIPs", "ZOOKEEPER_QUORUM_LISTEN_ON_ALL_IPS"),
+        "dataDir=:/var/lib/zookeeper/data dataLogDir=:/var/lib/zookeeper/log clientPort=ZOOKEEPER_CLIENT_PORT:2181 "
+        "tickTime=ZOOKEEPER_TICK_TIME initLimit=ZOOKEEPER_INIT_LIMIT syncLimit=ZOOKEEPER_SYNC_LIMIT "
+        "maxClientCnxns=ZOOKEEPER_MAX_CLIENT_CNXNS autopurge.snapRetainCount=ZOOKEEPER_AUTOPURGE_SNAP_RETAIN_COUNT "
+        "autopurge.purgeInterval=ZOOKEEPER_AUTOPURGE_PURGE_INTERVAL "
+        "quorumListenOnAllIPs=ZOOKEEPER_QUORUM_LISTEN_ON_ALL_IPS"
     ),
     ContainerImage.SCRIPT: (
-        _Key("clientPort", "ZK_CLIENT_PORT", "2181"),
-        _Key("dataDir", "ZK_DATA_DIR", "/var/lib/zookeeper/data"),
-        _Key("dataLogDir", "ZK_DATA_LOG_DIR", "/var/lib/zookeeper/log"),
-        _Key("tickTime", "ZK_TICK_TIME", "2000"),
-        _Key("initLimit", "ZK_INIT_LIMIT", "10"),
-        _Key("syncLimit", "ZK_SYNC_LIMIT", "5"),
-        _Key("maxClientCnxns", "ZK_MAX_CLIENT_CNXNS", "60"),
-        _Key("minSessionTimeout", "ZK_MIN_SESSION_TIMEOUT"),
-        _Key("maxSessionTimeout", "ZK_MAX_SESSION_TIMEOUT"),
-        _Key("autopurge.snapRetainCount", "ZK_SNAP_RETAIN_COUNT", "3"),
-        _Key("autopurge.purgeInterval", "ZK_PURGE_INTERVAL", "0"),
+        "clientPort=ZK_CLIENT_PORT:2181 dataDir=ZK_DATA_DIR:/var/lib/zookeeper/data "
+        "dataLogDir=ZK_DATA_LOG_DIR:/var/lib/zookeeper/log tickTime=ZK_TICK_TIME:2000 initLimit=ZK_INIT_LIMIT:10 "
+        "syncLimit=ZK_SYNC_LIMIT:5 maxClientCnxns=ZK_MAX_CLIENT_CNXNS:60 minSessionTimeout=ZK_MIN_SESSION_TIMEOUT "
+        "maxSessionTimeout=ZK_MAX_SESSION_TIMEOUT autopurge.snapRetainCount=ZK_SNAP_RETAIN_COUNT:3 "
+        "autopurge.purgeInterval=ZK_PURGE_INTERVAL:0"
     ),
 }
+"""For each image KEY=VARIABLE for each key of zoo.cfg that it writes, then :DEFAULT, and ?YES/NO for a switch."""
+KEYS = {image: tuple(_Key(*found) for found in KEY.findall(text)) for image, text in _TABLE.items()}
 INCUBATOR = {"ZK_DATA_DIR": "/data", "ZK_DATA_LOG_DIR": "/data/log"}
 """The defaults of the script of incubator/zookeeper that differ."""
 BY_SCRIPT = ("ZK_SERVER_PORT", "ZK_ELECTION_PORT")
 FLAG = re.compile(r"--([a-z_]+)=(\S+)")
-ENTRY = re.compile(r"[^\s:;,]+:[0-9]+:[0-9]+(?::observer|:participant)?(?:::(?P<sid>[0-9]{1,9}))?")
-LIBRARY_ENTRY = re.compile(r"server\.([0-9]{1,9})=(\S+)")
+ENTRY = r"(?P<server>[^\s:;,]+:[0-9]+:[0-9]+(?::observer|:participant)?)"
+BY_POSITION, WITH_ID = re.compile(f"{ENTRY}(?P<sid>)"), re.compile(f"{ENTRY}::(?P<sid>[0-9]{{1,9}})")
+OF_LIBRARY = re.compile(r"server\.(?P<sid>[0-9]{1,9})=(?P<server>\S+)")
 
 
 def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -> ImageConfig:
@@ -154,13 +130,21 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
     if "ZK_REPLICAS" in env:
         return _script({**(INCUBATOR if "config-scripts" in command else {}), **env}, hosts, "ZK_REPLICAS")
     if servers := env.get("ZOOKEEPER_SERVERS", "").strip(";"):
-        return _confluent(env, servers)
+        right, how = "write HOST:2888:3888;HOST:2888:3888", "the id of each is its position in ZOOKEEPER_SERVERS"
+        found = _servers("ZOOKEEPER_SERVERS", servers.split(";"), BY_POSITION, right)
+        return _config(ContainerImage.CONFLUENT, env, found, how)
     servers = env.get("ZOO_SERVERS", "").strip()
+    stated = "ids and addresses as ZOO_SERVERS states them"
     if "server." in servers:
-        how = "ids and addresses as ZOO_SERVERS states them"
-        return _config(ContainerImage.LIBRARY, env, _library_servers(servers), how)
+        found = _servers("ZOO_SERVERS", servers.split(), OF_LIBRARY, "write server.1=HOST:2888:3888;2181")
+        return _config(ContainerImage.LIBRARY, env, found, stated)
     if servers:
-        return _bitnami(env, servers)
+        client, jumps = env.get("ZOO_PORT_NUMBER") or "2181", "::" in servers
+        entries, right = re.split(r"[;, ]+", servers), "write HOST:2888:3888::1, with an id for each"
+        found = _servers("ZOO_SERVERS", entries, WITH_ID if jumps else BY_POSITION, right)
+        found = {sid: f"{server};{client}" for sid, server in found.items()}
+        how = stated if jumps else "the id of each is its position in ZOO_SERVERS"
+        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, found, how)
     right = "set ZOO_SERVERS, or mount a ConfigMap with a zoo.cfg that has server.N lines"
     raise ImageError("", "no variable and no flag states the servers of the ensemble", right)
 
@@ -170,40 +154,18 @@ def variables_of(image: ContainerImage) -> frozenset[str]:
     return frozenset((*(each.name for each in KEYS[image]), *BY_SCRIPT, "ZOO_CFG_EXTRA"))
 
 
-def _confluent(env: Mapping[str, str], servers: str) -> ImageConfig:
+def _servers(name: str, entries: list[str], form: re.Pattern[str], right: str) -> dict[Sid, str]:
+    """The servers in a list, by the ids in it, or else by their positions. Raises ImageError."""
     found: dict[Sid, str] = {}
-    for position, entry in enumerate(servers.split(";"), start=1):
-        if not ENTRY.fullmatch(entry.strip()):
-            right = "write HOST:2888:3888;HOST:2888:3888"
-            raise ImageError("ZOOKEEPER_SERVERS", f"{entry[:60]!r} is no server", right)
-        found[position] = entry.strip()
-    return _config(ContainerImage.CONFLUENT, env, found, "the id of each is its position in ZOOKEEPER_SERVERS")
-
-
-def _library_servers(servers: str) -> dict[Sid, str]:
-    found: dict[Sid, str] = {}
-    for entry in servers.split():
-        match = LIBRARY_ENTRY.fullmatch(entry)
+    for position, entry in enumerate(entries, start=1):
+        match = form.fullmatch(entry.strip())
         if match is None:
-            raise ImageError("ZOO_SERVERS", f"{entry[:60]!r} is no server", "write server.1=HOST:2888:3888;2181")
-        found[_new(required_integer(match[1]), found, "ZOO_SERVERS")] = match[2]
+            raise ImageError(name, f"{entry[:60]!r} is no server", right)
+        sid = required_integer(match["sid"]) if match["sid"] else position
+        if sid in found:
+            raise ImageError(name, f"server {sid} is in it twice", "write each id once")
+        found[sid] = match["server"]
     return found
-
-
-def _bitnami(env: Mapping[str, str], servers: str) -> ImageConfig:
-    client = env.get("ZOO_PORT_NUMBER") or "2181"
-    found: dict[Sid, str] = {}
-    jumps = "::" in servers
-    for position, entry in enumerate(re.split(r"[;, ]+", servers), start=1):
-        match = ENTRY.fullmatch(entry)
-        if match is None or bool(match["sid"]) is not jumps:
-            raise ImageError(
-                "ZOO_SERVERS", f"{entry[:60]!r} is no server", "write HOST:2888:3888::1, with an id for each"
-            )
-        sid = required_integer(match["sid"]) if jumps else position
-        found[_new(sid, found, "ZOO_SERVERS")] = f"{entry.partition('::')[0]};{client}"
-    how = "ids and addresses as ZOO_SERVERS states them" if jumps else "the id of each is its position in ZOO_SERVERS"
-    return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, found, how)
 
 
 def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ImageConfig:
@@ -219,12 +181,6 @@ def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ImageC
     return _config(ContainerImage.SCRIPT, env, servers, how)
 
 
-def _new(sid: Sid, found: Mapping[Sid, str], name: str) -> Sid:
-    if sid in found:
-        raise ImageError(name, f"server {sid} is in it twice", "write each id once")
-    return sid
-
-
 def _config(image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid, str], how: str) -> ImageConfig:
     lines = [*_settings(image, env), *_extra(image, env)]
     if len(servers) > 1 or image is ContainerImage.LIBRARY:
@@ -235,9 +191,9 @@ def _config(image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid,
 def _settings(image: ContainerImage, env: Mapping[str, str]) -> Iterator[str]:
     """The lines of zoo.cfg for the variables of an image."""
     for each in KEYS[image]:
-        value = env.get(each.name) or each.default
-        if value is not None and each.switch is not None:
-            value = each.switch[0 if value.casefold() in YES else 1]
+        value = env.get(each.name) or each.default.replace(",", ", ")
+        if value and each.on:
+            value = each.on if value.casefold() in YES else each.off
         if value:
             yield f"{each.key}={value}"
 

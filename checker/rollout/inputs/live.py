@@ -107,16 +107,14 @@ def read_live(text: str, *, together: bool = True) -> Folder:
     if together:
         _check_members(servers, text)
     hosts = _hosts(servers)
-    texts = [
-        ServerText(each.sid, each.address, _text(each, hosts), _stated_keys(each), written=False) for each in servers
-    ]
-    taken = [
-        f"{each.address} is server {each.sid}, {each.mode}, release {each.release}; id and members are those of `conf`"
-        for each in sorted(servers, key=lambda each: each.sid)
-    ]
+    texts, taken = [], []
+    for each in sorted(servers, key=lambda each: each.sid):
+        told = TOLD | {line.partition("=")[0] for line in each.membership}
+        texts.append(ServerText(each.sid, each.address, _text(each, hosts), told, written=False))
+        what = f"{each.address} is server {each.sid}, {each.mode}, release {each.release}"
+        taken.append(f"{what}; id and members are those of `conf`")
     taken.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
-    ordered = sorted(texts, key=lambda each: each.sid)
-    return state_of(text, ordered, taken, leader=leader, together=together)
+    return state_of(text, texts, taken, leader=leader, together=together)
 
 
 def _hosts_in(text: str) -> list[str]:
@@ -253,10 +251,6 @@ def _hosts(servers: list[LiveServer]) -> dict[Sid, ServerLine]:
     return found
 
 
-def _stated_keys(server: LiveServer) -> frozenset[str]:
-    return TOLD | {line.partition("=")[0] for line in server.membership}
-
-
 def _text(server: LiveServer, hosts: Mapping[Sid, ServerLine]) -> str:
     """The text that stands for the zoo.cfg of a server."""
     lines = [f"{key}={server.settings[key]}" for key in SETTINGS if key in server.settings]
@@ -269,12 +263,8 @@ def _text(server: LiveServer, hosts: Mapping[Sid, ServerLine]) -> str:
     if server.version:
         lines += ["reconfigEnabled=true", f"version={server.version:x}"]
     for sid, line in sorted(server.lines.items()):
-        wild = line.addresses[0].host in WILDCARDS
-        lines.append(f"server.{sid}={render_server(_without_client(hosts[sid] if wild else line))}")
+        named = hosts[sid] if line.addresses[0].host in WILDCARDS else line
+        # Without client addresses: each server states its own only.
+        lines.append(f"server.{sid}={render_server(ServerLine(sid, named.addresses, named.learner_type))}")
     lines += [line for line in server.membership if line.startswith(("group.", "weight."))]
     return "\n".join(lines) + "\n"
-
-
-def _without_client(line: ServerLine) -> ServerLine:
-    """A line without client addresses: each server states its own only."""
-    return ServerLine(line.sid, line.addresses, line.learner_type)

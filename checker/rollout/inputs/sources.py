@@ -39,29 +39,25 @@ OPERATORS = {
 """The resources of operators: the kind, the group of its `apiVersion`, and the reader."""
 
 
-def read_input(text: str) -> Folder:
-    """The state that an input describes. Raises ConfigError."""
-    return _read(text, together=True)
+def read_input(text: str, *, together: bool = True) -> Folder:
+    """The state that an input describes. Raises ConfigError.
 
-
-def read_mixed_input(text: str) -> Folder:
-    """The state of an ensemble during a roll-out: its servers may have different members. Raises ConfigError."""
-    return _read(text, together=False)
-
-
-def _read(text: str, *, together: bool) -> Folder:
+    `together`: all servers must have the same members; else each may have its own, as during a roll-out.
+    """
     path = Path(text)
     if not _exists(path) and is_live(text):
         return read_live(text, together=together)
-    if _exists(path):
-        if _is_stream(path):
-            return _of_stream(path)
-        if _is_yaml(path):
-            return _of_yaml(path)
-        if path.is_file():
-            check_text(text, text_of(path) or "")
-        elif not _has_cfg(path):
-            check_folder(path, TEXTS)
+    if _exists(path) and _is_stream(path):
+        return _of_stream(path)
+    if path.is_file():
+        if path.suffix in YAML:
+            return _of_documents(read_documents(path), path)
+        check_text(text, text_of(path) or "")
+    elif path.is_dir() and not (any(path.glob("*.cfg")) or any(path.glob("*/zoo.cfg"))):
+        check_folder(path, RENDERED)
+        if files := sorted(each for each in path.iterdir() if each.suffix in YAML and each.is_file()):
+            return _of_documents([each for file in files for each in read_documents(file)], path)
+        check_folder(path, TEXTS)
     return read_folder(path, together=together)
 
 
@@ -92,50 +88,17 @@ def _of_stream(path: Path) -> Folder:
     listed = sorted(sids_in(text))
     if not listed:
         what = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
-        raise input_error(str(path), what, "give a zoo.cfg with server.N lines, or manifests")
+        raise input_error(path, what, "give a zoo.cfg with server.N lines, or manifests")
     taken = [f"{path} for all its members ({', '.join(map(str, listed))})"]
     return state_of(str(path), [ServerText(sid, str(path), text) for sid in listed], taken)
 
 
-def _is_yaml(path: Path) -> bool:
-    if path.is_file():
-        return path.suffix in YAML
-    if _has_cfg(path):
-        return False
-    check_folder(path, RENDERED)
-    return bool(_files(path))
-
-
-def _has_cfg(path: Path) -> bool:
-    return any(path.glob("*.cfg")) or any(path.glob("*/zoo.cfg"))
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(each for each in folder.iterdir() if each.suffix in YAML and each.is_file())
-
-
-def _of_yaml(path: Path) -> Folder:
-    """The state in a YAML file, or in the YAML files of a folder. Raises ConfigError."""
-    files = _files(path) if path.is_dir() else [path]
-    return _of_documents([each for file in files for each in read_documents(file)], path)
-
-
 def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     if not documents:
-        raise input_error(str(path), NOTHING, "name a file with manifests")
+        raise input_error(path, NOTHING, "name a file with manifests")
     resources = [item for each in documents if kind_of(each) for item in _items(each)]
-    if resources:
-        return _of_resources(resources, str(path))
-    raise no_manifest(documents[0])
-
-
-def _items(value: YamlValue) -> list[YamlValue]:
-    """The resources of a list (`kubectl get -o yaml`), or the resource itself."""
-    items = value.get("items") if kind_of(value).endswith("List") else None
-    return [value] if items is None else items.items
-
-
-def _of_resources(resources: list[YamlValue], path: str) -> Folder:
+    if not resources:
+        raise no_manifest(documents[0])
     for each in resources:
         if kind_of(each) == "Kustomization":
             raise KUSTOMIZATION.error(each.file, each.line)
@@ -143,7 +106,13 @@ def _of_resources(resources: list[YamlValue], path: str) -> Folder:
     if len(own) > 1:
         names = ", ".join(f"{kind_of(each)} in line {each.line}" for each in own)
         raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
-    return _of_operator(own[0], path) if own else read_manifests(resources, path)
+    return _of_operator(own[0], str(path)) if own else read_manifests(resources, str(path))
+
+
+def _items(value: YamlValue) -> list[YamlValue]:
+    """The resources of a list (`kubectl get -o yaml`), or the resource itself."""
+    items = value.get("items") if kind_of(value).endswith("List") else None
+    return [value] if items is None else items.items
 
 
 def _of_operator(resource: YamlValue, path: str) -> Folder:
