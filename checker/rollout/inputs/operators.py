@@ -20,50 +20,31 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
 from checker.rollout.inputs.kubernetes import variables
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
-from checker.rollout.inputs.volumes import DataVolume, typed_volume
+from checker.rollout.inputs.volumes import typed_volume
 from checker.rollout.inputs.working import Operator, WayOfWorking
 from spec.text import required_integer
 
 MOST = 255
 STRIMZI = (
-    "dataDir=/var/lib/zookeeper/data",
-    "4lw.commands.whitelist=*",
-    "standaloneEnabled=false",
-    "reconfigEnabled=true",
-    "secureClientPort=2181",
-    "sslQuorum=true",
+    "dataDir=/var/lib/zookeeper/data 4lw.commands.whitelist=* standaloneEnabled=false reconfigEnabled=true "
+    "secureClientPort=2181 sslQuorum=true"
 )
 STRIMZI_DEFAULTS = {"tickTime": "2000", "initLimit": "5", "syncLimit": "2", "autopurge.purgeInterval": "1"}
 """The keys with a default (`ZookeeperConfiguration`)."""
-PRAVEGA = (
-    "4lw.commands.whitelist=cons, envi, conf, crst, srvr, stat, mntr, ruok",
-    "dataDir=/data",
-    "standaloneEnabled=false",
-    "reconfigEnabled=true",
-    "skipACL=yes",
+PRAVEGA_WORDS = "4lw.commands.whitelist=cons, envi, conf, crst, srvr, stat, mntr, ruok"
+PRAVEGA = "dataDir=/data standaloneEnabled=false reconfigEnabled=true skipACL=yes"
+PRAVEGA_DEFAULTS = (
+    "initLimit=10 tickTime=2000 syncLimit=2 globalOutstandingLimit=1000 preAllocSize=65536 snapCount=10000 "
+    "commitLogCount=500 snapSizeLimitInKb=4194304 maxCnxns=0 maxClientCnxns=60 minSessionTimeout= maxSessionTimeout= "
+    "quorumListenOnAllIPs=false autoPurgeSnapRetainCount=3 autoPurgePurgeInterval=1"
 )
-PRAVEGA_DEFAULTS = {
-    "initLimit": "10",
-    "tickTime": "2000",
-    "syncLimit": "2",
-    "globalOutstandingLimit": "1000",
-    "preAllocSize": "65536",
-    "snapCount": "10000",
-    "commitLogCount": "500",
-    "snapSizeLimitInKb": "4194304",
-    "maxCnxns": "0",
-    "maxClientCnxns": "60",
-    "minSessionTimeout": "",
-    "maxSessionTimeout": "",
-    "quorumListenOnAllIPs": "false",
-}
+PRAVEGA_VALUES = dict(pair.split("=") for pair in PRAVEGA_DEFAULTS.split())
 """The keys of `spec.config` with their defaults (`ZookeeperConfig`); the session time-outs depend on tickTime."""
 TICKS = {"minSessionTimeout": 2, "maxSessionTimeout": 20}
 AUTOPURGE = {
     "autoPurgeSnapRetainCount": "autopurge.snapRetainCount",
     "autoPurgePurgeInterval": "autopurge.purgeInterval",
 }
-PRAVEGA_VALUES = {**PRAVEGA_DEFAULTS, "autoPurgeSnapRetainCount": "3", "autoPurgePurgeInterval": "1"}
 
 
 def read_kafka(resource: YamlValue, path: str) -> Folder:
@@ -81,13 +62,13 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
     )
     settings = zookeeper.get("config")
     keys = STRIMZI_DEFAULTS | {key: _scalar(settings, key) for key in (settings.keys if settings is not None else ())}
-    fixed = {line.partition("=")[0] for line in STRIMZI}
-    lines = [*STRIMZI, *(f"{key}={value}" for key, value in keys.items() if key not in fixed)]
+    fixed = {line.partition("=")[0] for line in STRIMZI.split()}
+    lines = [*STRIMZI.split(), *(f"{key}={value}" for key, value in keys.items() if key not in fixed)]
     sids = _sids(given)
     lines += [f"server.{sid}={hosts.host(sid - 1)}:2888:3888:participant;127.0.0.1:12181" for sid in sids]
     how = f"spec.zookeeper.replicas is {len(sids)}; the id of a pod is its ordinal plus one"
     state = _state(path, f"Kafka {name} (Strimzi) in {resource.file}: {how}", lines, sids, Operator.STRIMZI, hosts)
-    return _with_volume(state, typed_volume(zookeeper, "storage.type"))
+    return with_volumes(state, dict.fromkeys(state.servers, typed_volume(zookeeper, "storage.type")))
 
 
 def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
@@ -100,13 +81,13 @@ def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
     domain = resource.word("spec.kubernetesClusterDomain", "cluster.local")
     hosts = PodHosts(name, f"{name}-headless", resource.word("metadata.namespace", NAMESPACE), f"svc.{domain}")
     ports = {key: _port(resource, key, default) for key, default in PORTS.items()}
-    lines = [*PRAVEGA, *_pravega_keys(resource.get("spec.config"))]
+    lines = [PRAVEGA_WORDS, *PRAVEGA.split(), *_pravega_keys(resource.get("spec.config"))]
     address = f"{ports['quorum']}:{ports['leader-election']}:participant;{ports['client']}"
     lines += [f"server.{sid}={hosts.host(sid - first)}:{address}" for sid in sids]
     counted = "replicas is not in it, and the operator's default is 3" if given is None else f"replicas is {len(sids)}"
     how = f"{counted}; the id of a pod is its ordinal plus {first}"
     state = _state(path, f"ZookeeperCluster {name} in {resource.file}: {how}", lines, sids, Operator.PRAVEGA, hosts)
-    return _with_volume(state, typed_volume(resource, "spec.storageType", "persistence"))
+    return with_volumes(state, dict.fromkeys(state.servers, typed_volume(resource, "spec.storageType", "persistence")))
 
 
 PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
@@ -122,7 +103,7 @@ def _pravega_keys(config: YamlValue | None) -> Iterator[str]:
     given = {key: _scalar(config, key) for key in PRAVEGA_VALUES}
     values = {key: value if given[key] in ("", "0") else given[key] for key, value in PRAVEGA_VALUES.items()}
     ticks = config.get("tickTime") if config is not None else None
-    tick = ticks.number() if ticks is not None and ticks.number() else required_integer(PRAVEGA_DEFAULTS["tickTime"])
+    tick = ticks.number() if ticks is not None and ticks.number() else required_integer(PRAVEGA_VALUES["tickTime"])
     for key, value in values.items():
         yield f"{AUTOPURGE.get(key, key)}={value or tick * TICKS[key]}"
     more = config.get("additionalConfig") if config is not None else None
@@ -152,7 +133,3 @@ def _state(path: str, taken: str, lines: list[str], sids: range, operator: Opera
     text = "\n".join(lines) + "\n"
     texts = [ServerText(sid, path, text, written=False) for sid in sids]
     return state_of(path, texts, [taken], working=WayOfWorking(operator=operator), hosts=hosts)
-
-
-def _with_volume(state: Folder, volume: DataVolume | None) -> Folder:
-    return with_volumes(state, dict.fromkeys(state.servers, volume))
