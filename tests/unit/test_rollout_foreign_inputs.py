@@ -216,3 +216,5 @@ def test_the_answer_for_machines_has_the_pods_and_who_restarts_them(tmp_path: Pa
     assert answer["before"]["working"]["updateStrategy"] == "OnDelete"
     assert answer["before"]["working"]["by_hand"] == [1, 2, 3]
     assert answer["after"]["working"]["restarted"] == [3] and answer["after"]["working"]["partition"] == 2
+    assert any("those of 1, 2 keep the old configuration" in warning for warning in answer["after"]["warnings"])
+    assert not any("keep the old configuration" in warning for warning in answer["before"]["warnings"])

@@ -135,7 +135,9 @@ class Folder:
         given = self.servers.values()
         accepted = [str(warning) for each in given for warning in each.config.warnings]
         misspelt = (warning for each in given for warning in _misspelt(each))
-        return tuple(dict.fromkeys([*accepted, *misspelt, *lost_with_pods(self.path, self.volumes)]))
+        kept = self.working.kept if self.working is not None else ""
+        lost = lost_with_pods(self.path, self.volumes)
+        return tuple(dict.fromkeys([*accepted, *misspelt, *lost, *([f"{self.path}: {kept}"] if kept else [])]))
 
 
 @dataclass(frozen=True)

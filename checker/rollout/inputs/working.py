@@ -116,6 +116,17 @@ class WayOfWorking:
         return tuple(sorted(self.ordinals.keys() - set(self.restarted)))
 
     @property
+    def kept(self) -> str:
+        """What a rolling update does not restart, in words; empty if it restarts every pod."""
+        if not self.partition or self.updates is not UpdateStrategy.ROLLING_UPDATE:
+            return ""
+        of = f", those of {', '.join(map(str, self.by_hand))}" if self.by_hand else ""
+        return (
+            f"pods below ordinal {self.partition}{of} keep the old configuration, even if they are deleted, until the "
+            f"partition is lowered (partition {self.partition})"
+        )
+
+    @property
     def sentence(self) -> str:
         """The way of working in words; empty if nothing is known of it."""
         parts = [OPERATORS[self.operator]] if self.operator is not None else list(self._of_stateful_set())
@@ -126,12 +137,8 @@ class WayOfWorking:
             yield f"{STARTS[self.pods]} (podManagementPolicy {self.pods.value}{self._default('podManagementPolicy')})"
         if self.updates is not None:
             yield f"{RESTARTS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
-        if self.partition:
-            kept = f", those of {', '.join(map(str, self.by_hand))}" if self.by_hand else ""
-            yield (
-                f"pods below ordinal {self.partition}{kept} keep the old configuration, even if they are deleted, until"
-                f" the partition is lowered (partition {self.partition})"
-            )
+        if self.kept:
+            yield self.kept
         if self.readiness is not None:
             yield READY[self.readiness]
 
