@@ -20,7 +20,7 @@ from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessment import QUESTIONS, Reason
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.output.markdown import markdown
-from checker.rollout.output.sentences import headline
+from checker.rollout.output.recommendation import headline
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import Question, RunSpec

@@ -213,10 +213,10 @@ def test_the_answer_says_which_check_is_before_a_way_on() -> None:
     (order,) = data(made)["direct"]["orders"]
     later = [[each["step"] for each in row["going_on"]["conditions"]] for row in order["failures"]]
     assert later == [[5]] * 4 + [[]]
-    section = markdown(made).partition("## If a step fails")[2].partition("\n## ")[0]
-    assert "do the next step, after its *Check first* if it begins with one." in section
+    assert "go on with the checks that follow: safe. Or" in markdown(made)
+    section = markdown(made).partition("<summary>Each step, if it fails")[2].partition("</details>")[0]
     cells = [line.split(" | ")[2] for line in section.splitlines() if line.startswith("| ") and "restart" in line]
-    assert cells[0] == "yes: proved in this order, with the check before step 5"
+    assert cells[0] == "safe: proved in this order, with the check before step 5"
 
 
 def test_versions_are_not_covered_by_the_proof() -> None:
@@ -248,8 +248,10 @@ def test_every_form_of_the_answer_has_the_states() -> None:
     states = [(each["step"], each["server"], each["new"], each["old"]) for each in order["failures"]]
     assert states == [(1, 4, [], [1, 2, 3]), (2, 2, [4], [1, 3]), (3, 1, [2, 4], [3]), (4, 3, [1, 2, 4], [])]
     assert {each["going_back"]["verdict"] for each in order["failures"]} == {"safe"}
-    section = markdown(made).partition("## If a step fails")[2].partition("\n## ")[0]
-    assert "| 2\\. restart 2 | yes | restart 2, stop 4 |" in section and "safe at every step (proved)" in section
+    text = markdown(made)
+    assert "go on: safe. Or undo the steps backwards with the old files: safe." in text
+    proved = "safe: proved by z3 | safe: proved by z3"
+    assert f"| 2\\. restart 2 | yes | {proved} | restart 2, stop 4 |" in text
 
 
 @pytest.mark.parametrize("number", range(4))

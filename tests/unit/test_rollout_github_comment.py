@@ -44,7 +44,7 @@ def test_the_verdict_and_the_steps_are_open_and_every_other_section_is_folded(ma
     opened = re.sub(r"<details>.*?\n</details>", "", text, flags=re.DOTALL)
     shown = sections(made, traces=True)
     assert f"#{shown[0].heading}" in opened
-    assert "\n".join(steps(made)) in opened
+    assert "\n".join(steps(made)[0]) in opened
     evidence = [each.heading.lstrip("# ") for each in shown if each.evidence]
     assert [each for each in folded(text) if each != "The whole run"] == evidence and evidence
     assert text.count("<details>") == text.count("</details>")
@@ -65,7 +65,7 @@ def test_the_largest_folded_sections_are_left_out_first_and_the_steps_stay(
     text = github_comment(made)
     assert len(text) < len(whole) - 1
     assert text.count(module.LEFT_OUT) == 1
-    assert "\n".join(steps(made)) in text
+    assert "\n".join(steps(made)[0]) in text
     assert folded(text) == folded(whole)
 
 

@@ -73,7 +73,7 @@ def test_a_change_in_one_step_comes_to_a_stop_and_names_the_servers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = _answer(tmp_path, PLAIN, TLS, 13, capsys)
-    assert "**Servers 1 and 2, and 2 more pairs do not talk**" in answer
+    assert "servers 1 and 2 refuse each other while one of them has its new file" in answer
     assert "`portUnification=true` at all servers" in answer
 
 

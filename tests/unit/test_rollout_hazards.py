@@ -13,7 +13,7 @@ import pytest
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import Folder, read_folder
-from checker.rollout.output.conditions import conditions
+from checker.rollout.output.story import story
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict, run
 from checker.rollout.scenarios import Question, RunSpec
@@ -109,7 +109,7 @@ def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Pat
     answer = made.direct.answer(Question.COMMITS, faulty=False)
     assert answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.finding.trace is not None
     assert answer.finding.prop == "LeaderLogCompleteness"
-    assert "the election does not hear server 2 for 200 ms" in conditions(answer.finding)
+    assert "Server 2, with the write, is not heard in time." in story(answer.finding)
     assert dict(answer.finding.trace.values)["leader"] == 3, "it restarts as a voter, with the shortest log"
     captions = [step.caption for step in answer.finding.trace.steps]
     assert "server.3 receives PROPOSAL 2:2 from server.2" in captions

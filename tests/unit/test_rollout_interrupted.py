@@ -17,7 +17,7 @@ from checker.rollout.assessor import Assessor
 from checker.rollout.files.differences import Interruption, read_now
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
-from checker.rollout.output.sentences import headline
+from checker.rollout.output.recommendation import headline
 from checker.rollout.runs import RunResult, WorkBudget, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
 from checker.rollout.stages import reverse, whole
@@ -131,7 +131,7 @@ def test_both_directions_are_safe_where_all_quorums_meet(tmp_path: Path) -> None
     assert {frozenset(map(str, order.steps)) for order in made.back.orders} == {frozenset({"restart 1", "stop 4"})}
     text = markdown(made)
     assert text.splitlines()[0] == "# Go on with the roll-out, or go back: both are safe"
-    assert "## The way back: SAFE" in text and "**Stop server 4**" in text
+    assert "<summary>The way back: SAFE</summary>" in text and "**Stop server 4**" in text
     answer = data(made)
     assert answer["now"]["applied"] == [1, 4] and answer["back"]["verdict"] == "safe"
 

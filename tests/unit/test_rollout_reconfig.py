@@ -21,12 +21,12 @@ from checker.rollout.answer import Plan
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
-from checker.rollout.output.waits import wait_command
+from checker.rollout.output.waits import Wait, wait_of
 from checker.rollout.stages import whole
 from tests.support.command_line import cli
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
-ADVICE = "**Use `reconfig` for this change.**"
+ADVICE = "**Use `reconfig` for this change**"
 
 
 def files(folder: Path, servers: range, head: str) -> Folder:
@@ -105,15 +105,21 @@ def test_a_generated_file_has_no_lines_that_a_warning_could_name(tmp_path: Path)
 
 def test_a_server_that_listens_for_clients_on_its_loopback_address_is_asked_in_its_pod(tmp_path: Path) -> None:
     state = read_input(str(strimzi(tmp_path, 3)))
-    command = wait_command(whole(state, state).new, 2)
-    assert "kubectl exec -n n a-zookeeper-1 -- bash -c" in command and "127.0.0.1/12181" in command
-    assert " nc " not in command
+    wait = wait_of(whole(state, state).new, 2)
+    assert wait.call == "serves_in_pod n a-zookeeper-1 12181"
+    assert "kubectl exec -n" in wait.question.function and " nc " not in wait.question.function
 
 
 def test_a_server_on_a_machine_that_listens_for_clients_on_its_loopback_address_is_asked_there(tmp_path: Path) -> None:
     (tmp_path / "zoo.cfg").write_text("clientPort=2181\nclientPortAddress=127.0.0.1\nserver.1=h:1:2\nserver.2=i:1:2\n")
     state = read_input(str(tmp_path))
-    assert "ssh i 'echo srvr | nc 127.0.0.1 2181'" in wait_command(whole(state, state).new, 2)
+    wait = wait_of(whole(state, state).new, 2)
+    assert wait.call == "serves_by_ssh i 2181" and 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"' in wait.question.function
+
+
+def pasted(wait: Wait) -> str:
+    """What the reader pastes: the function, and its call."""
+    return f"{wait.question.function}\n{wait.call}"
 
 
 def test_the_question_in_a_pod_is_answered(tmp_path: Path) -> None:
@@ -131,7 +137,8 @@ def test_the_question_in_a_pod_is_answered(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        command = wait_command(whole(state, state).new, 2).replace("12181", str(listening.getsockname()[1]))
+        wait = wait_of(whole(state, state).new, 2)
+        command = pasted(wait).replace("12181", str(listening.getsockname()[1]))
         path = f"{tmp_path}:{os.environ['PATH']}"
         subprocess.run(["bash", "-c", command], check=True, timeout=20, env={**os.environ, "PATH": path})
         thread.join()

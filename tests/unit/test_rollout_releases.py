@@ -15,7 +15,7 @@ from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown
-from checker.rollout.output.release_section import release_section
+from checker.rollout.output.notes import notes
 from checker.rollout.planner import plan
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
 from checker.rollout.scenarios import RunSpec, scenario_of
@@ -59,7 +59,8 @@ def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) ->
     assert upgrade.software is not None
     text = scenario_of(upgrade.software.writing[0].spec)
     assert text.count("like: 3.8.4") == text.count("like: 3.9.5") == 3
-    assert "with `" in markdown(upgrade) and "and ZooKeeper 3.9.5. Wait:" in markdown(upgrade)
+    text = markdown(upgrade)
+    assert "The new file of every server is `" in text and "and ZooKeeper 3.9.5. Wait:" in text
 
 
 def test_without_a_fault_no_acknowledged_write_is_lost(upgrade: Plan) -> None:
@@ -125,7 +126,7 @@ def test_staying_is_safer_where_the_old_release_does_not_lose_the_write() -> Non
     made = planned("three", "three", ReleaseChange(Release(3, 9, 5), Release(3, 6, 4)), of_the_upgrade, leader=3)
     assert made.software is not None and made.software.staying is not None
     assert made.software.staying.outcome is SAFE
-    assert "**Staying at 3.9.5 is safer**" in "\n".join(release_section(made))
+    assert "**Staying at 3.9.5 is safer**" in "\n".join(notes(made))
 
 
 def test_without_an_upgrade_nothing_is_compared() -> None:
@@ -145,7 +146,7 @@ def test_a_release_is_judged_along_a_change_of_members() -> None:
     made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
     assert made.software is not None
     assert (made.outcome, made.outcome_of_releases, made.exit_code) == (SAFE, SAFE, ExitCode.PASSED)
-    assert "## ZooKeeper 3.9.5" in markdown(made)
+    assert "<summary>ZooKeeper 3.9.5</summary>" in markdown(made)
 
 
 def test_without_a_release_the_answer_is_about_the_protocol() -> None:

@@ -1,7 +1,7 @@
 """The output of the planner.
 
-    sentences           every reason and verdict as a sentence
-    markdown, sections  the document for a change request
+    sentences           every verdict, reason and finding in words
+    markdown            the document for a change request: notes, steps, story and evidence
     data                the same for machines, and the scenarios, traces and configuration files
 
 Rules of this package: it judges nothing.

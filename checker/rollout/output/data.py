@@ -46,8 +46,8 @@ from checker.rollout.failures import DirectionAnswer, Failure, failures
 from checker.rollout.files.differences import Interruption, masked
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.output.recommendation import recommendation
-from checker.rollout.output.sentences import answer_sentence, direction_sentence, headline, run_sentence
+from checker.rollout.output.recommendation import headline, recommendation
+from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.reconfig.fields import reconfig_data
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.software.answers import SoftwareAnswer

@@ -1,55 +1,58 @@
-"""What goes wrong: each run that was found, as a short story with a picture, and how likely it is.
+"""What goes wrong, as a story: who starts, who elects whom, which client gets which answer, and what is then lost.
 
-Rules of this module: it judges nothing. A likelihood is a fact that was measured on real servers, or the condition that
-the run needs.
+Rules of this module: it judges nothing. Every sentence is a step of the run that was found, or a fact of the states on
+its way. A likelihood is what was measured on real servers, or the condition that the run needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 
 from checker.engine import Move
 from checker.models.ensemble.actions import Action
+from checker.models.ensemble.setup import server_name
 from checker.printable import capital, code, escaped, fenced, folded
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Reason, StageAssessment
-from checker.rollout.output.conditions import LOST_WRITES, conditions, where_the_write_was
-from checker.rollout.output.recommendation import listed, servers
-from checker.rollout.output.sentences import clause
+from checker.rollout.assessment import Reason
+from checker.rollout.output.recommendation import HAZARD_NAMES
+from checker.rollout.output.sentences import LATE, LOST_WRITES, clause, finding_words, listed, needs, servers
 from checker.rollout.reconfig.questions import ReconfigSpec
-from checker.rollout.runs import RunResult
-from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SERVED_ALONE, THROWN_AWAY
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import SERVED_ALONE, THROWN_AWAY, Question
 from checker.rollout.stages import Stage
-from checker.rollout.steps import unwaited
+from checker.rollout.steps import RESTART, START, STOP, unwaited
 from checker.traces.sequence_diagrams import escaped as mermaid_text
 from checker.traces.sequence_diagrams import to_mermaid
 from checker.traces.text import to_text
-from checker.traces.trace import Trace
+from checker.traces.trace import Trace, TraceStep
 from spec.quorum import Majority, Sid
+from spec.text import integers
 from spec.txn import counter_of
 from spec.zab.packets import Ack, AckEpoch, FollowerInfo, LeaderInfo, NewLeader, Snap, UpToDate
 
 TWO_LEADERS = frozenset({"Leadership", "OneLeader"})
-NEEDS = {
-    PARTITIONS: "It needs a network failure between servers while the roll-out is under way.",
-    CRASHES: "It needs a server that crashes, or that a controller restarts, at that moment.",
-    DISCONNECTS: "It needs a connection between two servers that breaks at that moment.",
-}
+LEADING, DOWN = "LEADING", "down"  # states in a trace
+MOST = (1 << 32) - 1  # of an epoch and of a counter
+VERBS = {START: "starts", RESTART: "restarts", STOP: "stops"}
+TOLD = frozenset({*(action for action in Action if action.traits.fault), Action.RESTART, Action.HEAL})
+"""The actions whose captions are sentences of a story."""
 
 
-def what_goes_wrong(plan: Plan, *, traces: bool) -> list[str]:
-    """A run for each question that is answered with a violation, or a wait in vain."""
-    shown = told_runs(plan)
-    if not shown:
+def what_goes_wrong(plan: Plan) -> list[str]:
+    """The story of the run that a reader should see: a violation, with the fewest faults."""
+    results = told_runs(plan)
+    safe = plan.outcome is SafetyVerdict.SAFE and not plan.stages
+    if not results or safe or plan.reconfig_route is not None:
         return []
-    heading = "## Why not in one go" if plan.stages else "## What goes wrong"
-    heading = "## What goes wrong in another way" if plan.reconfig_route is not None else heading
-    lines = [heading, "", *_disjoint(plan.direct)]
-    return [*lines, *(line for result in shown for line in _run(result, traces=traces))]
+    result = min(results, key=lambda run: (run.outcome is not SafetyVerdict.UNSAFE, sum(run.spec.faults.values())))
+    if plan.stages:
+        return ["## Why not in one go", "", f"{capital(finding_words(result))}. {likelihood(result)}".rstrip()]
+    return ["## What goes wrong", "", f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()]
 
 
 def told_runs(plan: Plan) -> list[RunResult]:
-    """The runs that the story tells, in its order; each has a trace."""
+    """The runs with a finding, one for each property with and without faults; each has a trace."""
     shown: dict[tuple[str, bool], RunResult] = {}
     for assessment in plan.judged:
         for _, _, answer in assessment.answers:
@@ -58,72 +61,145 @@ def told_runs(plan: Plan) -> list[RunResult]:
     by_defect = plan.software.finding if plan.software is not None else None
     routes = plan.by_reconfig.routes if plan.by_reconfig is not None else ()
     others = (by_defect, *(route.finding for route in routes))
-    return [*shown.values(), *(each for each in others if each is not None)]
+    return [*shown.values(), *(result for result in others if result is not None)]
 
 
-def _disjoint(assessment: StageAssessment) -> list[str]:
-    """The two groups of servers that can each work without the other, if there are any."""
-    pair = next((pair for pair in assessment.pairs if pair.disjoint is not None), None)
-    if pair is None or pair.disjoint is None:
-        return []
-    one, other = (_enough(sorted(each)) for each in (pair.disjoint.a, pair.disjoint.b))
-    enough = f"{one} enough to decide by the old files, and {other[:1].lower()}{other[1:]} enough by the new files"
-    return [f"{enough}. The two groups have no server in common, so each can work without the other.", ""]
-
-
-def _enough(sids: Sequence[Sid]) -> str:
-    return f"Server {sids[0]} is" if len(sids) == 1 else f"Servers {listed(sids)} are"
-
-
-def _run(result: RunResult, *, traces: bool) -> list[str]:
+def story(result: RunResult) -> list[str]:
+    """The run in sentences."""
     trace = result.trace
     assert trace is not None
-    what = clause(result)
-    by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
-    lines = [f"### {by}{escaped(what if by else capital(what))}, {escaped(conditions(result).removesuffix(','))}"]
-    lines += ["", f"{likelihood(result)}{_unwaited(result)}", ""]
-    steps = zip(trace.steps[1:], result.moves, strict=True)
-    told = [step for step, move in steps if not _catches_up(move)]
-    lines += [f"- step {step.number}: {escaped(_in_words(result, step.caption))}" for step in told]
-    lines += [f"- {escaped(line)}" for line in where_the_write_was(result)]
-    left = len(trace.steps) - 1 - len(told)
-    if left:
-        lines += ["", f"({left} packets by which servers catch up are left out.)"]
-    if not traces:
-        return [*lines, "", "(`--explain` shows a picture and the whole run, `--traces DIR` writes every format.)", ""]
-    found = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
-    return [*lines, "", *_picture(trace, what), "", *folded("The whole run", [found, "", *fenced(to_text(trace))]), ""]
+    events = [event for at, move in enumerate(result.moves) for event in _events(result, trace, at, move)]
+    sentences: list[str] = []
+    for _, group in groupby(events, lambda event: isinstance(event, tuple)):
+        items = list(group)
+        actions = [event for event in items if isinstance(event, tuple)]
+        sentences += [_by_operator(actions)] if actions else map(str, items)
+    return [*_beginning(result), *sentences, *_end(result, trace)]
 
 
-def _picture(trace: Trace, what: str) -> list[str]:
-    """A sequence diagram, which ends with the violation in the words of the story."""
-    *lines, conclusion = to_mermaid(trace).splitlines()
-    place = conclusion.partition(": ")[0]
-    return ["```mermaid", *lines, f"{place}: {mermaid_text(what)}", "```"]
-
-
-def likelihood(result: RunResult) -> str:
-    """What the run needs, and what was seen on real servers."""
-    needs = [text for kind, text in NEEDS.items() if result.spec.faults.get(kind)]
-    if needs:
-        return " ".join(needs)
-    if result.prop in TWO_LEADERS and _is_three_to_five(result.spec.stage):
-        return "No fault is needed. Real servers came to two leaders in 16 of 16 runs of such an order."
-    if result.prop in (SERVED_ALONE, *THROWN_AWAY) and result.spec.stage.old.view.standalone:
-        return "No fault is needed. Real servers of 3.9.5 did so in 5 of 5 runs of such an order."
-    if result.prop in LOST_WRITES:
-        return (
-            "No fault is needed, but late messages. Real servers lost a write when messages were held back, and none "
-            "of 3,666 on a healthy network."
+def _beginning(result: RunResult) -> Iterator[str]:
+    """The disks that are not what they were."""
+    if result.spec.question is Question.EMPTY_DISK:
+        hosts = (
+            "its new host has an empty disk"
+            if len(result.spec.stage.moved) == 1
+            else "their new hosts have empty disks"
         )
-    return "No fault is needed."
+        yield f"{capital(servers(result.spec.stage.moved))}: {hosts}."
+    for sid, hazard in sorted(result.spec.disks.items()):
+        yield f"Server {sid} starts with {HAZARD_NAMES[hazard]}."
 
 
-def _is_three_to_five(stage: Stage) -> bool:
-    """Whether the stage is the one that real servers were seen in: three voters become five, and none leaves."""
-    old, new = stage.old.view, stage.new.view
-    majorities = isinstance(old.quorums, Majority) and isinstance(new.quorums, Majority)
-    return majorities and len(old.voters) == 3 and len(new.voters) == 5 and old.voters < new.voters
+Event = str | tuple[str, Sid]
+"""A sentence, or what the operator does with a server."""
+
+
+def _events(result: RunResult, trace: Trace, at: int, move: Move) -> Iterator[Event]:
+    """What a move adds to the story."""
+    step = trace.steps[at + 1]
+    if not isinstance(move.action, Action):
+        if isinstance(result.spec, ReconfigSpec):
+            yield f"{capital(_in_words(result, step.caption))}."
+        else:
+            yield (STOP if len(move.arguments) == 1 else START), move.arguments[0]
+    elif move.action in TOLD or _elects(move, step):
+        yield f"{capital(_in_words(result, step.caption))}."
+    elif move.action is Action.CLIENT_WRITE:
+        yield f"{capital(_in_words(result, step.caption))}."
+        yield from _answer(result, trace, at + 1, move.arguments[0])
+
+
+def _elects(move: Move, step: TraceStep) -> bool:
+    """Whether a move makes a leader; a server that joins one is not told."""
+    if move.action is Action.ELECT:
+        return move.arguments[0] in move.arguments[1]
+    changed = [step.lanes[lane].get("state") for lane, names in step.changed.items() if "state" in names]
+    return move.action is Action.DECIDE and LEADING in changed
+
+
+def _by_operator(events: list[tuple[str, Sid]]) -> str:
+    """Steps of the operator in a row; a server that is stopped and started is restarted."""
+    steps: list[tuple[str, Sid]] = []
+    for action, sid in events:
+        if action == START and (STOP, sid) == (steps[-1] if steps else None):
+            steps[-1] = (RESTART, sid)
+        else:
+            steps.append((action, sid))
+    groups = [(action, [sid for _, sid in group]) for action, group in groupby(steps, lambda step: step[0])]
+    words = [f"{VERBS[action]} {servers(sids)}{'' if action == STOP else _files(sids)}" for action, sids in groups]
+    return f"The operator {listed(words)}."
+
+
+def _files(sids: list[Sid]) -> str:
+    return " with its new file" if len(sids) == 1 else " with their new files"
+
+
+def _answer(result: RunResult, trace: Trace, written: int, leader: Sid) -> Iterator[str]:
+    """The answer that a client gets for its write, and who has the write on disk by then."""
+    before = _servers(result, trace.steps[written - 1])[leader].get("committed")
+    for step in trace.steps[written:]:
+        running = {sid: fields for sid, fields in _servers(result, step).items() if fields.get("state") != DOWN}
+        zxid = running.get(leader, {}).get("committed", before)
+        if zxid != before:
+            holders = _holders(_servers(result, step), str(zxid))
+            others = [sid for sid in running if sid not in holders]
+            yield f"Server {leader} commits it, and answers the client that it is done."
+            missing = f", not at {servers(others)}" if others else ""
+            yield f"On disk it is at {servers(holders)}{missing}." if holders else "No server has it on disk yet."
+            return
+
+
+Fields = Mapping[str, object]
+"""The state of a server in a trace."""
+
+
+def _servers(result: RunResult, step: TraceStep) -> dict[Sid, Fields]:
+    """The servers of a step by their ids, ascending."""
+    lanes = {sid: step.lanes.get(server_name(sid)) for sid in sorted(result.spec.stage.sids)}
+    return {sid: fields for sid, fields in lanes.items() if fields}
+
+
+def _holders(states: Mapping[Sid, Fields], zxid: str) -> list[Sid]:
+    """The servers with a transaction on disk: in the log, or in a snapshot."""
+    return [sid for sid, fields in states.items() if zxid in _logged(fields) or _is_in_snapshot(zxid, fields)]
+
+
+def _logged(fields: Fields) -> list[str]:
+    log = fields.get("log")
+    return [str(txn).partition("=")[0] for txn in log] if isinstance(log, (list, tuple)) else []
+
+
+def _is_in_snapshot(zxid: str, fields: Fields) -> bool:
+    numbers = [integers(str(text).split(":"), 0, MOST) for text in (zxid, fields.get("snapshot", ""))]
+    return None not in numbers and numbers[0] <= numbers[1]  # type: ignore[operator]
+
+
+def _end(result: RunResult, trace: Trace) -> Iterator[str]:
+    """What is wrong in the last state."""
+    last, values = _servers(result, trace.steps[-1]), dict(trace.values)
+    leaders = [sid for sid, fields in last.items() if fields.get("state") == LEADING]
+    if result.prop in LOST_WRITES and leaders:
+        zxid = str(values["missing"]).partition(",")[0]
+        unheard = [sid for sid in _holders(last, zxid) if sid not in _electors(result)]
+        unheard = [sid for sid in unheard if last[sid].get("state") != DOWN]
+        if unheard:
+            verb = "is" if len(unheard) == 1 else "are"
+            yield f"{capital(servers(unheard))}, with the write, {verb} not heard in time."
+        yield f"Server {values.get('leader', leaders[-1])} leads without the write: it is lost."
+    elif result.prop in TWO_LEADERS and len(leaders) > 1:
+        yield f"Now {servers(leaders)} lead at once, each with a quorum of its own file."
+        yield "Each may answer a client that its write is done, and the other lacks it."
+    else:
+        yield f"{capital(clause(result))}."
+
+
+def _electors(result: RunResult) -> frozenset[Sid]:
+    """The servers of the last election."""
+    elections = [move for move in result.moves if move.action is Action.ELECT]
+    if not elections:
+        return frozenset()
+    leader, members = elections[-1].arguments
+    return frozenset({leader, *members})
 
 
 def _in_words(result: RunResult, caption: str) -> str:
@@ -134,6 +210,61 @@ def _in_words(result: RunResult, caption: str) -> str:
             if sid in side.files:
                 caption = caption.replace(f"server.{sid} with {side.files[sid]}", f"server {sid} with its {whose} file")
     return caption.replace("server.", "server ")
+
+
+def likelihood(result: RunResult) -> str:
+    """What the run needs, and what was seen on real servers."""
+    if result.spec.faults:
+        return ""
+    if result.prop in TWO_LEADERS and _is_three_to_five(result.spec.stage):
+        return "Real servers came to two leaders in 16 of 16 runs of such an order."
+    if result.prop in (SERVED_ALONE, *THROWN_AWAY) and result.spec.stage.old.view.standalone:
+        return "Real servers of 3.9.5 did so in 5 of 5 runs of such an order."
+    if needs(result) == LATE:
+        return "Real servers lost a write when messages were held back, and none of 3,666 on a healthy network."
+    return ""
+
+
+def _is_three_to_five(stage: Stage) -> bool:
+    """Whether the stage is the one that real servers were seen in: three voters become five, and none leaves."""
+    old, new = stage.old.view, stage.new.view
+    majorities = isinstance(old.quorums, Majority) and isinstance(new.quorums, Majority)
+    return majorities and len(old.voters) == 3 and len(new.voters) == 5 and old.voters < new.voters
+
+
+# The evidence: every run, step by step, with a picture.
+
+
+def runs(plan: Plan, *, traces: bool) -> list[str]:
+    """Each run with a finding: its steps, and with `traces` a picture and the whole trace."""
+    shown = told_runs(plan)
+    if not shown:
+        return []
+    return ["## The runs, step by step", "", *(line for result in shown for line in _run(result, traces=traces))]
+
+
+def _run(result: RunResult, *, traces: bool) -> list[str]:
+    trace = result.trace
+    assert trace is not None
+    by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
+    lines = [f"### {by}{capital(finding_words(result))}", "", f"{likelihood(result)}{_unwaited(result)}", ""]
+    steps = zip(trace.steps[1:], result.moves, strict=True)
+    told = [step for step, move in steps if not _catches_up(move)]
+    lines += [f"- step {step.number}: {escaped(_in_words(result, step.caption))}" for step in told]
+    left = len(trace.steps) - 1 - len(told)
+    if left:
+        lines += ["", f"({left} packets by which servers catch up are left out.)"]
+    if not traces:
+        return [*lines, ""]
+    known = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
+    whole = folded("The whole run", [known, "", *fenced(to_text(trace))])
+    return [*lines, "", *_picture(trace, clause(result)), "", *whole, ""]
+
+
+def _picture(trace: Trace, conclusion: str) -> list[str]:
+    """A sequence diagram, which ends with the violation in the words of the story."""
+    *lines, last = to_mermaid(trace).splitlines()
+    return ["```mermaid", *lines, f"{last.partition(': ')[0]}: {mermaid_text(conclusion)}", "```"]
 
 
 def _unwaited(result: RunResult) -> str:

@@ -1,12 +1,14 @@
 """The command that waits until a server serves in its new role.
 
 It asks `srvr` at the client port. A server whose client port listens on its loopback address alone, as with Strimzi,
-answers on its own machine only: there the command runs in its pod, or over ssh.
+answers on its own machine only: there the command runs in its pod, or over ssh. The question is a shell function that
+the reader pastes once, and that each step calls with the address of its server.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from shlex import quote
 
 from checker.rollout.config_state import ConfigState
@@ -15,24 +17,49 @@ from spec.quorum.addresses import WILDCARDS, is_loopback
 
 POD = re.compile(r"(?P<pod>[a-z0-9-]+)\.[a-z0-9-]+\.(?P<namespace>[A-Za-z0-9-]+)\.svc(?:\..*)?")
 """The host name of a pod of a StatefulSet."""
-IN_POD = "exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; cat <&3"
-"""The question without a program that an image may lack."""
+ROLES = "(leader|follower)"
 
 
-def wait_command(new: ConfigState, sid: Sid) -> str:
-    """A command that ends when a server serves in its new role. It only reads."""
-    mode = "observer" if sid in new.view.observers else "(leader|follower)"
-    mode = "standalone" if new.view.standalone else mode
-    return f"until {_question(new, sid)} | grep -Eq 'Mode: {mode}'; do sleep 1; done"
+@dataclass(frozen=True)
+class Question:
+    """A shell function that waits. `asks` prints the answer of a server to `srvr`; its arguments say which server."""
+
+    name: str
+    asks: str
+    arguments: int = 2
+
+    @property
+    def function(self) -> str:
+        """The function; its last argument is the role, and a voter needs none."""
+        role = f"${{{self.arguments + 1}:-{ROLES}}}"
+        return f'{self.name}() {{ until {self.asks} | grep -Eq "Mode: {role}"; do sleep 1; done; }}'
 
 
-def _question(new: ConfigState, sid: Sid) -> str:
-    """A command that prints the answer of a server to `srvr`."""
+AT_PORT = Question("serves", 'echo srvr | nc "$1" "$2"')
+BY_SSH = Question("serves_by_ssh", 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"')
+IN_POD = Question(
+    "serves_in_pod",
+    'kubectl exec -n "$1" "$2" -- bash -c "exec 3<>/dev/tcp/127.0.0.1/$3; echo srvr >&3; cat <&3"',
+    arguments=3,
+)
+"""It needs no program that an image may lack."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A call that ends when a server serves in its new role. It only reads."""
+
+    question: Question
+    call: str
+
+
+def wait_of(new: ConfigState, sid: Sid) -> Wait:
+    """The wait for a server with its new file."""
     client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
-    host, port = quote(hosts[0]) if hosts else "HOST", client.port if client is not None else 2181
-    if client is None or not is_loopback(client.host) or is_loopback(host):
-        return f"echo srvr | nc {host} {port}"
-    pod = POD.fullmatch(host)
-    if pod is not None:
-        return f'kubectl exec -n {pod["namespace"]} {pod["pod"]} -- bash -c "{IN_POD.format(port=port)}"'
-    return f"ssh {host} 'echo srvr | nc 127.0.0.1 {port}'"
+    host = quote(hosts[0]) if hosts else "HOST"
+    question, place = AT_PORT, [host]
+    if client is not None and is_loopback(client.host) and not is_loopback(host):
+        pod = POD.fullmatch(host)
+        question, place = (BY_SSH, [host]) if pod is None else (IN_POD, [pod["namespace"], pod["pod"]])
+    role = ["standalone"] if new.view.standalone else ["observer"] if sid in new.view.observers else []
+    return Wait(question, " ".join((question.name, *place, str(2181 if client is None else client.port), *role)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from shlex import quote
 
-from checker.printable import capital, code, escaped, fenced
+from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
-from checker.rollout.output.conditions import conditions
-from checker.rollout.output.recommendation import command_words, servers
-from checker.rollout.output.sentences import WORDS, clause
+from checker.rollout.output.recommendation import command_words
+from checker.rollout.output.sentences import WORDS, finding_words, servers
+from checker.rollout.output.waits import AT_PORT
 from checker.rollout.reconfig.answers import (
     CommandAnswer,
     FaultBudget,
@@ -29,20 +29,18 @@ from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid
 
 CALLER = (
-    "`reconfig` needs `reconfigEnabled=true` at every server, and a session that may write `/zookeeper/config`: "
-    "`addauth digest super:PASSWORD`, if the servers have `-Dzookeeper.DigestAuthenticationProvider.superDigest`; or a "
-    "user to whom that super user has given the permission; or servers with `-Dzookeeper.skipACL=yes`."
+    "The session must be allowed to write `/zookeeper/config`. From a command to its reply restart no server, and let "
+    "no connection of a joiner break. Without a reply compare the configurations of all servers first."
 )
 MEANWHILE = (
-    "Between a command and its reply restart no server, and let no connection of a joiner break: 3.9.5 may activate a "
-    "configuration that is not committed, or forget one. If there is no reply, compare the configurations of all "
-    "servers before you do anything else. A joiner that dies before the reply needs its first files again."
+    "`reconfig` needs `reconfigEnabled=true` at every server, and a session that may write `/zookeeper/config`: "
+    "`addauth digest super:PASSWORD`, if the servers have `-Dzookeeper.DigestAuthenticationProvider.superDigest`; or a "
+    "user to whom that super user has given the permission; or servers with `-Dzookeeper.skipACL=yes`. If a connection "
+    "breaks before the reply, 3.9.5 may activate a configuration that is not committed, or forget one. A joiner that "
+    "dies before the reply needs its first files again."
 )
-JOINER = "an empty `dataDir` but for `myid`, and this dynamic file, which its `zoo.cfg` names as `dynamicConfigFile`"
-CHECK = (
-    "**Check before the next command**: every server below runs and names the same version, and the joiner of the "
-    "command before is among the members. The verdict on the next command rests on it. If one differs, wait."
-)
+JOINER = "an empty `dataDir` but for `myid`, and with this `dynamicConfigFile`"
+CHECK = "**Check before the next command**: all print the same version, and the last joiner is a member. If not, wait."
 HAND_OVER = (
     "If it leads, another server takes over without an election, in a new epoch, and the reply may be lost: `config` "
     "tells."
@@ -100,17 +98,21 @@ GROUNDS = {
 }
 
 
-def by_reconfig(plan: Plan) -> list[str]:
-    """The section about `reconfig`; empty if the plan was not compared with it."""
+def commands(plan: Plan) -> list[str]:
+    """The commands and server starts of the advised route; empty if there is none."""
     answer = plan.by_reconfig
-    if answer is None:
+    if answer is None or answer.advised is None:
         return []
-    if answer.advised is None:
-        return ["## By `reconfig`: not possible", "", *(f"- {obstacle(each)}" for each in answer.refusals)]
-    preferred = answer.is_preferred
-    lines = [f"## By `reconfig`{': the steps' if preferred else ', which is not the safer way'}", "", CALLER, ""]
-    lines += [MEANWHILE, "", *_steps(answer.advised), "", *_comparison(plan, answer)]
-    return [*lines, "", f"**{capital(safer(answer))}.**"]
+    title = f"## By `reconfig`{': the steps' if answer.is_preferred else ', which is not the safer way'}"
+    return [title, "", CALLER, "", *fenced(AT_PORT.function, ""), "", *_steps(answer.advised)]
+
+
+def comparison(plan: Plan) -> list[str]:
+    """The ways beside each other; empty if there is no route."""
+    answer = plan.by_reconfig
+    if answer is None or answer.advised is None:
+        return []
+    return ["## By `reconfig` or by restarts", "", MEANWHILE, "", *_comparison(plan, answer)]
 
 
 def obstacle(refusal: Refusal) -> str:
@@ -154,7 +156,7 @@ def _of_command(command: MembershipCommand) -> Iterator[str]:
     """What the operator does for a command, in order."""
     for sid in command.joiners:
         members = _block(f"server.{each}={line}" for each, line in command.file_of(sid).items())
-        wait = f"until echo srvr | nc {_address(command, sid)} | grep -q 'Mode: '; do sleep 1; done"
+        wait = f"{AT_PORT.name} {_address(command, sid)} ."  # in any role
         yield f"**Start server {sid}**, with {JOINER}:\n\n{members}\n\n   Wait: {code(wait)}"
     stays = min(command.before.voters & command.after.voters)
     host, _, port = _address(command, stays).rpartition(" ")
@@ -214,7 +216,7 @@ def _cell(route: RouteAnswer, budget: FaultBudget) -> str:
     match route.verdict(budget):
         case SafetyVerdict.UNSAFE:
             found = next(each for each in results if each.outcome is SafetyVerdict.UNSAFE)
-            return f"**no**: {escaped(conditions(found).removesuffix(','))}, {escaped(clause(found))}"
+            return f"**no**: {finding_words(found)}"
         case SafetyVerdict.SAFE:
             return f"yes, explored to the end ({sum(each.states for each in results):,} states)"
     if budget in route.left_out:

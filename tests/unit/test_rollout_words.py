@@ -1,0 +1,152 @@
+"""The words of an answer on a terminal: few of them, in short sentences, each idea once, and a story of what happens.
+
+The inputs are those of operators who asked everyday questions (`tests/fixtures/operator`). A word is what stands
+between spaces and has a letter or a digit; a command counts as its words. A sentence ends with a full stop, a colon, a
+semicolon, a question mark or a line; in it a code span is one word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
+from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.files.differences import read_now
+from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.output.markdown import MORE, markdown
+from checker.rollout.runs import Engine, Runner, RunResult
+from checker.rollout.scenarios import RunSpec
+from checker.rollout.ways import Way
+from tests.support.rollout_runs import made_up
+
+OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
+SHIPPED = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
+MOST_WORDS, LONGEST_SENTENCE = 300, 25
+
+
+def words(text: str) -> list[str]:
+    """The words of a text."""
+    return [word for word in text.split() if re.search(r"\w", word)]
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a document, and the cells of its tables; not its blocks of code."""
+    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
+        spans = re.sub(r"`[^`]*`", "code", re.sub(r"^\s*(-|\d+\.)\s", "", line))
+        yield from spans.split("|") if line.startswith("|") else re.split(r"(?<=[.:;?])\**\s", spans)
+
+
+def fine(spec: RunSpec, seconds: float) -> RunResult:
+    """A run that finds nothing, of an engine that explores nothing."""
+    return made_up(spec, SafetyVerdict.SAFE)
+
+
+def unfinished(spec: RunSpec, seconds: float) -> RunResult:
+    """A run that the budget ends."""
+    return made_up(spec, SafetyVerdict.OPEN)
+
+
+def planned(old: str, new: str, run: Runner, now: str | None = None, **options: object) -> Plan:
+    """The plan from one input of the operators to another."""
+    inputs = read_input(str(OPERATOR / old)), read_input(str(OPERATOR / new))
+    state = None if now is None else read_now(read_mixed_input(str(OPERATOR / now)), *inputs)
+    return plan(PlanRequest(*inputs, now=state, **options), run)  # type: ignore[arg-type]
+
+
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "three to five": ("three", "five"),
+    "five to three": ("five", "three"),
+    "replaced": ("abc", "abd"),
+    **{f"interrupted, {now}": ("three", "five", now) for now in ("nowA", "nowB", "nowC")},
+    "TLS, the first step": ("tls0", "tls1"),
+    "TLS, the second step": ("tls1", "tls2"),
+    "TLS, the third step": ("tls2", "tls3"),
+    "TLS in one go": ("tls0", "tls3"),
+    "IP addresses": ("three", "ips"),
+    "short names": ("three", "short"),
+    "a secure port": ("sec3", "sec5"),
+    "reconfig on": ("three", "reconfig"),
+    "reconfig off": ("reconfig", "three"),
+    "dynamic files": ("dyna", "dynb"),
+    "manifests": ("rendered3.yaml", "rendered5.yaml"),
+}
+
+
+def check(text: str) -> None:
+    """Assert that the answer is short, and that each of its sentences is."""
+    assert len(words(text)) <= MOST_WORDS
+    assert [sentence for sentence in sentences(text) if len(words(sentence)) > LONGEST_SENTENCE] == []
+
+
+@pytest.mark.parametrize("run", [fine, unfinished])
+@pytest.mark.parametrize("inputs", QUESTIONS.values(), ids=QUESTIONS)
+def test_an_answer_is_short_on_a_terminal(inputs: tuple[str, ...], run: Runner) -> None:
+    old, new, *now = inputs
+    made = planned(old, new, run, *now)
+    check(markdown(made, traces=False, evidence=False))
+    brief, whole = markdown(made, traces=False, evidence=False).removesuffix(f"\n\n{MORE}\n"), markdown(made)
+    assert whole.startswith(brief) and whole[len(brief) :].lstrip().startswith("<details>")
+
+
+STORIES = {
+    "two leaders": (
+        ("three", "five"), {"order": (4, 5, 2, 1, 3), "leader": 2, "faults": 0},
+        (
+            "The operator starts servers 4 and 5 with their new files and stops server 2. Server 1 elects server 3. "
+            "The operator starts server 2 with its new file. Server 2 and server 4 elect server 5. Now servers 3 and 5 "
+            "lead at once, each with a quorum of its own file."
+        ),
+    ),
+    "a lost write": (
+        ("three", "five"), {"order": (4, 5, 1, 3, 2), "leader": 2, "faults": 0},
+        (
+            "A client writes 1 at server 2. Server 2 commits it, and answers the client that it is done. On disk it is "
+            "at servers 2 and 3, not at servers 1, 4 and 5. The operator restarts server 3 with its new file and stops "
+            "server 2. Server 1 and server 4 elect server 5. Server 3, with the write, is not heard in time. Server 5 "
+            "leads without the write: it is lost."
+        ),
+    ),
+    "an empty disk": (
+        ("three", "three"), {"disks": {3: DiskHazard.EMPTY}, "leader": 3, "faults": 0},
+        "Server 3 elects server 2. Server 1, with the write, is not heard in time. Server 2 leads without the write",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("inputs", "options", "told"), STORIES.values(), ids=STORIES)
+def test_the_story_says_who_elects_whom_which_client_is_answered_and_what_is_lost(
+    inputs: tuple[str, str], options: dict[str, object], told: str
+) -> None:
+    """R10, as real servers did it, and the loss of a disk: docs/explanation-zab.md."""
+    text = markdown(planned(*inputs, Engine().run, how=Way.ONE_BY_ONE, **options), traces=False, evidence=False)
+    check(text)
+    assert told in text.partition("## What goes wrong\n")[2].partition("\n## ")[0]
+    assert "are late" not in text
+
+
+def test_every_leader_that_leads_now_has_its_order() -> None:
+    """From three to five each of 1, 2 and 3 may lead now. A leader restarts last of the three, and 5 starts last."""
+    text = markdown(planned("three", "five", fine), traces=False, evidence=False)
+    assert "**Server 3 leads now**:" in text
+    rows = [line for line in text.splitlines() if re.match(r"\| \d \|", line)]
+    assert rows == ["| 2 | 4, 1, 3, 2, 5 |", "| 1 | 4, 2, 3, 1, 5 |"]
+
+
+def test_no_reason_stands_twice() -> None:
+    """A change that comes to a stop has its reason once: not in a heading, a note and a table."""
+    text = markdown(planned("tls0", "tls3", fine), traces=False, evidence=False)
+    assert text.count("refuse each other") == 1 and text.count("comes to a stop") == 2
+
+
+@pytest.mark.parametrize("count", [5, 7, 9])
+def test_a_larger_ensemble_has_a_short_answer_too(count: int, tmp_path: Path) -> None:
+    for name, size in (("old", count), ("new", count + 1)):
+        (tmp_path / name).mkdir()
+        lines = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in range(1, size + 1))
+        (tmp_path / name / "zoo.cfg").write_text(f"tickTime=2000\nclientPort=2181\n{lines}", encoding="utf-8")
+    made = plan(PlanRequest(read_input(str(tmp_path / "old")), read_input(str(tmp_path / "new"))), fine)
+    assert len(words(markdown(made, traces=False, evidence=False))) <= MOST_WORDS
