@@ -46,7 +46,7 @@ FIELDS = {
     "to-release": ("Release after", "3.9.5", "The release that each server gets at its step, for an upgrade."),
     "order": ("Order", "4,1,2,3,5", "An order to judge. Without it, a safe one is searched for."),
     "faults": ("Faults", "1", "Crashes, partitions and lost connections in all, at most 3."),
-    "budget": ("Time", "60s", "Work for all runs, such as 60s or 5m. More of it can decide more."),
+    "budget": ("Search time", "60s", "Work for all runs, such as 60s or 5m. More of it can decide more."),
     "same-machines": (
         "Same machines",
         "",

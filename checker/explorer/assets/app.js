@@ -5,6 +5,7 @@ import { offerFiles, takeFiles } from "./files.js";
 import { Finder } from "./find.js";
 import { Moves } from "./moves.js";
 import { showRun, showTruths, stepOf } from "./run.js";
+import { ask } from "./server.js";
 import { showState } from "./state.js";
 import { Walk } from "./walk.js";
 
@@ -144,7 +145,8 @@ async function begin() {
   });
   takeFiles(open);
   try {
-    const told = await api.jobs();
+    /** @type {api.Jobs} */
+    const told = await ask("/api/jobs");
     for (const job of told.jobs) jobs.set(job.key, job);
     formats = told.formats;
     if (await walk.follow(history.state?.ahead ?? [])) return;

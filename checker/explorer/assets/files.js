@@ -1,6 +1,7 @@
 /** Walks as files: saved in every format, and opened again. */
 import * as api from "./api.js";
 import { byId, counted, make, tell } from "./dom.js";
+import { ask } from "./server.js";
 
 const LARGEST = 32 * 1024 * 1024; // bytes; the server takes no more
 const SHOWN = ["text", "svg", "html", "markdown", "mermaid"]; // formats that a browser can show by itself
@@ -41,7 +42,8 @@ async function load(file, open) {
   }
   tell(`Replaying ${file.name} …`);
   try {
-    const loaded = await api.load(file.name, await file.text());
+    /** @type {api.Loaded} */
+    const loaded = await ask("/api/load", { name: file.name, text: await file.text() });
     await open(loaded.job, loaded.path);
     tell(`${file.name} was replayed: ${loaded.headline}; verified: ${loaded.verified.join("; ")}.`, "good");
   } catch (error) {

@@ -1,6 +1,7 @@
 /** Finding: the nearest state of a kind from here, the shortest counterexample, and the run message by message. */
 import * as api from "./api.js";
 import { byId, counted, make, tell } from "./dom.js";
+import { ask, askLines } from "./server.js";
 
 /** How a property is found, by its kind. */
 const FOUND = {
@@ -99,7 +100,7 @@ export class Finder {
     this.said("Looking for the messages …");
     byId("refine").disabled = true;
     try {
-      const fine = await api.refine(job, path, found.property);
+      const fine = await ask("/api/refine", { job, path, finding: found.property });
       await this.open(fine.job, fine.path);
       this.said(`The same run message by message: ${counted(fine.path.length, "move")}.`);
     } catch (error) {
@@ -122,7 +123,7 @@ export class Finder {
     byId("cancel").hidden = false;
     this.said("Looking …");
     try {
-      return await api.search(what, body, own.signal, ({ states, depth }) => {
+      return await askLines(`/api/${what}`, body, own.signal, ({ states, depth }) => {
         if (this.running === own) this.said(`Looking: ${counted(states, "state")} seen, at depth ${depth} …`);
       });
     } catch (error) {

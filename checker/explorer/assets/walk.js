@@ -7,6 +7,7 @@
  */
 import * as api from "./api.js";
 import { tell } from "./dom.js";
+import { ask } from "./server.js";
 
 export class Walk {
   /** @param {(view: api.View) => void} show */
@@ -29,7 +30,7 @@ export class Walk {
   async go(job, path, { ahead = [], check = null, history: kind = "push" } = {}) {
     const asked = ++this.asked;
     try {
-      const view = await api.walk(job, path, check);
+      const view = await ask("/api/walk", { job, path, check });
       if (asked !== this.asked) return false;
       this.view = view;
       this.ahead = ahead;
