@@ -117,6 +117,8 @@ def test_dropped_files_are_judged_and_the_danger_is_a_picture(operator: Page) ->
     operator.get_by_label("Release now").wait_for()
     operator.click("#judge")
     operator.locator("#kept", has_text="answered before").wait_for()
+    operator.click("#after .clear")
+    assert operator.inner_text("#kept") == "The question has changed since; judge it again."
 
 
 def test_a_mistake_in_a_pasted_file_is_told_with_its_line_and_is_no_markup(operator: Page) -> None:

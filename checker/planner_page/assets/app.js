@@ -37,6 +37,7 @@ byId("question").addEventListener("submit", async (event) => {
   if (answer) showAnswer(answer, files);
 });
 byId("cancel").addEventListener("click", () => asked?.abort());
+byId("question").addEventListener("input", () => { byId("kept").textContent = "The question has changed since; judge it again."; });
 for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault()); // beside the sets
 ask("/api/fields").then((given) => showFields((fields = given)), (error) => tell(error.message, "bad"));
 
@@ -99,7 +100,7 @@ function offerCopies(texts) {
     block.before(copyButton(() => block.textContent.trimEnd(), "Copy these lines"));
   }
   for (const code of byId("plan").querySelectorAll("code")) {
-    const field = fields.find(({ name }) => code.textContent === `--${name}`);
+    const field = [...fields, { name: "now", label: "Now" }].find(({ name }) => code.textContent === `--${name}`);
     if (field) code.replaceWith(make("a", { href: `#${field.name}`, title: field.label }, code.cloneNode(true)));
   }
   for (const code of byId("plan").querySelectorAll(":not(td, pre) > code")) {

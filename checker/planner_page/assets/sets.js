@@ -26,6 +26,7 @@ export function fileSet(id, refuse) {
       make("li", {}, make("code", {}, name), make("button", { type: "button", "aria-label": `Remove ${name}`, onclick: remove(index) }, "×"));
     list.replaceChildren(...withoutCommonFolder(given).map(line));
     clear.hidden = !given.length;
+    place.dispatchEvent(new Event("input", { bubbles: true })); // the question is another one
   };
   const keep = (/** @type {UploadedFile[]} */ files) => {
     given = files;
