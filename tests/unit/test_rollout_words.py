@@ -16,7 +16,7 @@ import pytest
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.files.differences import read_now
-from checker.rollout.inputs.sources import read_input, read_mixed_input
+from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import MORE, markdown
 from checker.rollout.runs import Engine, Runner, RunResult
 from checker.rollout.scenarios import RunSpec
@@ -53,7 +53,7 @@ def unfinished(spec: RunSpec, seconds: float) -> RunResult:
 def planned(old: str, new: str, run: Runner, now: str | None = None, **options: object) -> Plan:
     """The plan from one input of the operators to another."""
     inputs = read_input(str(OPERATOR / old)), read_input(str(OPERATOR / new))
-    state = None if now is None else read_now(read_mixed_input(str(OPERATOR / now)), *inputs)
+    state = None if now is None else read_now(read_input(str(OPERATOR / now), together=False), *inputs)
     return plan(PlanRequest(*inputs, now=state, **options), run)  # type: ignore[arg-type]
 
 
