@@ -84,7 +84,7 @@ class ConfigState:
         named = {own: {line.sid: line.addresses for line in each.config.servers} for own, each in self.servers.items()}
         for sid in self.members:
             by_others = {addresses.get(sid) for own, addresses in named.items() if own != sid}
-            by_all = by_others | {addresses.get(sid) for own, addresses in named.items() if own == sid}
+            by_all = {addresses.get(sid) for addresses in named.values()}
             ports = {tuple((each.quorum_port, each.election_port) for each in given or ()) for given in by_all}
             if len(by_others) > 1 or len(ports) > 1:
                 return False
@@ -139,23 +139,19 @@ def with_same_machines(old: Folder, new: Folder) -> Folder:
     """
     before, after = side_of(old, "before"), side_of(new, "after")
     names: dict[str, str] = {}
-    problems = []
+    problems, sentences = [], dict[str, None]()
     for sid in before.moved(after):
-        mine, others = sorted(before.hosts(sid)), sorted(after.hosts(sid))
-        if problem := _no_renaming(sid, before, after, names):
+        files, name = new.servers[sid], min(before.hosts(sid))
+        if reason := _no_renaming(sid, before, after, names):
             right = "leave --same-machines out, or give each machine names of its own"
-            origin = new.servers[sid].origin
-            problems.append(Problem(origin, line_of(new.servers[sid].text, sid), problem, right))
-        names |= dict.fromkeys(others, mine[0])
+            problems.append(Problem(files.origin, line_of(files.members, sid), reason, right))
+        for host in sorted(after.hosts(sid)):
+            names[host] = name
+            sentences[f"{host} is {name}, the machine of server {sid} under another name (--same-machines)"] = None
     if problems:
         raise ConfigError(tuple(problems))
-    sentences = [
-        f"{host} is {names[host]}, the machine of server {sid} under another name (--same-machines)"
-        for sid in before.moved(after)
-        for host in sorted(after.hosts(sid))
-    ]
     servers = {sid: changed(files, config=with_names(files.config, names)) for sid, files in new.servers.items()}
-    return changed(new, servers=servers, names=names, taken=(*new.taken, *dict.fromkeys(sentences)))
+    return changed(new, servers=servers, names=names, taken=(*new.taken, *sentences))
 
 
 def _no_renaming(sid: Sid, before: ConfigState, after: ConfigState, names: Mapping[str, str]) -> str:

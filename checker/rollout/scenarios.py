@@ -67,17 +67,14 @@ class Question(Enum):
     QUIET_DEFECTS = "no acknowledged write is lost by a known defect of the release while nothing is written"
 
 
-QUESTION_WORDS = {
-    Question.ELECTION: "leaders",
-    Question.COMMITS: "commits",
-    Question.HEALING: "healing",
-    Question.EMPTY_DISK: "empty disks",
-    Question.GIVEN_DISKS: "given disks",
-    Question.DEFECTS: "defects of the release",
-    Question.QUIET_DEFECTS: "defects of the release without writes",
-}
-
-
+QUESTION_WORDS = dict(
+    zip(
+        Question,
+        ("leaders", "commits", "healing", "empty disks", "given disks", "defects of the release",
+         "defects of the release without writes"),
+        strict=True,
+    )
+)  # fmt: skip
 OF_RELEASES = frozenset({Question.DEFECTS, Question.QUIET_DEFECTS})
 """The questions about releases."""
 

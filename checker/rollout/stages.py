@@ -174,7 +174,10 @@ class Stage:
         A file need not state a version: with `reconfigEnabled` a leader gives one to the configuration that it
         establishes (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`). That has an effect if the members change.
         """
-        return self.states_versions or self.mixes_reconfig or (self.changes_members and self._reconfig_enabled)
+        servers = (given for each in (self.old, self.new) for given in each.servers.values())
+        # A standalone server has no leader, and no versions.
+        enabled = not self.standalone and any(given.config.reconfig_enabled for given in servers)
+        return self.states_versions or self.mixes_reconfig or (self.changes_members and enabled)
 
     @property
     def changes_members(self) -> bool:
@@ -199,12 +202,6 @@ class Stage:
         old, new = self.old.servers, self.new.servers
         enabled = {sid for sid in self.remaining if sid in old and old[sid].config.reconfig_enabled}
         return tuple(sid for sid in sorted(enabled & new.keys()) if not new[sid].config.reconfig_enabled)
-
-    @property
-    def _reconfig_enabled(self) -> bool:
-        """Whether a server of an ensemble has `reconfigEnabled`. A standalone server has no leader, and no versions."""
-        servers = (given for each in (self.old, self.new) for given in each.servers.values())
-        return not self.standalone and any(given.config.reconfig_enabled for given in servers)
 
     @cached_property
     def texts(self) -> dict[str, str]:

@@ -98,14 +98,11 @@ def has_quorum(stage: Stage, running: frozenset[Sid], new: frozenset[Sid]) -> bo
     """
     views = {sid: stage.view_of(sid, new) for sid in running}
     told = {sid: stage.addresses_of(sid, new) for sid in running} if stage.readdressed else {}
-    return any(
-        view.is_voter(leader)
-        and view.contains_quorum(
-            frozenset(sid for sid, own in views.items() if own.is_voter(leader) and _may_follow(sid, leader, told))
-            & view.voters
-        )
-        for leader, view in views.items()
-    )
+    for leader, view in views.items():
+        behind = (sid for sid, own in views.items() if own.is_voter(leader) and _may_follow(sid, leader, told))
+        if view.is_voter(leader) and view.contains_quorum(view.voters.intersection(behind)):
+            return True
+    return False
 
 
 def _may_follow(sid: Sid, leader: Sid, told: Mapping[Sid, Addresses]) -> bool:
@@ -153,12 +150,10 @@ def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) ->
     mixed = bool(stage.applied)
     for done in (steps[:number] for number in range(not mixed, max(mixed, len(steps)))):
         running, new = _after(stage, done, down)
-        for size in range(len(running) + 1):
-            for behind in map(frozenset, combinations(sorted(running), size)):
-                if _is_quorum(stage.old.view, behind, behind - new) and _is_quorum(
-                    stage.new.view, running - behind, (running - behind) & new
-                ):
-                    return True
+        for behind in (frozenset(each) for size in range(len(running) + 1) for each in combinations(running, size)):
+            rest = running - behind
+            if _is_quorum(stage.old.view, behind, behind - new) and _is_quorum(stage.new.view, rest, rest & new):
+                return True
     return False
 
 
@@ -190,29 +185,20 @@ def unsplit(stage: Stage, leader: Sid, down: frozenset[Sid] = frozenset()) -> It
 def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     """Every order once: the leader as late as can be, new servers first, then all remaining orders."""
     seen: set[tuple[Sid, ...]] = set()
-    promoted, demoted = (
-        stage.old.view.observers & stage.new.view.voters,
-        stage.old.view.voters & stage.new.view.observers,
-    )
+    old, new = stage.old.view, stage.new.view
+    promoted, demoted = old.observers & new.voters, old.voters & new.observers
     restarted = sorted(
         stage.restarted, key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, sid)
     )
     others = [sid for sid in (*restarted, *stage.removed) if sid != leader]
-    last = [leader] if leader in (*stage.restarted, *stage.removed) else []
-    for order in _mixed(others, last, goes=leader in (*stage.removed, *stage.readdressed)):
-        seen.add((*stage.added, *order))
-        yield _steps(stage, (*stage.added, *order))
-    for any_order in permutations(stage.remaining):
-        if any_order not in seen:
-            yield _steps(stage, any_order)
-
-
-def _mixed(others: list[Sid], leader: list[Sid], *, goes: bool) -> Iterator[tuple[Sid, ...]]:
-    """Servers that were members: the leader at the end, then earlier and earlier; if it goes, the other way round."""
-    places = range(len(others) + 1) if goes else range(len(others), -1, -1)
-    for place in places if leader else [len(others)]:
+    last = [sid for sid in (*stage.restarted, *stage.removed) if sid == leader]
+    places = range(len(others), -1, -1) if last else [len(others)]
+    for place in reversed(places) if leader in (*stage.removed, *stage.readdressed) else places:
         for order in permutations(others):
-            yield (*order[:place], *leader, *order[place:])
+            whole = (*stage.added, *order[:place], *last, *order[place:])
+            seen.add(whole)
+            yield _steps(stage, whole)
+    yield from (_steps(stage, order) for order in permutations(stage.remaining) if order not in seen)
 
 
 def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset()) -> Steps:
@@ -221,16 +207,16 @@ def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset(
     steps = tuple(_step(stage, sid) for sid in order)
     if not stage.standalone:
         return steps
+
+    def may_serve(sid: Sid, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
+        """Whether a server runs standalone, or a quorum runs that can elect a leader."""
+        alone = frozenset(each for each in running if stage.view_of(each, new).standalone)
+        return sid in alone or has_quorum(stage, running - alone, new)
+
     return tuple(
-        replace(step, wait=step.wait and _may_serve(stage, step.sid, *_after(stage, steps[: number + 1], down)))
+        replace(step, wait=step.wait and may_serve(step.sid, *_after(stage, steps[: number + 1], down)))
         for number, step in enumerate(steps)
     )
-
-
-def _may_serve(stage: Stage, sid: Sid, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
-    """Whether a server runs standalone, or a quorum runs that can elect a leader."""
-    alone = frozenset(each for each in running if stage.view_of(each, new).standalone)
-    return sid in alone or has_quorum(stage, running - alone, new)
 
 
 def _step(stage: Stage, sid: Sid) -> ServerStep:

@@ -24,7 +24,7 @@ LONG = {1: "zk1.example.com:2888:3888", 2: "zk2.example.com:2888:3888", 3: "zk3.
 SIX = {sid: f"[2001:db8::{sid}]:2888:3888" for sid in NAMES}
 LOCAL = {sid: f"localhost:288{sid}:388{sid}" for sid in NAMES}
 NUMBERS = {sid: f"127.0.0.1:288{sid}:388{sid}" for sid in NAMES}
-STILL = "The hosts of servers 1, 2, 3 have other names in the new files."
+STILL = "The hosts of servers 1, 2 and 3 have other names in the new files."
 
 
 def written(path: Path, lines: dict[int, str], more: str = "") -> Path:

@@ -131,6 +131,21 @@ _ACCESS = {
     ),
     "client.certReload client.portUnification ssl.authProvider": _FILES,
 }
+_RENAMED = (
+    "maxTimeToWaitForEpoch=leader.maxTimeToWaitForEpoch maxConcurrentSnapSyncs=leader.maxConcurrentSnapSyncs "
+    "maxConcurrentDiffSyncs=leader.maxConcurrentDiffSyncs connectionMaxTokens=connection_throttle_tokens "
+    "connectionTokenFillTime=connection_throttle_fill_time "
+    "connectionTokenFillCount=connection_throttle_fill_count connectionFreezeTime=connection_throttle_freeze_time "
+    "connectionDropIncrease=connection_throttle_drop_increase "
+    "connectionDropDecrease=connection_throttle_drop_decrease "
+    "connectionDecreaseRatio=connection_throttle_decrease_ratio "
+    "requestThrottleLimit=request_throttle_max_requests requestThrottleStallTime=request_throttle_stall_time "
+    "requestThrottleDropStale=request_throttle_drop_stale requestStaleLatencyCheck=request_stale_latency_check "
+    "requestStaleConnectionCheck=request_stale_connection_check throttledOpWaitTime=throttled_op_wait_time "
+    "advancedFlowControlEnabled=netty.advancedFlowControl.enabled "
+    "outstandingHandshake.limit=netty.server.outstandingHandshake.limit"
+)
+"""Names of the guide that a file does not have, each with the one that it has."""
 _IGNORED = {
     **dict.fromkeys(
         ("jute.maxbuffer", "jute.maxbuffer.extrasize"), "give it as -D{key}, with the same value everywhere"
@@ -140,24 +155,7 @@ _IGNORED = {
          "znode.container.maxNeverUsedIntervalMs", "leader.nodelay", "follower.nodelay"),
         "give it as -D{key}",
     ),
-    "maxTimeToWaitForEpoch": "write leader.maxTimeToWaitForEpoch",
-    "maxConcurrentSnapSyncs": "write leader.maxConcurrentSnapSyncs",
-    "maxConcurrentDiffSyncs": "write leader.maxConcurrentDiffSyncs",
-    "connectionMaxTokens": "write connection_throttle_tokens",
-    "connectionTokenFillTime": "write connection_throttle_fill_time",
-    "connectionTokenFillCount": "write connection_throttle_fill_count",
-    "connectionFreezeTime": "write connection_throttle_freeze_time",
-    "connectionDropIncrease": "write connection_throttle_drop_increase",
-    "connectionDropDecrease": "write connection_throttle_drop_decrease",
-    "connectionDecreaseRatio": "write connection_throttle_decrease_ratio",
-    "requestThrottleLimit": "write request_throttle_max_requests",
-    "requestThrottleStallTime": "write request_throttle_stall_time",
-    "requestThrottleDropStale": "write request_throttle_drop_stale",
-    "requestStaleLatencyCheck": "write request_stale_latency_check",
-    "requestStaleConnectionCheck": "write request_stale_connection_check",
-    "throttledOpWaitTime": "write throttled_op_wait_time",
-    "advancedFlowControlEnabled": "write netty.advancedFlowControl.enabled",
-    "outstandingHandshake.limit": "write netty.server.outstandingHandshake.limit",
+    **{key: f"write {name}" for key, name in (pair.split("=") for pair in _RENAMED.split())},
 }  # fmt: skip
 _PREFIXES = {
     "autopurge.": KeyEffect(Effect.LOCAL),

@@ -11,7 +11,7 @@ Guide, "The Four Letter Words"; `zkServer.sh`, `status`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -75,21 +75,3 @@ def _named(value: YamlValue, kind: type[Named]) -> Named:
 def sids_in(text: str) -> frozenset[Sid]:
     """The ids of the `server.N` lines of a zoo.cfg."""
     return frozenset(int(sid) for sid in SERVER.findall(text))
-
-
-def check_pods(value: YamlValue, listed: Collection[Sid], pods: Collection[Sid]) -> None:
-    """Raises ConfigError if a pod has an id that the list of servers does not have."""
-    outside = sorted(set(pods) - set(listed))
-    if outside:
-        names = ", ".join(map(str, sorted(listed)))
-        what = f"there are {len(pods)} pods, and the list of servers ({names}) lacks server {outside[0]}"
-        raise value.error(what, "list every server, or ask for fewer pods")
-
-
-def idle(listed: Collection[Sid], pods: Collection[Sid]) -> str:
-    """A sentence about servers that are listed and have no pod; empty if every server has one."""
-    without = sorted(set(listed) - set(pods))
-    if not without:
-        return ""
-    names = ",".join(map(str, without))
-    return f"no pod has the id of server {', '.join(map(str, without))}, which the list names: --down {names} says so"

@@ -27,7 +27,7 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.foreign import COPY_FROM_POD
 from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
 from checker.rollout.inputs.images import ContainerImage, ImageError, image_config, variables_of
-from checker.rollout.inputs.kubernetes import check_pods, idle, sids_in, variables, way_of_working
+from checker.rollout.inputs.kubernetes import sids_in, variables, way_of_working
 from checker.rollout.inputs.pods import NAMESPACE, PodHosts
 from checker.rollout.inputs.volumes import mounted_volume
 from spec.config import ConfigError
@@ -257,9 +257,15 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
         raise workload.place.error(f"{own[0]} is {workload.env[own[0]]} for each of {replicas} pods", right)
     listed = source.sids
     pods = [n + 1 for n in range(replicas)] if 1 in listed else listed[:replicas]
-    check_pods(given or value, listed, pods if len(pods) == replicas else range(1, replicas + 1))
-    without = idle(listed, pods)
-    taken = [f"{workload.name} in {value.file}: {counted}; {how}", *([without] if without else [])]
+    for sid in pods if len(pods) == replicas else range(1, replicas + 1):
+        if sid not in listed:
+            names = ", ".join(map(str, listed))
+            what = f"there are {replicas} pods, and the list of servers ({names}) lacks server {sid}"
+            raise (given or value).error(what, "list every server, or ask for fewer pods")
+    taken = [f"{workload.name} in {value.file}: {counted}; {how}"]
+    if idle := [str(sid) for sid in listed if sid not in pods]:
+        what = f"no pod has the id of server {', '.join(idle)}, which the list names"
+        taken.append(f"{what}: --down {','.join(idle)} says so")
     working = way_of_working(value, workload.container, {sid: ordinal for ordinal, sid in enumerate(pods)})
     open_hosts = hosts if source.image is ContainerImage.SCRIPT else None
     state = state_of(path, map(source.of, listed), taken, working=working, hosts=open_hosts)
