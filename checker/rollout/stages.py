@@ -247,7 +247,9 @@ def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     """The stages. Raises ConfigError for a file between that ZooKeeper refuses, or whose ports another server has."""
     if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
         return ()
-    arriving, leaving = sorted(new.view.voters - old.view.voters), sorted(old.view.voters - new.view.voters)
+    ordinals = old.working.ordinals if old.working is not None else {}  # a StatefulSet removes its last pod
+    arriving = sorted(new.view.voters - old.view.voters)
+    leaving = sorted(old.view.voters - new.view.voters, key=lambda sid: (-ordinals.get(sid, 0), sid))
     alone = old.view.standalone or new.view.standalone
     if old.view.standalone and new.view.standalone:
         return ()  # no file has the address of either server for its peers

@@ -106,8 +106,8 @@ def test_a_generated_file_has_no_lines_that_a_warning_could_name(tmp_path: Path)
 def test_a_server_that_listens_for_clients_on_its_loopback_address_is_asked_in_its_pod(tmp_path: Path) -> None:
     state = read_input(str(strimzi(tmp_path, 3)))
     wait = wait_of(whole(state, state).new, 2)
-    assert wait.call == "serves_in_pod n a-zookeeper-1 12181"
-    assert "kubectl exec -n" in wait.question.function and " nc " not in wait.question.function
+    assert wait.call == "serves_a_zookeeper_12181 1"
+    assert 'kubectl exec -n n "a-zookeeper-$1"' in wait.question.function and " nc " not in wait.question.function
 
 
 def test_a_server_on_a_machine_that_listens_for_clients_on_its_loopback_address_is_asked_there(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_question_in_a_pod_is_answered(tmp_path: Path) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         wait = wait_of(whole(state, state).new, 2)
-        command = pasted(wait).replace("12181", str(listening.getsockname()[1]))
+        command = pasted(wait).replace("/12181", "/" + str(listening.getsockname()[1]))
         path = f"{tmp_path}:{os.environ['PATH']}"
         subprocess.run(["bash", "-c", command], check=True, timeout=20, env={**os.environ, "PATH": path})
         thread.join()

@@ -14,6 +14,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.failures import Basis, DirectionAnswer, Failure, failures
 from checker.rollout.order_proof import StageCondition
+from checker.rollout.output.kubernetes import BY_PERSON, GO_BACK, LAST_POD, StatefulSet
 from checker.rollout.output.sentences import (
     changes,
     direction_sentence,
@@ -71,7 +72,7 @@ def _back(plan: Plan, back: StageAssessment) -> list[str]:
     lines = [f"## The way back: {verdict_of(back)}", ""]
     if back.outcome_with_disks is SafetyVerdict.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
-    return [*lines, *_functions([back]), *_of_stage(plan, back, set())]
+    return [*lines, *_functions(plan, [back]), *_of_stage(plan, back, set())]
 
 
 def _forward(plan: Plan) -> list[str]:
@@ -82,7 +83,8 @@ def _forward(plan: Plan) -> list[str]:
         return ["## The steps", "", "There is nothing to do: every server has its new file."]
     judged = "" if plan.outcome_with_disks is SafetyVerdict.SAFE else " that were judged"
     title = f"## The steps{judged}{', by restarts' if plan.reconfig_route is not None else ''}"
-    lines = [title, "", *_preparation(plan), *_functions(plan.advised)]
+    pods = StatefulSet.of_plan(plan)
+    lines = [title, "", *_preparation(plan), *_functions(plan, plan.advised)]
     shown: set[Sid] = set()
     for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):
         if len(plan.advised) > 1:
@@ -90,6 +92,7 @@ def _forward(plan: Plan) -> list[str]:
         if check is not None:
             lines += [condition_sentence(check), ""]
         lines += [*_of_stage(plan, part, shown), ""]
+    lines += pods.end(plan.advised[-1]) if pods is not None else []
     return lines[:-1]
 
 
@@ -100,26 +103,29 @@ def _preparation(plan: Plan) -> list[str]:
     lines = ["**Before the first step:**", "", *(f"- {check}" for check in checks), ""] if checks else []
     if software is not None and software.outcome is not SafetyVerdict.SAFE:
         lines += [QUIET, ""] if software.quiet_outcome_without_faults is SafetyVerdict.SAFE else []
-    lines += [MYID, ""] if stage.added or stage.old.view.standalone else []
+    by_image = StatefulSet.of_plan(plan) is not None
+    lines += [MYID, ""] if (stage.added or stage.old.view.standalone) and not by_image else []
     if stage.old.view.standalone:
         lines += [f"Copy the data of server {min(stage.old.members)} first: it is the only copy.", ""]
     return lines + ([FILES_AT_THEIR_STEP, ""] if any(part.stage.changed_roles for part in plan.advised) else [])
 
 
-def _waits(parts: list[StageAssessment]) -> Iterator[tuple[StageAssessment, Sid]]:
+def _waits(parts: list[StageAssessment], *, in_pods: bool) -> Iterator[tuple[StageAssessment, Sid]]:
     """The servers that a step waits for."""
     for part in parts:
         for order in part.orders[:1]:
-            all_of_them = part.way is Way.STOP_ALL
+            all_of_them = part.way is Way.STOP_ALL or (part.way.is_of_controller and in_pods)
             yield from ((part, step.sid) for step in order.steps if step.wait and step.action != STOP)
             yield from ((part, sid) for sid in sorted(part.stage.new.members) if all_of_them)
 
 
-def _functions(parts: list[StageAssessment]) -> list[str]:
-    """The shell functions that the steps call."""
-    functions = dict.fromkeys(wait_of(part.stage.new, sid).question.function for part, sid in _waits(parts))
+def _functions(plan: Plan, parts: list[StageAssessment]) -> list[str]:
+    """The shell functions that the steps call, and the file of all servers."""
+    in_pods = StatefulSet.of_plan(plan) is not None
+    waits = _waits(parts, in_pods=in_pods)
+    functions = dict.fromkeys(wait_of(part.stage.new, sid).question.function for part, sid in waits)
     lines = [WAIT, "", *fenced("\n".join(functions), ""), ""] if functions else []
-    file = _only_file(parts)
+    file = "" if in_pods else _only_file(parts)
     return [*lines, f"The new file of every server is {code(file)}.", ""] if file else lines
 
 
@@ -133,11 +139,19 @@ def _only_file(parts: list[StageAssessment]) -> str:
 
 def _of_stage(plan: Plan, part: StageAssessment, shown: set[Sid]) -> list[str]:
     """The steps for each server that may lead when the stage begins. The wait for a server is `shown` once."""
-    lines = [] if part.stage.new.given else [*_members(part.stage), ""]
+    pods = StatefulSet.of_plan(plan)
+    lines = [] if part.stage.new.given else [*_members(part.stage, in_pods=pods is not None), ""]
     by_rule = bool(shown) and all(order.steps == _with_last(part.orders[0], order.leader) for order in part.orders)
     others = [] if by_rule else [order for order in part.orders if order.steps != part.orders[0].steps]
+    if pods is not None and part.way.is_of_controller:
+        return [*lines, *(f"{number}. {item}" for number, item in enumerate(pods.by_controller(part), start=1))]
+    items = [*_items(plan, part, shown, by_rule=by_rule)]
+    if pods is not None:
+        lines += [] if part.way is Way.STOP_ALL else pods.preparation(part)
+        lines += [] if part.way is Way.STOP_ALL or pods.takes(part) else [LAST_POD, ""]
+        items = [*pods.all_stopped(part)] if part.way is Way.STOP_ALL else items
     lines += [f"**Server {part.orders[0].leader} leads now**:", ""] if others else []
-    lines += [f"{number}. {item}" for number, item in enumerate(_items(plan, part, shown, by_rule=by_rule), start=1)]
+    lines += [f"{number}. {item}" for number, item in enumerate(items, start=1)]
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(calls), "")]
@@ -200,24 +214,27 @@ def _check(condition: StageCondition) -> str:
     return " ".join((*parts, capital(leader) if parts else leader[:1].lower() + leader[1:]))
 
 
-def _members(stage: Stage) -> list[str]:
+def _members(stage: Stage, *, in_pods: bool) -> list[str]:
     """The lines of a file that lies between the two folders."""
     name = f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
     texts = [text for text in stage.new.texts.values() if "server." in text]
     lines = [line for line in texts[0].splitlines() if line.lstrip().startswith("server.")]
-    head = f"{code(name)} (written by `--stages DIR`) has these lines:"
+    head = "The servers:" if in_pods else f"{code(name)} (written by `--stages DIR`) has these lines:"
     return [head, "", *fenced("\n".join(lines), "")]
 
 
 def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerStep, *, again: bool) -> str:
     service = _service(plan, part, order, step)
     service = service.replace(ELECTION, LEADS) if again else service
+    pods = StatefulSet.of_plan(plan)
     if step.action == STOP:
         starts = any(other.action == START and other.sid == step.sid for other in order.steps)
-        return f"**Stop server {step.sid}**{'' if starts else ' for good'}.{service}"
+        stop = f"**Stop server {step.sid}**{'' if starts else ' for good'}"
+        return f"{stop}.{service}" if pods is None else f"{stop}: {code(pods.command(step))}.{service}"
     new = part.stage.new
     origin = new.servers[step.sid].origin if new.given else new.files[step.sid]
     file = "" if _only_file([part]) and part in plan.advised else f" with {code(origin)}"
+    file = file if pods is None else f": {code(pods.command(step))}"
     action = f"{'Start' if step.action == START else 'Restart'} server {step.sid}**{file}{_release(plan)}"
     if step.sid in part.stage.moved:
         hosts = " or ".join(map(code, sorted(new.hosts(step.sid))))
@@ -280,8 +297,9 @@ def _instead(plan: Plan) -> list[str]:
 
 IF_A_STEP_FAILS = (
     "A step fails if its server does not serve after some minutes. Touch no other server. Repair it, wait, and go "
-    "on{check}: {on}. Or undo the steps backwards with the old files{waits}: {back}."
+    "on{check}: {on}. {undo}: {back}."
 )
+UNDO = "Or undo the steps backwards with the old files"
 ANSWERS = {
     SafetyVerdict.SAFE: "safe",
     SafetyVerdict.UNSAFE: "unsafe",
@@ -309,7 +327,10 @@ def if_a_step_fails(plan: Plan) -> list[str]:
     check = " with the checks that follow" if any(row.going_on.conditions for row in rows) else ""
     on, back = (_directions(rows, [getattr(row, name) for row in rows]) for name in ("going_on", "going_back"))
     waits = "" if all(is_waited_for(step) for row in rows for step in row.undo) else " (for the waits see `--explain`)"
-    return ["## If a step fails", "", IF_A_STEP_FAILS.format(check=check, on=on, waits=waits, back=back)]
+    undo = UNDO
+    if StatefulSet.of_plan(plan) is not None:
+        undo, waits = (GO_BACK, "") if plan.request.way.is_of_controller else (BY_PERSON, waits)
+    return ["## If a step fails", "", IF_A_STEP_FAILS.format(check=check, on=on, undo=f"{undo}{waits}", back=back)]
 
 
 def is_waited_for(step: ServerStep) -> bool:

@@ -1,8 +1,8 @@
 """The command that waits until a server serves in its new role.
 
-It asks `srvr` at the client port. A server whose client port listens on its loopback address alone, as with Strimzi,
-answers on its own machine only: there the command runs in its pod, or over ssh. The question is a shell function that
-the reader pastes once, and that each step calls with the address of its server.
+It asks `srvr` at the client port. A server in a pod is asked there, since only pods know its name. A server whose
+client port listens on its loopback address alone is asked on its own machine, over ssh. The question is a shell
+function that the reader pastes once, and that each step calls with the address of its server.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from checker.rollout.config_state import ConfigState
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS, is_loopback
 
-POD = re.compile(r"(?P<pod>[a-z0-9-]+)\.[a-z0-9-]+\.(?P<namespace>[A-Za-z0-9-]+)\.svc(?:\..*)?")
+POD = re.compile(r"(?P<stem>[a-z0-9-]+)-(?P<ordinal>[0-9]+)\.[a-z0-9-]+\.(?P<namespace>[A-Za-z0-9-]+)\.svc(?:\..*)?")
 """The host name of a pod of a StatefulSet."""
 ROLES = "(leader|follower)"
+USUAL_PORT = 2181
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,13 @@ class Question:
 
 AT_PORT = Question("serves", 'echo srvr | nc "$1" "$2"')
 BY_SSH = Question("serves_by_ssh", 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"')
-IN_POD = Question(
-    "serves_in_pod",
-    'kubectl exec -n "$1" "$2" -- bash -c "exec 3<>/dev/tcp/127.0.0.1/$3; echo srvr >&3; cat <&3"',
-    arguments=3,
-)
-"""It needs no program that an image may lack."""
+
+
+def in_pod(stem: str, namespace: str, port: int) -> Question:
+    """The question in a pod of a StatefulSet, whose argument is the ordinal. The image needs no program but bash."""
+    ask = f"exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; cat <&3"
+    name = f"serves_{stem.replace('-', '_')}{'' if port == USUAL_PORT else f'_{port}'}"
+    return Question(name, f'kubectl exec -n {namespace} "{stem}-$1" -- bash -c "{ask}"', arguments=1)
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,11 @@ class Wait:
 def wait_of(new: ConfigState, sid: Sid) -> Wait:
     """The wait for a server with its new file."""
     client, hosts = new.servers[sid].config.client, sorted(new.hosts(sid) - WILDCARDS)
-    host = quote(hosts[0]) if hosts else "HOST"
-    question, place = AT_PORT, [host]
-    if client is not None and is_loopback(client.host) and not is_loopback(host):
-        pod = POD.fullmatch(host)
-        question, place = (BY_SSH, [host]) if pod is None else (IN_POD, [pod["namespace"], pod["pod"]])
+    host, port = quote(hosts[0]) if hosts else "HOST", USUAL_PORT if client is None else client.port
+    question, place = AT_PORT, [host, str(port)]
+    if pod := POD.fullmatch(host):
+        question, place = in_pod(pod["stem"], pod["namespace"], port), [pod["ordinal"]]
+    elif client is not None and is_loopback(client.host) and not is_loopback(host):
+        question = BY_SSH
     role = ["standalone"] if new.view.standalone else ["observer"] if sid in new.view.observers else []
-    return Wait(question, " ".join((question.name, *place, str(2181 if client is None else client.port), *role)))
+    return Wait(question, " ".join((question.name, *place, *role)))

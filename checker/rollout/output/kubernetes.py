@@ -1,0 +1,110 @@
+"""The steps of a StatefulSet as `kubectl` commands, with the names of the manifest.
+
+Two sorts of steps exist. Where the controller takes them, a stage is one manifest that is applied, and a command that
+waits for the controller. Where a person takes them, the strategy is OnDelete: no pod restarts by itself, `kubectl
+scale` starts or stops the last pod, and a pod that is deleted comes back with the new template.
+
+Rules of this module: a strategy that is changed by `kubectl apply` alone is refused, since the API server has set
+`rollingUpdate`; so it is patched first. A pod that hangs is not replaced when the old manifest is applied.
+
+Source: Kubernetes, "StatefulSets": Update Strategies, Partitions, Forced rollback; `ValidateStatefulSetSpec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from shlex import quote
+
+from checker.printable import code, fenced
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.inputs.working import UpdateStrategy, WayOfWorking
+from checker.rollout.output.waits import wait_of
+from checker.rollout.steps import RESTART, START, ServerStep
+from checker.rollout.ways import Way
+from spec.quorum import Sid
+
+ON_DELETE = '{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}'
+LAST_POD = "**A StatefulSet cannot take these steps**: it starts and stops its last pod only."
+BY_PERSON = "Or apply the old manifest with OnDelete and the present replicas, and undo the steps backwards"
+GO_BACK = "Or apply the old manifest, and delete a pod that hangs, which no StatefulSet replaces"
+
+
+@dataclass(frozen=True)
+class StatefulSet:
+    """A StatefulSet, with the ordinals of the pods of its servers, before and after the change."""
+
+    name: str
+    namespace: str
+    ordinals: Mapping[Sid, int]
+    patched: bool
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> StatefulSet | None:
+        """The StatefulSet that the input states; None without one, and where a program makes the change itself."""
+        old, new = plan.request.old.working or WayOfWorking(), plan.request.new.working
+        if new is None or not new.stateful_set or new.operator is not None:
+            return None
+        patched = new.updates is not UpdateStrategy.ON_DELETE
+        return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched)
+
+    def takes(self, part: StageAssessment) -> bool:
+        """Whether it can take the steps of a stage: it starts and stops its last pod only."""
+        running = {self.ordinals[sid] for sid in part.stage.running}
+        for step in part.orders[0].steps if part.orders else ():
+            if step.action != RESTART and self.ordinals[step.sid] != len(running) - (step.action != START):
+                return False
+            changed = {self.ordinals[step.sid]} if step.action != RESTART else set()
+            running = running ^ changed
+        return True
+
+    @property
+    def _at(self) -> str:
+        return f" -n {quote(self.namespace)}" if self.namespace else ""
+
+    def command(self, step: ServerStep) -> str:
+        """The command of a step that a person takes."""
+        ordinal = self.ordinals[step.sid]
+        if step.action == RESTART:
+            return f"kubectl delete pod{self._at} {self.name}-{ordinal}"
+        return f"kubectl scale{self._at} statefulset/{self.name} --replicas={ordinal + (step.action == START)}"
+
+    def preparation(self, part: StageAssessment) -> list[str]:
+        """What a person does before the first step of a stage, so that no pod restarts by itself."""
+        patch = f"kubectl patch{self._at} statefulset/{self.name} -p {quote(ON_DELETE)}"
+        patched = ["No pod may restart by itself:", "", *fenced(patch, ""), ""]
+        running = len(part.stage.running)
+        strategy = ", `updateStrategy: {type: OnDelete}`" if self.patched else ""
+        return [*(patched if self.patched else []), f"{self._apply(part, running, strategy)}.", ""]
+
+    def _apply(self, part: StageAssessment, replicas: int, strategy: str = "") -> str:
+        servers = "" if part.stage.new.given else " and the servers above"
+        command = code(f"kubectl apply{self._at} -f NEW.yaml")
+        return f"Apply the new manifest with `replicas: {replicas}`{strategy}{servers}: {command}"
+
+    def by_controller(self, part: StageAssessment) -> Iterator[str]:
+        """The steps of a stage that the controller takes, by the highest ordinal first."""
+        yield f"{self._apply(part, len(part.stage.new.members))}."
+        yield f"Wait for the controller: {code(f'kubectl rollout status{self._at} statefulset/{self.name}')}"
+        calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
+        yield "\n".join(["Then wait until every server serves:", "", *(f"   {line}" for line in _looped(calls))])
+
+    def all_stopped(self, part: StageAssessment) -> Iterator[str]:
+        """The steps if everything is stopped, and then started."""
+        yield f"Stop all: {code(f'kubectl scale{self._at} statefulset/{self.name} --replicas=0')}"
+        yield f"{self._apply(part, len(part.stage.new.members))}."
+
+    def end(self, part: StageAssessment) -> list[str]:
+        """What a person does after the last step."""
+        by_person = not part.way.is_of_controller and part.way is not Way.STOP_ALL
+        return ["Then apply the new manifest as it is: no pod restarts.", ""] if self.patched and by_person else []
+
+
+def _looped(calls: list[str]) -> list[str]:
+    """The calls as a block; a loop where they differ in the ordinal alone."""
+    words = [call.split() for call in calls]
+    if len({(name, *role) for name, _, *role in words}) > 1:
+        return fenced("\n".join(calls), "")
+    (name, _, *role), ordinals = words[0], " ".join(ordinal for _, ordinal, *_ in words)
+    return fenced(f"for n in {ordinals}; do {' '.join((name, '$n', *role))}; done", "")

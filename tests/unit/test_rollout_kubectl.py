@@ -1,0 +1,123 @@
+"""The steps of a StatefulSet: `kubectl` commands with the names of the manifest, which run as they are printed.
+
+Sources: Kubernetes, "StatefulSets" (Update Strategies, Partitions, Forced rollback), and the help texts of `kubectl
+apply`, `delete`, `exec`, `patch`, `rollout status` and `scale`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
+from checker.rollout.inputs.sources import read_input
+from checker.rollout.output.markdown import markdown
+from checker.rollout.runs import RunResult
+from checker.rollout.scenarios import RunSpec
+from checker.rollout.ways import Way
+from tests.support.rollout_runs import made_up
+
+OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
+NAME, NAMESPACE = "kafka-zookeeper", "kafka"
+SCALE, DELETE = f"kubectl scale -n {NAMESPACE} statefulset/{NAME}", f"kubectl delete pod -n {NAMESPACE}"
+APPLY = f"kubectl apply -n {NAMESPACE} -f NEW.yaml"
+
+
+STRATEGY = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
+
+
+def fine(spec: RunSpec, seconds: float) -> RunResult:
+    """A run that finds nothing, of an engine that explores nothing."""
+    return made_up(spec, SafetyVerdict.SAFE)
+
+
+def planned(tmp_path: Path, *edits: tuple[str, str], how: Way | None = None, old: int = 3, new: int = 5) -> Plan:
+    """The plan between two manifests of the operators, with the same edits in both."""
+    inputs = []
+    for count in (old, new):
+        text = (OPERATOR / f"rendered{count}.yaml").read_text(encoding="utf-8")
+        for before, after in edits:
+            assert before in text
+            text = text.replace(before, after)
+        path = tmp_path / f"{count}.yaml"
+        path.write_text(text, encoding="utf-8")
+        inputs.append(read_input(str(path)))
+    return plan(PlanRequest(*inputs, how=how), fine)
+
+
+def brief(made: Plan) -> str:
+    return markdown(made, traces=False, evidence=False)
+
+
+def commands(text: str) -> list[str]:
+    """Every command with `kubectl` in the order of the text; not the question of a wait."""
+    spans = re.findall(r"`(kubectl[^`]*)`|^(kubectl .*)$", text, re.MULTILINE)
+    return [one or other for one, other in spans]
+
+
+def test_a_controller_gets_a_manifest_for_each_stage_and_is_waited_for(tmp_path: Path) -> None:
+    """The probe is `ruok`: the rollout ends before servers serve, so every server is asked afterwards."""
+    text = brief(planned(tmp_path))
+    status = f"kubectl rollout status -n {NAMESPACE} statefulset/{NAME}"
+    assert commands(text) == [APPLY, status, APPLY, status]
+    stages = text.split("### Stage ")[1:]
+    assert "with `replicas: 4` and the servers above" in stages[0] and "with `replicas: 5`: " in stages[1]
+    assert "for n in 0 1 2 3; do serves_kafka_zookeeper $n; done" in stages[0]
+    assert "for n in 0 1 2 3 4; do serves_kafka_zookeeper $n; done" in stages[1]
+    assert "zoo.cfg" not in text and "step-1" not in text and "myid" not in text
+    assert "delete a pod that hangs" in text
+
+
+def test_a_person_deletes_pods_behind_on_delete(tmp_path: Path) -> None:
+    """Server N runs in the pod N-1. Two pods cannot be started in another order than by their ordinals."""
+    text = brief(planned(tmp_path, how=Way.ONE_BY_ONE))
+    patch, apply, *steps = commands(text)
+    assert shlex.split(patch)[:6] == ["kubectl", "patch", "-n", NAMESPACE, f"statefulset/{NAME}", "-p"]
+    assert json.loads(shlex.split(patch)[6]) == STRATEGY
+    assert apply == APPLY and "`replicas: 3`, `updateStrategy: {type: OnDelete}`" in text
+    pods = [f"{DELETE} {NAME}-{ordinal}" for ordinal in (0, 1, 2)]
+    assert steps == [f"{SCALE} --replicas=4", *pods, f"{SCALE} --replicas=5"]
+    assert "Then apply the new manifest as it is: no pod restarts." in text
+
+
+PARTITION = ("{type: RollingUpdate}", "{type: RollingUpdate, rollingUpdate: {partition: 2}}")
+
+
+@pytest.mark.parametrize(
+    ("edit", "patches"), [(("type: RollingUpdate", "type: OnDelete"), 0), (PARTITION, 1)], ids=["OnDelete", "partition"]
+)
+def test_a_controller_that_does_not_restart_every_pod_leaves_it_to_a_person(
+    tmp_path: Path, edit: tuple[str, str], patches: int
+) -> None:
+    """Below a partition a pod that is deleted comes back with the old template, so the strategy is changed."""
+    text = brief(planned(tmp_path, edit))
+    assert sum("kubectl patch" in command for command in commands(text)) == patches
+    assert f"{DELETE} {NAME}-0" in commands(text) and "rollout status" not in text
+
+
+def test_a_server_that_goes_is_the_last_pod(tmp_path: Path) -> None:
+    made = planned(tmp_path, how=Way.ONE_BY_ONE, old=5, new=3)
+    text = brief(made)
+    assert [part.stage.removed for part in made.stages] == [(5,), (4,)]
+    assert "cannot take these steps" not in text
+    assert [command for command in commands(text) if "scale" in command] == [
+        f"{SCALE} --replicas=4",
+        f"{SCALE} --replicas=3",
+    ]
+
+
+def test_the_wait_in_a_pod_is_a_command_of_bash(tmp_path: Path) -> None:
+    """A stand-in for `kubectl` answers as a follower; the function and a call run as they are printed."""
+    (tmp_path / "kubectl").write_text('#!/bin/sh\necho "$@" >> "$0.log"\necho Mode: follower\n')
+    (tmp_path / "kubectl").chmod(0o755)
+    blocks = re.findall(r"```\n(.*?)```", brief(planned(tmp_path)), re.DOTALL)
+    (function,) = (block for block in blocks if block.startswith("serves_"))
+    script = f"PATH={tmp_path}:$PATH\n{function}\nserves_kafka_zookeeper 2"
+    subprocess.run(["bash", "-ec", script], check=True, timeout=20)
+    asked = (tmp_path / "kubectl.log").read_text(encoding="utf-8")
+    assert asked.startswith(f"exec -n {NAMESPACE} {NAME}-2 -- bash -c exec 3<>/dev/tcp/127.0.0.1/2181; echo srvr")
