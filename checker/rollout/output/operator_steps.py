@@ -123,8 +123,10 @@ def _functions(plan: Plan, parts: list[StageAssessment]) -> list[str]:
     """The shell functions that the steps call, and the file of all servers."""
     in_pods = StatefulSet.of_plan(plan) is not None
     waits = _waits(parts, in_pods=in_pods)
-    functions = dict.fromkeys(wait_of(part.stage.new, sid).question.function for part, sid in waits)
-    lines = [WAIT, "", *fenced("\n".join(functions), ""), ""] if functions else []
+    questions = dict.fromkeys(wait_of(part.stage.new, sid).question for part, sid in waits)
+    assumed = dict.fromkeys(question.assumes for question in questions if question.assumes)
+    functions = "\n".join(question.function for question in questions)
+    lines = [" ".join((*assumed, WAIT)), "", *fenced(functions, ""), ""] if questions else []
     file = "" if in_pods else _only_file(parts)
     return [*lines, f"The new file of every server is {code(file)}.", ""] if file else lines
 
