@@ -78,6 +78,13 @@ def test_a_pipe_without_a_state_is_one_error(text: str) -> None:
     assert str(caught.value).startswith(path) and "\n" not in str(caught.value)
 
 
+def test_a_pipe_with_an_inventory_has_the_way_out() -> None:
+    """A line such as `[zookeeper]` would be YAML, too."""
+    with pipe("# hosts\n[zookeeper]\nzk1 zookeeper_id=1\n") as path, pytest.raises(ConfigError) as caught:
+        read_input(path)
+    assert "this is an Ansible inventory" in str(caught.value) and "ansible all -m fetch" in str(caught.value)
+
+
 def test_a_file_on_standard_input_is_read_as_one_file(tmp_path: Path) -> None:
     """`< kafka.yaml` makes /dev/stdin a plain file without the suffix of YAML."""
     (tmp_path / "kafka.yaml").write_text(KAFKA)

@@ -99,14 +99,14 @@ def check_folder(folder: Path, rows: tuple[ForeignInput, ...]) -> None:
                 raise row.error(str(folder if row is CHART else file))
 
 
-def check_text(file: str, text: str) -> None:
+def check_text(file: str, text: str, *, is_yaml: bool = False) -> None:
     """Raises ConfigError for the text of another program. A template may begin as a zoo.cfg, so its lines count."""
     lines = [(number, line) for number, each in enumerate(text.splitlines(), start=1) if (line := _content(each))]
     *rows, template = TEXTS
     for row in rows:
         if lines and re.match(row.first, lines[0][1]):
             raise row.error(file, lines[0][0])
-    for number, line in lines:
+    for number, line in [] if is_yaml else lines:
         if re.match(template.first, line):
             raise template.error(file, number)
 

@@ -81,10 +81,10 @@ def _of_stream(path: Path) -> Folder:
     """The state in a stream: YAML, or a zoo.cfg for all its members. Raises ConfigError."""
     raw = read_raw(path)
     first = next((line for line in raw.split(b"\n") if line.strip() and line.strip()[:1] not in b"#!"), b"")
-    if first and YAML_LINE.match(first):
+    text, is_yaml = raw.decode("iso-8859-1"), YAML_LINE.match(first) is not None  # a zoo.cfg is read so
+    check_text(str(path), text, is_yaml=is_yaml)
+    if first and is_yaml:
         return _of_documents(documents_in(raw, str(path)), path)
-    text = raw.decode("iso-8859-1")  # as a zoo.cfg is read
-    check_text(str(path), text)
     listed = sorted(sids_in(text))
     if not listed:
         what = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
@@ -123,5 +123,5 @@ def _of_operator(resource: YamlValue, path: str) -> Folder:
         what = f"the {kind} of {version} is of an operator that is not known here"
         right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"
         raise resource.error(what, right)
-    state = read(resource, path)
-    return replace(state, taken=(*state.taken, f"not read of {kind}: {', '.join(resource.unread)}"))
+    state, unread = read(resource, path), ", ".join(resource.unread)
+    return replace(state, taken=(*state.taken, *([f"not read of {kind}: {unread}"] if unread else [])))

@@ -37,11 +37,6 @@ class Readiness(Enum):
     ALIVE = "alive"
     NONE = "none"
 
-    @property
-    def waits_for_service(self) -> bool:
-        """Whether a pod that is ready serves."""
-        return self is Readiness.SERVING
-
 
 class Operator(Enum):
     """A program that restarts servers, and changes the membership, in its own way."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from checker.rollout.inputs.working import PodManagement, UpdateStrategy, WayOfWorking
+from checker.rollout.inputs.working import PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, OrderError, ServerStep, Steps, counts_an_observer, unwaited
 from spec.quorum import Sid
@@ -79,7 +79,7 @@ def way_of(working: WayOfWorking | None) -> Way | None:
         return None
     if working.partition:
         return None
-    if working.readiness is not None and not working.readiness.waits_for_service:
+    if working.readiness not in (None, Readiness.SERVING):
         return Way.UNREADY_CONTROLLER
     return Way.PARALLEL_CONTROLLER if working.pods is PodManagement.PARALLEL else Way.CONTROLLER
 
