@@ -19,6 +19,7 @@ from harness.releases import DEBIAN
 
 PACKAGES = {
     "chromium": "chromium",
+    "curl": "curl",
     "gcc": "gcc libc6-dev",
     "java": "default-jdk-headless",
     "javac": "default-jdk-headless",

@@ -249,7 +249,7 @@ def test_every_form_of_the_answer_has_the_states() -> None:
     assert states == [(1, 4, [], [1, 2, 3]), (2, 2, [4], [1, 3]), (3, 1, [2, 4], [3]), (4, 3, [1, 2, 4], [])]
     assert {each["going_back"]["verdict"] for each in order["failures"]} == {"safe"}
     text = markdown(made)
-    assert "go on: safe. Or undo the steps backwards with the old files (for the waits see `--explain`): safe." in text
+    assert "go on: safe. Or undo the steps backwards with the old files (waits: `--explain`): safe." in text
     proved = "safe: proved by z3 | safe: proved by z3"
     assert f"| 2\\. restart 2 | yes | {proved} | restart 2, stop 4 |" in text
 

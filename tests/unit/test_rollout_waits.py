@@ -1,7 +1,7 @@
 """The command that waits for a server: it asks what the server answers, and runs as it is printed.
 
-The answers are those of 3.9.5, tried with a server that has a secure client port only: `srvr` by TLS is answered as at a
-client port, and the AdminServer of a server without a quorum names no state.
+The answers are those of 3.9.5, tried with servers that have a secure client port only. `srvr` by TLS is answered as
+at a client port, and the AdminServer of a server without a quorum names no state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pytest
 from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.waits import Wait, wait_of
-from tests.support.programs import need
 
 SECURE = "secureClientPort=2281\nserverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
 FOLLOWER = '{\n  "server_stats" : {\n    "server_state" : "follower",\n    "uptime" : 3876\n  },\n  "error" : null\n}\n'
@@ -36,13 +35,14 @@ def wait(tmp_path: Path, keys: str, role: str = "", sid: int = 2) -> Wait:
     return wait_of(side_of(read_input(str(folder)), "new"), sid)
 
 
+ADMIN = "://$1:$2/commands/srvr"
 ASKED = {
     "a client port": ("clientPort=2191\n", "serves zk2 2191", 'nc "$1" "$2"', ""),
     "no port at all": ("", "serves zk2 2181", 'nc "$1" "$2"', ""),
     "both": (f"clientPort=2181\n{SECURE}", "serves zk2 2181", 'nc "$1" "$2"', ""),
-    "the AdminServer": (f"{SECURE}admin.serverPort=9090\n", "serves_by_http zk2 9090", "http://$1:$2/commands/srvr", "AdminServer"),
-    "its usual port": (SECURE, "serves_by_http zk2 8080", "http://$1:$2/commands/srvr", "AdminServer"),
-    "by https": (f"{SECURE}admin.forceHttps=true\n", "serves_by_https zk2 8080", "https://$1:$2/commands/srvr", "AdminServer"),
+    "the AdminServer": (f"{SECURE}admin.serverPort=9090\n", "serves_by_http zk2 9090", f"http{ADMIN}", "AdminServer"),
+    "its usual port": (SECURE, "serves_by_http zk2 8080", f"http{ADMIN}", "AdminServer"),
+    "by https": (f"{SECURE}admin.forceHttps=true\n", "serves_by_https zk2 8080", f"https{ADMIN}", "AdminServer"),
     "no AdminServer": (
         f"{SECURE}admin.enableServer=false\nssl.clientAuth=none\n", "serves_by_tls zk2 2281",
         'openssl s_client -quiet -connect "$1:$2"', "secure port",
@@ -52,7 +52,8 @@ ASKED = {
         'openssl s_client -quiet -cert CLIENT.pem -key CLIENT.pem -connect "$1:$2"', "`CLIENT.pem`",
     ),
     "an AdminServer for its own machine": (
-        f"{SECURE}admin.serverAddress=127.0.0.1\nssl.clientAuth=want\n", "serves_by_tls zk2 2281", "openssl", "secure port",
+        f"{SECURE}admin.serverAddress=127.0.0.1\nssl.clientAuth=want\n", "serves_by_tls zk2 2281", "openssl",
+        "secure port",
     ),
 }  # fmt: skip
 
@@ -99,7 +100,7 @@ def admin() -> Iterator[tuple[int, list[str]]]:
 
 
 def test_the_wait_ends_when_the_admin_server_names_a_role(tmp_path: Path, admin: tuple[int, list[str]]) -> None:
-    need(None if shutil.which("curl") else "no curl")
+    assert shutil.which("curl")
     port, answers = admin
     answers += [NOBODY, FOLLOWER]
     ran(wait(tmp_path, SECURE), port)
@@ -107,7 +108,7 @@ def test_the_wait_ends_when_the_admin_server_names_a_role(tmp_path: Path, admin:
 
 
 def test_the_wait_goes_on_while_no_role_is_named(tmp_path: Path, admin: tuple[int, list[str]]) -> None:
-    need(None if shutil.which("curl") else "no curl")
+    assert shutil.which("curl")
     port, answers = admin
     answers += [NOBODY]
     with pytest.raises(subprocess.CalledProcessError):
@@ -115,7 +116,7 @@ def test_the_wait_goes_on_while_no_role_is_named(tmp_path: Path, admin: tuple[in
 
 
 def test_the_wait_by_tls_is_answered(tmp_path: Path) -> None:
-    need(None if shutil.which("openssl") else "no openssl")
+    assert shutil.which("openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
     subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)

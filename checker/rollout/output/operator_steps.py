@@ -328,7 +328,7 @@ def if_a_step_fails(plan: Plan) -> list[str]:
         return []
     check = " with the checks that follow" if any(row.going_on.conditions for row in rows) else ""
     on, back = (_directions(rows, [getattr(row, name) for row in rows]) for name in ("going_on", "going_back"))
-    waits = "" if all(is_waited_for(step) for row in rows for step in row.undo) else " (for the waits see `--explain`)"
+    waits = "" if all(is_waited_for(step) for row in rows for step in row.undo) else " (waits: `--explain`)"
     undo = UNDO
     if StatefulSet.of_plan(plan) is not None:
         undo, waits = (GO_BACK, "") if plan.request.way.is_of_controller else (BY_PERSON, waits)

@@ -52,7 +52,7 @@ class Question:
 AT_PORT = Question("serves", 'echo srvr | nc "$1" "$2"')
 BY_SSH = Question("serves_by_ssh", 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"')
 TLS = 'echo srvr | openssl s_client -quiet {}-connect "$1:$2" 2>/dev/null'
-NO_PORT = "No server has a `clientPort`, so the wait asks its"
+NO_PORT = "There is no `clientPort`, so the wait asks the"
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,8 @@ def _secure(values: Mapping[str, str], host: str) -> tuple[Question, str]:
     admin = values.get("admin.serverAddress", "")
     if values.get("admin.enableServer", "true").lower() == "true" and (not is_loopback(admin) or is_loopback(host)):
         scheme = "https" if values.get("admin.forceHttps", "").lower() == "true" else "http"
-        asks, assumes = (
-            f'curl -sk "{scheme}://$1:$2/commands/srvr"',
-            f"{NO_PORT} AdminServer (`server_state` is the mode).",
-        )
-        port = values.get("admin.serverPort", ADMIN_PORT)
-        return Question(f"serves_by_{scheme}", asks, mark=STATE, assumes=assumes), port
+        asks, port = f'curl -sk "{scheme}://$1:$2/commands/srvr"', values.get("admin.serverPort", ADMIN_PORT)
+        return Question(f"serves_by_{scheme}", asks, mark=STATE, assumes=f"{NO_PORT} AdminServer."), port
     port = values["secureClientPort"]
     if values.get("ssl.clientAuth", "need").lower() != "need":
         return Question("serves_by_tls", TLS.format(""), assumes=f"{NO_PORT} secure port."), port
