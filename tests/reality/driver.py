@@ -29,7 +29,7 @@ from harness.record.ensemble import Plan as LoadPlan
 from spec.quorum import Sid
 from tests.reality.changes import Change, Route
 from tests.reality.planner import REFUSED, SAFE, UNDECIDED, Answer, Wait, ask
-from tests.reality.servers import RealServers, make_certificates
+from tests.reality.servers import RealServers, key_of, make_certificates
 from tests.reality.states import filled, network_of
 
 START_SECONDS = 60.0
@@ -257,6 +257,14 @@ class Driver:
             except ServerError as error:
                 raise StallError(str(error)) from None
 
+    def _wait_but_leader(self, last: Texts) -> None:
+        """Wait until all but one serve: with `leaderServes=no` the leader answers no client, as the answer says."""
+        deadline = time.monotonic() + self._limit
+        while (silent := [sid for sid in last if self._servers.mode(sid) is None]) and len(silent) > 1:
+            if time.monotonic() > deadline:
+                raise StallError(f"servers {silent} do not serve, and one of them may lead")
+            time.sleep(0.1)
+
     def _serves(self, sid: Sid) -> bool:
         if not self._servers.alive(sid):
             raise StallError(f"server {sid} has ended: {self._why(sid)}")
@@ -424,8 +432,12 @@ class Driver:
 
     def _look(self, last: Texts) -> None:
         """Every server of the last state serves and takes a write, and has every acknowledged write."""
-        self._wait_modes(last, self._limit)
-        plain = [sid for sid in last if sid in self._servers.plain]
+        hidden = any(key_of(text, "leaderServes") == "no" for text in last.values())
+        if hidden:
+            self._wait_but_leader(last)
+        else:
+            self._wait_modes(last, self._limit)
+        plain = [sid for sid in last if sid in self._servers.plain and (not hidden or self._servers.mode(sid))]
         for sid in plain:
             self._write_at(sid)
         time.sleep(QUIET_SECONDS)
