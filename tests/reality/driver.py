@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,13 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.follow.result import Acknowledgements
-from harness.processes import ServerError, wait_until, word
+from harness.processes import ServerError, wait_until
 from harness.record.ensemble import CREATE, LOAD, WORLD, WriteClient
 from harness.record.ensemble import Plan as LoadPlan
 from spec.quorum import Sid
 from tests.reality.changes import Change, Route
-from tests.reality.planner import REFUSED, SAFE, UNDECIDED, Answer, Wait, ask
+from tests.reality.planner import REFUSED, SAFE, UNDECIDED, Answer, ask
 from tests.reality.servers import RealServers, key_of, make_certificates
+from tests.reality.shell import shell
 from tests.reality.states import filled, network_of
 
 START_SECONDS = 60.0
@@ -110,6 +112,7 @@ class Driver:
             if self._change.tls:
                 hosts = [f"{self._network}.{number}" for number in range(1, 10)]
                 make_certificates(self._home / "data" / "tls", hosts)
+                shutil.copy(self._home / "data" / "tls" / "store.pem", self._home / "CLIENT.pem")
             result.outcome, result.reason = self._compare()
         except _Ended as ended:
             result.outcome, result.reason = ended.outcome, str(ended)
@@ -301,8 +304,8 @@ class Driver:
             else:
                 self._do(answer, number, order, steps, after)
             before = after
-        for wait in answer.last_waits:
-            self._wait(wait)
+        for call in answer.waits.last:
+            self._wait(answer.waits.command(call))
         return before
 
     def _leader(self) -> Sid | None:
@@ -328,9 +331,12 @@ class Driver:
             if place in conditions:
                 self._check(conditions[place])
             sid = step["server"]
-            self._step(step, after, answer.waits.get((number + 1, sid)))
+            call = answer.waits.of(number + 1, sid)
+            if call is None and step["wait"] and step["action"] != "stop" and order in answer.shown(number):
+                raise ContradictionError(f"the answer prints no command that waits for server {sid}")
+            self._step(step, after, call and answer.waits.command(call))
 
-    def _step(self, step: dict[str, Any], after: Texts, wait: Wait | None) -> None:
+    def _step(self, step: dict[str, Any], after: Texts, command: str | None) -> None:
         sid, action = step["server"], step["action"]
         self._result.steps.append(f"{action} {sid}")
         if action != "start":
@@ -340,21 +346,25 @@ class Driver:
         self._servers.start(sid, after[sid])
         if not step["wait"]:
             return
-        if wait is None:
+        if command is None:
             self._wait_modes((sid,), self._limit)
         else:
-            self._wait(wait, sid)
+            self._wait(command, sid)
 
-    def _wait(self, wait: Wait, sid: Sid | None = None) -> None:
-        """Do what the printed command does. Raises StallError."""
+    def _wait(self, command: str, sid: Sid | None = None) -> None:
+        """Run the printed command. Raises StallError if it does not end within the limit."""
         deadline = time.monotonic() + self._limit
-        while not re.search(wait.pattern, word((wait.host, wait.port), "srvr")):
-            if sid is not None and not self._servers.alive(sid):
-                raise StallError(f"server {sid} has ended: {self._why(sid)}")
-            if time.monotonic() > deadline:
-                modes = {each: self._servers.mode(each) for each in self._servers.sids}
-                raise StallError(f"the wait for {wait} does not end in {self._limit:g} s; the servers: {modes}")
-            time.sleep(0.1)
+        with shell(command, self._home) as running:
+            while running.poll() is None:
+                if sid is not None and not self._servers.alive(sid):
+                    raise StallError(f"server {sid} has ended: {self._why(sid)}")
+                if time.monotonic() > deadline:
+                    modes = {each: self._servers.mode(each) for each in self._servers.sids}
+                    call = command.splitlines()[-1]
+                    raise StallError(f"{call} does not end in {self._limit:g} s; the servers: {modes}")
+                time.sleep(0.05)
+        if running.returncode:
+            raise ContradictionError(f"a printed command ends with code {running.returncode}: {command}")
 
     def _check(self, condition: dict[str, Any]) -> None:
         """Wait as *check first* says: the servers that run follow one leader, and others are stopped."""

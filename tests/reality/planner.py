@@ -24,22 +24,28 @@ BUDGET = "20s"
 LIMIT_SECONDS = 300
 PASSED, CRASHED, UNSAFE, STALLS, UNDECIDED, ONLY_IN_STAGES, REFUSED = 0, 1, 12, 13, 20, 22, 151
 SAFE = (PASSED, ONLY_IN_STAGES)
-_STAGE = re.compile(r"### Stage (\d+) of")
+_STAGE = re.compile(r"### Stage (\d+)")
 _STEP = re.compile(r"\*\*(?:Start|Restart|Stop) server (\d+)")
-_WAIT = re.compile(r"until echo srvr \| nc (\S+) (\d+) \| grep -Eq '([^']+)'")
+_FUNCTION = re.compile(r"serves\w*\(\) \{.*\}$")
+_CALL = re.compile(r"`(serves\w* [^`]+)`|^(serves\w* .+)$")
 _END = re.compile(r"## (?:If a step fails|The way back|Other ways|Ways to do it)")
 
 
-@dataclass(frozen=True)
-class Wait:
-    """A printed command: it asks a client port for its role, until the answer has this pattern."""
+@dataclass
+class Waits:
+    """The printed commands that wait: functions to paste once, and the calls of steps and of a list after all steps."""
 
-    host: str
-    port: int
-    pattern: str
+    functions: list[str] = field(default_factory=list)
+    calls: dict[tuple[int, Sid], str] = field(default_factory=dict)
+    last: list[str] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        return f"{self.pattern} at {self.host}:{self.port}"
+    def command(self, call: str) -> str:
+        """What an operator types."""
+        return "\n".join([*self.functions, call])
+
+    def of(self, stage: int, sid: Sid) -> str | None:
+        """The call for a server in a stage: an answer shows it once."""
+        return next((self.calls[at, sid] for at in range(stage, 0, -1) if (at, sid) in self.calls), None)
 
 
 @dataclass
@@ -52,13 +58,16 @@ class Answer:
     errors: str
     folder: Path
     seconds: float
-    waits: dict[tuple[int, Sid], Wait] = field(default_factory=dict)
-    last_waits: list[Wait] = field(default_factory=list)
+    waits: Waits = field(default_factory=Waits)
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The stages of what is recommended: the change in one go, or its parts."""
         return list(self.data["stages"] or [self.data["direct"]])
+
+    def shown(self, number: int) -> list[dict[str, Any]]:
+        """The order of a stage whose steps are printed one by one, if it has steps."""
+        return [order for order in self.parts[number]["orders"][:1] if order["steps"]]
 
     def files_of(self, number: int) -> dict[Sid, str]:
         """The files after a stage; the first is 1."""
@@ -95,13 +104,12 @@ def ask(
     read = ended.returncode in (PASSED, UNSAFE, STALLS, UNDECIDED, ONLY_IN_STAGES)
     text = (folder / "plan.md").read_text(encoding="utf-8") if read else ""
     data = json.loads(ended.stdout) if read else {}
-    return Answer(ended.returncode, data, text, ended.stderr.strip(), folder, seconds, *waits_in(text))
+    return Answer(ended.returncode, data, text, ended.stderr.strip(), folder, seconds, waits_in(text))
 
 
-def waits_in(text: str) -> tuple[dict[tuple[int, Sid], Wait], list[Wait]]:
-    """The commands that wait: those of steps by the number of the stage and the server, and a list after all steps."""
-    waits: dict[tuple[int, Sid], Wait] = {}
-    last: list[Wait] = []
+def waits_in(text: str) -> Waits:
+    """The commands that wait, as an answer prints them with its steps."""
+    waits = Waits()
     stage, sid = 1, 0
     for line in text.splitlines():
         if _END.match(line):
@@ -110,10 +118,11 @@ def waits_in(text: str) -> tuple[dict[tuple[int, Sid], Wait], list[Wait]]:
             stage = int(head[1])
         if step := _STEP.search(line):
             sid = int(step[1])
-        if command := _WAIT.search(line):
-            wait = Wait(command[1], int(command[2]), command[3])
-            if line.startswith("until"):
-                last.append(wait)
+        if _FUNCTION.match(line):
+            waits.functions.append(line)
+        elif call := _CALL.search(line):
+            if call[2]:
+                waits.last.append(call[2])
             else:
-                waits.setdefault((stage, sid), wait)
-    return waits, last
+                waits.calls.setdefault((stage, sid), call[1])
+    return waits

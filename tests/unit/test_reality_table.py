@@ -5,43 +5,65 @@ The commands are those that `docs/how-to-check-a-roll-out.md` and the README pri
 
 from __future__ import annotations
 
-from tests.reality.planner import Wait, waits_in
+import socket
+from pathlib import Path
+
+from tests.reality.planner import waits_in
+from tests.reality.shell import shell
 from tests.reality.table import summary
 
 PRINTED = """\
 ## The steps
 
-### Stage 1 of 2: add server 4
+First paste this wait:
+
+```
+serves() { until echo srvr | nc "$1" "$2" | grep -Eq "Mode: ${3:-(leader|follower)}"; do sleep 1; done; }
+```
+
+### Stage 1: add server 4
 
 1. **Check first**: `srvr` shows one `Mode: leader` among servers 1 and 2.
 
-   **Start server 4** with `d`. Wait:
-   `until echo srvr | nc zoo4 2181 | grep -Eq 'Mode: (leader|follower)'; do sleep 1; done`
+   **Start server 4** with `d`. Wait: `serves zoo4 2181`
 2. **Restart server 1** with `d`. Do not wait for it.
 
-### Stage 2 of 2: remove server 1
+### Stage 2: remove server 1
 
 1. **Stop server 1** for good.
-2. **Restart server 4** with `d`. Wait:
-   `until echo srvr | nc zoo4 2182 | grep -Eq 'Mode: observer'; do sleep 1; done`
+2. **Restart server 4** with `d`. Wait: `serves zoo4 2182 observer`
+3. **Restart servers 2 and 3** one by one, each with its new file and wait.
 
 ```
-until echo srvr | nc zoo5 2181 | grep -Eq 'Mode: standalone'; do sleep 1; done
+serves zoo5 2181 standalone
 ```
 
 ## If a step fails
 
-   `until echo srvr | nc elsewhere 2181 | grep -Eq 'Mode: observer'; do sleep 1; done`
+   `serves elsewhere 2181`
 """
 
 
 def test_a_printed_wait_belongs_to_its_stage_and_server() -> None:
-    waits, last = waits_in(PRINTED)
-    assert waits == {
-        (1, 4): Wait("zoo4", 2181, "Mode: (leader|follower)"),
-        (2, 4): Wait("zoo4", 2182, "Mode: observer"),
-    }
-    assert last == [Wait("zoo5", 2181, "Mode: standalone")]
+    waits = waits_in(PRINTED)
+    assert waits.calls == {(1, 4): "serves zoo4 2181", (2, 4): "serves zoo4 2182 observer"}
+    assert waits.last == ["serves zoo5 2181 standalone"]
+    assert (waits.of(1, 4), waits.of(3, 4), waits.of(2, 1)) == ("serves zoo4 2181", "serves zoo4 2182 observer", None)
+    assert waits.command("serves zoo4 2181").startswith('serves() { until echo srvr | nc "$1" "$2"')
+
+
+def test_a_command_is_run_with_a_netcat_and_ends_with_its_block(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with shell(f"echo srvr | nc 127.0.0.1 {port} | grep -q Mode", tmp_path) as running:
+            connection, _ = server.accept()
+            with connection:
+                assert connection.recv(100) == b"srvr\n"
+                connection.sendall(b"Mode: follower\n")
+            assert running.wait(timeout=20) == 0
+    with shell("sleep 600", tmp_path) as running:
+        pass
+    assert running.returncode == -9
 
 
 def line(number: int, kind: str, outcome: str) -> dict[str, object]:
