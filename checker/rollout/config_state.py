@@ -76,7 +76,9 @@ class ConfigState:
         """Whether a server listens on every address of its machine, by its own file."""
         config = self.servers[sid].config
         own = config.server(sid)
-        return config.listens_on_all_ips or (own is not None and any(each.host in WILDCARDS for each in own.addresses))
+        return config.listens_on_all_ips or (
+            own is not None and any(address.host in WILDCARDS for address in own.addresses)
+        )
 
     @cached_property
     def agreed(self) -> bool:

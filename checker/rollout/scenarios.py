@@ -111,7 +111,7 @@ class RunSpec:
         """The name of the run and of its files."""
         parts = [f"{self.stage.old.label} to {self.stage.new.label}", QUESTION_WORDS[self.question]]
         parts += [f"{sid} {hazard.value}" for sid, hazard in sorted(self.disks.items())]
-        parts += [str(self.releases)] if self.releases else [each.value for each in self.variants]
+        parts += [str(self.releases)] if self.releases else [variant.value for variant in self.variants]
         if self.way is not Way.ONE_BY_ONE and not self.done:
             parts.append(self.way.value)
         if not self.done and not self.way.has_one_order:
@@ -256,7 +256,7 @@ def _model(spec: RunSpec) -> Iterable[str]:
         if spec.question in OF_RELEASES:
             yield "commits: async"
         if spec.variants:
-            yield f"variants: [{', '.join(each.value for each in spec.variants)}]"
+            yield f"variants: [{', '.join(variant.value for variant in spec.variants)}]"
         if not spec.stage.states_versions:  # there `rounds` is the bound, and discovery is explored message by message
             yield from ("discovery: one-step", f"elections: {spec.elections}")
         if spec.writes:

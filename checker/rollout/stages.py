@@ -154,7 +154,7 @@ class Stage:
         """Whether no step changes a configuration as far as it is modelled."""
         if not self.remaining:
             return self.new.agreed
-        modelled = any(each.effect is Effect.MODELLED for each in self.differences)
+        modelled = any(difference.effect is Effect.MODELLED for difference in self.differences)
         return self.old.members == self.new.members and self.old.agreed and not modelled
 
     @property
@@ -174,7 +174,7 @@ class Stage:
         A file need not state a version: with `reconfigEnabled` a leader gives one to the configuration that it
         establishes (`Leader.lead`, `QuorumPeer.setLastSeenQuorumVerifier`). That has an effect if the members change.
         """
-        servers = (given for each in (self.old, self.new) for given in each.servers.values())
+        servers = (given for state in (self.old, self.new) for given in state.servers.values())
         # A standalone server has no leader, and no versions.
         enabled = not self.standalone and any(given.config.reconfig_enabled for given in servers)
         return self.states_versions or self.mixes_reconfig or (self.changes_members and enabled)
@@ -182,13 +182,13 @@ class Stage:
     @property
     def changes_members(self) -> bool:
         """Whether members, roles, quorums or peer addresses change."""
-        old, new = ((each.view.voters, each.view.observers, each.view.quorums) for each in (self.old, self.new))
+        old, new = ((state.view.voters, state.view.observers, state.view.quorums) for state in (self.old, self.new))
         return old != new or bool(self.readdressed or self.new.names or self.old.names)
 
     @property
     def mixes_reconfig(self) -> bool:
         """Whether some servers of one state have `reconfigEnabled=true`, and others of it do not."""
-        states = ({given.config.reconfig_enabled for given in each.servers.values()} for each in (self.old, self.new))
+        states = ({given.config.reconfig_enabled for given in state.servers.values()} for state in (self.old, self.new))
         return any(len(enabled) > 1 for enabled in states)
 
     @cached_property
@@ -217,7 +217,7 @@ def whole(old: Folder, new: Folder, applied: frozenset[Sid] = frozenset()) -> St
 
 def reverse(stage: Stage) -> Stage:
     """The way back: from the state in which a stage begins to its old state."""
-    same = (stage.old.members & stage.new.members) - {each.sid for each in stage.differences}
+    same = (stage.old.members & stage.new.members) - {difference.sid for difference in stage.differences}
     applied = ((stage.old.members | stage.new.members) - stage.applied) | same
     return Stage(stage.new, stage.old, _title(stage.new, stage.old), applied, absent=frozenset(stage.added))
 
@@ -285,7 +285,7 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
         poll()
         files = [folder.servers[sid] for folder in (old, new) if sid in folder.servers and not folder.view.standalone]
         own = min(files or [sources[sid].servers[sid]], key=lambda each: each.told is not None)
-        lines = {each: f"server.{each}={_value(sources[each], sid, each)}" for each in members}
+        lines = {member: f"server.{member}={_value(sources[member], sid, member)}" for member in members}
         text, dynamic = own.text, own.dynamic
         if dynamic is None:
             text = _with_members(text, lines)
@@ -299,7 +299,8 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
 
 def _first(folders: Iterable[Folder], sid: Sid) -> Folder:
     """The first folder with a server. A standalone one comes last, since its file lacks what members need."""
-    return next(each for each in sorted(folders, key=lambda each: each.view.standalone) if sid in each.servers)
+    ordered = sorted(folders, key=lambda folder: folder.view.standalone)
+    return next(folder for folder in ordered if sid in folder.servers)
 
 
 def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
@@ -325,8 +326,8 @@ def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
 
 
 def _title(old: ConfigState, new: ConfigState) -> str:
-    what = ", ".join(_changes(old, new))
-    return f"{_members(old.view)} to {_members(new.view)}" + (f" ({what})" if what else "")
+    changes = ", ".join(_changes(old, new))
+    return f"{_members(old.view)} to {_members(new.view)}" + (f" ({changes})" if changes else "")
 
 
 def _members(view: View) -> str:

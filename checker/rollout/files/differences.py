@@ -255,16 +255,16 @@ def _problem(sid: Sid, now: Folder, old: Folder, new: Folder) -> Problem | None:
     if any(same_files(files, folder.servers.get(sid)) for folder in (old, new)):
         return None
     if files is None:
-        what = f"there is no file of server {sid}, which runs before and after the roll-out"
-        return Problem(now.path, 0, what, "add the file that it runs with")
+        problem = f"there is no file of server {sid}, which runs before and after the roll-out"
+        return Problem(now.path, 0, problem, "add the file that it runs with")
     sides = [folder for folder in (old, new) if sid in folder.servers]
     if not sides:
-        what = f"server {sid} is neither in {old.path} nor in {new.path}"
-        return Problem(files.origin, 0, what, "remove its file, or add the server to one of them")
+        problem = f"server {sid} is neither in {old.path} nor in {new.path}"
+        return Problem(files.origin, 0, problem, "remove its file, or add the server to one of them")
     values = dict.fromkeys(_other_value(files, folder.servers[sid]) for folder in sides)
-    what = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
+    problem = f"the file of server {sid} is not the one in {' or '.join(folder.path for folder in sides)}"
     right = "give the file that the server runs with, equal to one of these"
-    return Problem(files.origin, 0, f"{what}: {'; '.join(values)}", right)
+    return Problem(files.origin, 0, f"{problem}: {'; '.join(values)}", right)
 
 
 def _other_value(files: ServerFiles, right: ServerFiles) -> str:

@@ -117,10 +117,10 @@ def occupied(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> 
                 step = f"add server {sid} with an empty disk" if added else f"change server {sid}"
                 first = f"{'move' if owner in new else 'remove'} server {owner} in a roll-out of its own"
                 which = ("is there until its step" if owner in new else "goes") if holding else "is there, too"
-                what = f"server {sid} has the address of server {owner}, which {which}"
+                problem = f"server {sid} has the address of server {owner}, which {which}"
                 right = f"{first}, and then {step}" if holding else "give each of them a port of its own"
                 at = f"{name} is {place[0]}:{place[1]}"
-                yield Problem(new[sid].origin, 0, f"{what}: both cannot run there at one time ({at})", right)
+                yield Problem(new[sid].origin, 0, f"{problem}: both cannot run there at one time ({at})", right)
                 break
 
 

@@ -227,8 +227,8 @@ def _check_size(file: str, document: yaml.Node) -> None:
         return sizes[id(node)]
 
     if size(document) > MOST_VALUES:
-        what = f"with all aliases filled in it has more than {MOST_VALUES:,} keys and values"
-        raise input_error(file, what, SMALLER, int(document.start_mark.line) + 1)
+        problem = f"with all aliases filled in it has more than {MOST_VALUES:,} keys and values"
+        raise input_error(file, problem, SMALLER, int(document.start_mark.line) + 1)
 
 
 def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
@@ -237,7 +237,7 @@ def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
     line = int(mark.line) + 1 if mark else 0
     templates = [number for number, each in enumerate(text.splitlines(), start=1) if "{{" in each]
     if templates:
-        what = "the file is a template of a chart: {{ }} is not filled in"
-        return input_error(file, what, RENDER, templates[0])
+        problem = "the file is a template of a chart: {{ }} is not filled in"
+        return input_error(file, problem, RENDER, templates[0])
     said = " ".join(f"{error.context or ''} {error.problem or ''}".split())
     return input_error(file, f"invalid YAML: {said}", "see the line named", line)

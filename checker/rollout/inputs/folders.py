@@ -133,8 +133,8 @@ class Folder:
     def warnings(self) -> tuple[str, ...]:
         """Contents that ZooKeeper accepts and that are probably mistakes, without repetitions."""
         given = self.servers.values()
-        accepted = [str(warning) for each in given for warning in each.config.warnings]
-        misspelt = (warning for each in given for warning in _misspelt(each))
+        accepted = [str(warning) for files in given for warning in files.config.warnings]
+        misspelt = (warning for files in given for warning in _misspelt(files))
         kept = self.working.kept if self.working is not None else ""
         lost = lost_with_pods(self.path, self.volumes)
         return tuple(dict.fromkeys([*accepted, *misspelt, *lost, *([f"{self.path}: {kept}"] if kept else [])]))
@@ -174,7 +174,7 @@ def read_folder(path: Path, *, together: bool = True) -> Folder:
         check_together(given, shared=found[0].sid is None)
     taken = [f"{each.path} for server {each.sid} (by {each.because})" for each in found]
     if found[0].sid is None:
-        taken = [f"{found[0].path} for all its members ({', '.join(str(each.sid) for each in given)})"]
+        taken = [f"{found[0].path} for all its members ({', '.join(str(files.sid) for files in given)})"]
     return Folder(str(path), {files.sid: files for files in given}, tuple(taken))
 
 
@@ -215,8 +215,8 @@ def _layout(path: Path) -> list[_ConfigFile]:
     folders = sorted(each.parent for each in path.glob("*/zoo.cfg") if each.is_file())
     if files and folders:
         named = [", ".join(path.name for path in paths) for paths in (files, folders)]
-        what = f"there are {named[0]} and folders with a zoo.cfg ({named[1]})"
-        raise input_error(path, what, "keep one zoo.cfg for all, or a folder or a file for each server")
+        problem = f"there are {named[0]} and folders with a zoo.cfg ({named[1]})"
+        raise input_error(path, problem, "keep one zoo.cfg for all, or a folder or a file for each server")
     if folders:
         return _identified([_of_folder(folder, path) for folder in folders])
     if len(files) == 1:
@@ -229,15 +229,15 @@ def _layout(path: Path) -> list[_ConfigFile]:
 def _of_name(file: Path, root: Path, named: Path) -> _ConfigFile | None:
     """A file whose name, or that of its folder, has the id of its server."""
     match = NUMBERED.fullmatch(named.stem if named == file else named.name)
-    what = "name" if named == file else "name of the folder"
-    return _ConfigFile(file, root, required_integer(match[1]), f"the {what} {named.name}") if match else None
+    place = "name" if named == file else "name of the folder"
+    return _ConfigFile(file, root, required_integer(match[1]), f"the {place} {named.name}") if match else None
 
 
 def _of_file(file: Path, root: Path) -> _ConfigFile:
     if found := _of_name(file, root, file):
         return found
-    what = "there are several files, and the name of this one does not say for which server it is"
-    raise input_error(file, what, "name it zoo-N.cfg, N being the number in that server's myid file")
+    problem = "there are several files, and the name of this one does not say for which server it is"
+    raise input_error(file, problem, "name it zoo-N.cfg, N being the number in that server's myid file")
 
 
 def _of_folder(folder: Path, root: Path) -> _ConfigFile:
@@ -247,14 +247,14 @@ def _of_folder(folder: Path, root: Path) -> _ConfigFile:
         if (text := text_of(myid)) is not None:
             sids.setdefault(_myid(myid, text.strip()), str(myid))
     if len(sids) > 1:
-        what = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
-        raise input_error(folder, what, "write the same number into both files")
+        problem = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
+        raise input_error(folder, problem, "write the same number into both files")
     for sid, place in sids.items():
         return _ConfigFile(file, root, sid, place, by_myid=True)
     if found := _of_name(file, root, folder):
         return found
-    what = "nothing says for which server this folder is"
-    raise input_error(folder, what, "put its myid next to zoo.cfg, or give the folder the number as its name")
+    problem = "nothing says for which server this folder is"
+    raise input_error(folder, problem, "put its myid next to zoo.cfg, or give the folder the number as its name")
 
 
 def _myid(path: Path, text: str) -> Sid:
@@ -283,9 +283,9 @@ def _identified(found: list[_ConfigFile]) -> list[_ConfigFile]:
     for each in found:
         if each.sid in seen:
             one = seen[each.sid]
-            what = f"it is for server {each.sid} (by {each.because}), and {one.path} is for server {one.sid} too"
+            problem = f"it is for server {each.sid} (by {each.because}), and {one.path} is for server {one.sid} too"
             raise input_error(
-                each.path, f"{what} (by {one.because})", "keep one file for each server, with its own myid"
+                each.path, f"{problem} (by {one.because})", "keep one file for each server, with its own myid"
             )
         seen[each.sid] = each
     return found
@@ -306,11 +306,11 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
     check_quorum(config)
     if config.servers and found.sid is not None and found.sid not in config.view.members:
         listed = ", ".join(map(str, sorted(config.view.members)))
-        what = f"this is the file of server {found.sid} ({found.because}), and it names {listed} only"
+        problem = f"this is the file of server {found.sid} ({found.because}), and it names {listed} only"
         right = f"add server.{found.sid}, or correct the id"
         if not found.by_myid:
             right += "; the id of a pod is usually its ordinal plus one: copy its myid into the folder"
-        raise input_error(found.path, what, right)
+        raise input_error(found.path, problem, right)
     files = []
     for sid in sorted(config.view.members) if found.sid is None else [found.sid]:
         poll()
@@ -324,9 +324,9 @@ def check_quorum(config: Config) -> None:
     if not config.servers and not config.distributed:
         return  # its server runs standalone
     if not config.view.contains_quorum(config.view.voters):
-        what = "all its servers together are not a quorum"
+        problem = "all its servers together are not a quorum"
         right = "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them"
-        raise input_error(config.file, what, right)
+        raise input_error(config.file, problem, right)
 
 
 def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
@@ -338,9 +338,9 @@ def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
             return _ConfigFile(found.path, found.root, _myid(myid, number.strip()), str(myid), by_myid=True)
     if named := _of_name(found.path, found.root, found.path):
         return named
-    what = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
+    problem = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
     right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
-    raise input_error(found.path, what, right)
+    raise input_error(found.path, problem, right)
 
 
 class _DynamicFileReader:
@@ -363,12 +363,12 @@ def check_together(given: list[ServerFiles], *, shared: bool) -> None:
     """Raises ConfigError where the files of one folder have different members, or a member has no file."""
     first = given[0]
     problems = [problem for other in given[1:] if (problem := _difference(first, other)) is not None]
-    versioned = [each for each in given if each.config.reconfig_enabled]
-    other = next((each for each in versioned if each.view.version != versioned[0].view.version), None)
+    versioned = [files for files in given if files.config.reconfig_enabled]
+    other = next((files for files in versioned if files.view.version != versioned[0].view.version), None)
     if not problems and other is not None:
         what = f"the version of its dynamic file differs from {versioned[0].origin}"
         problems = [Problem(other.origin, 0, what, SAME)]
-    for sid in () if problems or shared else sorted(first.view.members - {each.sid for each in given}):
+    for sid in () if problems or shared else sorted(first.view.members - {files.sid for files in given}):
         what = f"it names server {sid}, for which there is no file in the folder"
         problems.append(Problem(first.origin, line_of(first.members, sid), what, f"add the file of server {sid}"))
     if problems:
@@ -379,16 +379,16 @@ def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
     """The first difference between two files in the settings that all servers must share."""
     for each, beside in ((other, one), (one, other)):
         if each.view.standalone:
-            what = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
-            return Problem(each.origin, 0, what, "give a standalone server a folder of its own, as one state")
+            problem = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
+            return Problem(each.origin, 0, problem, "give a standalone server a folder of its own, as one state")
     mine, theirs = one.view, other.view
     for sid in sorted(mine.members ^ theirs.members):
         has, lacks = (other, one) if sid in theirs.members else (one, other)
-        what = f"it names server {sid}, and {lacks.origin} does not"
-        return Problem(has.origin, line_of(has.members, sid), what, SAME)
+        problem = f"it names server {sid}, and {lacks.origin} does not"
+        return Problem(has.origin, line_of(has.members, sid), problem, SAME)
     for sid in sorted(mine.voters ^ theirs.voters):
-        what = f"the role of server {sid} is not the one that {one.origin} gives it"
-        return Problem(other.origin, line_of(other.members, sid), what, SAME)
+        problem = f"the role of server {sid} is not the one that {one.origin} gives it"
+        return Problem(other.origin, line_of(other.members, sid), problem, SAME)
     if mine.quorums != theirs.quorums:
         return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", SAME)
     return None

@@ -122,9 +122,9 @@ def no_manifest(document: YamlValue) -> ConfigError:
     if not document.is_mapping:
         return document.error("a map of keys is expected", "name a file with manifests")
     missing = " and no ".join(key for key in ("apiVersion", "kind") if document.get(key) is None)
-    what = f"it has no {missing}, so it is taken for the values of a Helm chart, and they do not say of which"
+    problem = f"it has no {missing}, so it is taken for the values of a Helm chart, and they do not say of which"
     rendered = f"helm template NAME CHART --values {shlex.quote(document.file)} > rendered.yaml"
-    return document.error(what, f"give the rendered manifests: {rendered}; or a folder of zoo.cfg files")
+    return document.error(problem, f"give the rendered manifests: {rendered}; or a folder of zoo.cfg files")
 
 
 def _rows_of(document: YamlValue) -> Iterator[ForeignInput]:

@@ -53,9 +53,9 @@ def state_of(
     """
     problems: list[Problem] = []
     servers: dict[Sid, ServerFiles] = {}
-    for each in texts:
+    for text in texts:
         try:
-            servers[each.sid] = _server_files(each)
+            servers[text.sid] = _server_files(text)
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -83,9 +83,11 @@ def _server_files(given: ServerText) -> ServerFiles:
     except ConfigError as error:
         if given.written:
             raise
-        raise ConfigError(tuple(Problem(each.file, 0, each.what, each.right) for each in error.problems)) from None
+        raise ConfigError(
+            tuple(Problem(problem.file, 0, problem.what, problem.right) for problem in error.problems)
+        ) from None
     if not given.written:
-        placed = tuple(Problem(each.file, 0, each.what, each.right) for each in config.warnings)
+        placed = tuple(Problem(warning.file, 0, warning.what, warning.right) for warning in config.warnings)
         config = msgspec.structs.replace(config, warnings=placed)
     dynamic = None if config.dynamic_config_file is None else read(config.dynamic_config_file)
     return ServerFiles(given.sid, given.origin, given.text, dynamic, config, given.told)

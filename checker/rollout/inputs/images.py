@@ -151,7 +151,7 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
 
 def variables_of(image: ContainerImage) -> frozenset[str]:
     """The names of the variables that an image reads."""
-    return frozenset((*(each.name for each in KEYS[image]), *BY_SCRIPT, "ZOO_CFG_EXTRA"))
+    return frozenset((*(key.name for key in KEYS[image]), *BY_SCRIPT, "ZOO_CFG_EXTRA"))
 
 
 def _servers(name: str, entries: list[str], form: re.Pattern[str], right: str) -> dict[Sid, str]:
@@ -190,12 +190,12 @@ def _config(image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid,
 
 def _settings(image: ContainerImage, env: Mapping[str, str]) -> Iterator[str]:
     """The lines of zoo.cfg for the variables of an image."""
-    for each in KEYS[image]:
-        value = env.get(each.name) or each.default.replace(",", ", ")
-        if value and each.on:
-            value = each.on if value.casefold() in YES else each.off
+    for key in KEYS[image]:
+        value = env.get(key.name) or key.default.replace(",", ", ")
+        if value and key.on:
+            value = key.on if value.casefold() in YES else key.off
         if value:
-            yield f"{each.key}={value}"
+            yield f"{key.key}={value}"
 
 
 def _extra(image: ContainerImage, env: Mapping[str, str]) -> Iterator[str]:

@@ -36,8 +36,8 @@ class Variable(NamedTuple):
 
 def variables(container: YamlValue) -> Iterator[Variable]:
     """The variables of a container (`env`) that have a value in the file itself."""
-    for each in container.listed("env"):
-        if (name := each.word("name")) and (value := each.get("value")) is not None:
+    for variable in container.listed("env"):
+        if (name := variable.word("name")) and (value := variable.get("value")) is not None:
             yield Variable(name, value.text, value)
 
 

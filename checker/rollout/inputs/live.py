@@ -70,8 +70,8 @@ class LiveServer:
                     sid = required_integer(match[1])
                     found[sid] = parse_server(sid, value)
                 except BadServerLineError as error:
-                    what = f"conf has the line {on_a_line(line[:80])}: {error}"
-                    raise input_error(self.address, what, "name the client port of a ZooKeeper server") from None
+                    problem = f"conf has the line {on_a_line(line[:80])}: {error}"
+                    raise input_error(self.address, problem, "name the client port of a ZooKeeper server") from None
         return found
 
     @property
@@ -98,10 +98,10 @@ def read_live(text: str, *, together: bool = True) -> Folder:
         raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
     with ThreadPoolExecutor(len(addresses)) as pool:
         answers = list(pool.map(_answers_of, addresses))
-    problems = [problem for each in answers if isinstance(each, ConfigError) for problem in each.problems]
+    problems = [problem for answer in answers if isinstance(answer, ConfigError) for problem in answer.problems]
     if problems:
         raise ConfigError(tuple(problems))
-    servers = [each for each in answers if isinstance(each, LiveServer)]
+    servers = [answer for answer in answers if isinstance(answer, LiveServer)]
     _check_different(servers)
     leader = _leader(servers)
     if together:
@@ -195,11 +195,11 @@ def _server(name: str, conf: str, srvr: str) -> LiveServer:
     release = re.search(r"^Zookeeper version: ([0-9][^\s,-]*)", srvr, re.MULTILINE)
     sid = integer(settings.get("serverId", ""), 0, LONG[1])
     if sid is None or mode is None:
-        what = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
-        raise input_error(name, what, "name the client port of a ZooKeeper server")
+        problem = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
+        raise input_error(name, problem, "name the client port of a ZooKeeper server")
     if not found:
-        what = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
-        raise input_error(name, what, "give its zoo.cfg in a folder")
+        problem = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
+        raise input_error(name, problem, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
     return LiveServer(name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown")
 
@@ -212,14 +212,16 @@ def _check_different(servers: list[LiveServer]) -> None:
     seen: dict[Sid, LiveServer] = {}
     for each in servers:
         if each.sid in seen:
-            what = f"it answers as server {each.sid}, as {seen[each.sid].address} does"
-            raise input_error(each.address, what, "name the address of each server itself, not that of a load balancer")
+            problem = f"it answers as server {each.sid}, as {seen[each.sid].address} does"
+            raise input_error(
+                each.address, problem, "name the address of each server itself, not that of a load balancer"
+            )
         seen[each.sid] = each
 
 
 def _leader(servers: list[LiveServer]) -> Sid | None:
     """The server that leads. Raises ConfigError if two do."""
-    leaders = [each for each in servers if each.mode == "leader"]
+    leaders = [server for server in servers if server.mode == "leader"]
     if len(leaders) > 1:
         names = " and ".join(f"server {each.sid}" for each in leaders)
         raise input_error(leaders[1].address, f"{names} both lead", "compare their data before you change anything")
@@ -228,25 +230,27 @@ def _leader(servers: list[LiveServer]) -> Sid | None:
 
 def _check_members(servers: list[LiveServer], text: str) -> None:
     """Raises ConfigError if the servers have different members, or one of them was not asked."""
-    asked = {each.sid: each for each in servers}
+    asked = {server.sid: server for server in servers}
     first = servers[0]
     for each in servers[1:]:
         if each.lines.keys() != first.lines.keys():
             one, other = (", ".join(map(str, sorted(it.lines))) for it in (first, each))
-            what = f"server {each.sid} has the members {other}, and server {first.sid} has {one}: a change is under way"
-            raise input_error(each.address, what, "give the files before and after the change, and these with --now")
+            problem = (
+                f"server {each.sid} has the members {other}, and server {first.sid} has {one}: a change is under way"
+            )
+            raise input_error(each.address, problem, "give the files before and after the change, and these with --now")
     for sid, line in sorted(first.lines.items()):
         if sid not in asked:
-            what = f"server {sid} ({line.addresses[0].host}) is a member, and none of these addresses is its"
-            raise input_error(text, what, f"add the client address of server {sid}")
+            problem = f"server {sid} ({line.addresses[0].host}) is a member, and none of these addresses is its"
+            raise input_error(text, problem, f"add the client address of server {sid}")
 
 
 def _hosts(servers: list[LiveServer]) -> dict[Sid, ServerLine]:
     """For each server the line that another one has of it, if there is one; a wildcard comes last."""
     found: dict[Sid, ServerLine] = {}
-    for each in servers:
-        for sid, line in each.lines.items():
-            if sid not in found or (found[sid].addresses[0].host in WILDCARDS and sid != each.sid):
+    for server in servers:
+        for sid, line in server.lines.items():
+            if sid not in found or (found[sid].addresses[0].host in WILDCARDS and sid != server.sid):
                 found[sid] = line
     return found
 

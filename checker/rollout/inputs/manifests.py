@@ -79,7 +79,7 @@ class _Workload:
     @property
     def place(self) -> YamlValue:
         """The variable with the servers, or else the container."""
-        places = {each.name: each.place for each in variables(self.container)}
+        places = {variable.name: variable.place for variable in variables(self.container)}
         return next((places[name] for name in SERVERS if name in places), self.container)
 
     @property
@@ -95,37 +95,37 @@ class _Workload:
         claims = self.value.listed("spec.volumeClaimTemplates")
         volumes = {sid: mounted_volume(self.pod, self.container, claims, state.servers[sid].config) for sid in sids}
         used = {*SERVERS, *IDS, *([] if image is None else variables_of(image))}
-        names = {*self.env, *(each.word("name") for each in self.container.listed("env"))} - used
+        names = {*self.env, *(variable.word("name") for variable in self.container.listed("env"))} - used
         passed = [name for name in sorted(names) if image is None or not name.startswith("ZOO_CFG_")]
         state = with_volumes(state, volumes)
         unread = (
             (f"variables of {self.name} that say nothing here", passed),
             (f"not read of {self.name}", [*self.value.unread]),
         )
-        sentences = (f"{what}: {', '.join(keys)}" for what, keys in unread if keys)
+        sentences = (f"{heading}: {', '.join(keys)}" for heading, keys in unread if keys)
         return replace(state, taken=(*state.taken, *sentences))
 
 
 def read_manifests(documents: list[YamlValue], path: str) -> Folder:
     """The state that manifests describe. Raises ConfigError."""
-    maps = {each.word("metadata.name"): each for each in documents if kind_of(each) == "ConfigMap"}
-    found = (_workload(each, maps) for each in documents if kind_of(each) not in NO_SERVERS)
+    maps = {document.word("metadata.name"): document for document in documents if kind_of(document) == "ConfigMap"}
+    found = (_workload(document, maps) for document in documents if kind_of(document) not in NO_SERVERS)
     workloads = [each for each in found if each is not None]
-    for each in workloads:
-        version = each.value.word("apiVersion", "?")
-        if WORKLOADS.get(each.kind) != version.rpartition("/")[0]:
-            what = f"the {each.kind} of {version} has a controller that is not known here"
-            raise each.value.error(what, COPY_FROM_POD)
+    for workload in workloads:
+        version = workload.value.word("apiVersion", "?")
+        if WORKLOADS.get(workload.kind) != version.rpartition("/")[0]:
+            problem = f"the {workload.kind} of {version} has a controller that is not known here"
+            raise workload.value.error(problem, COPY_FROM_POD)
     if not workloads:
-        kinds = ", ".join(dict.fromkeys(kind for each in documents if (kind := kind_of(each)))) or "nothing"
-        what = f"there is no StatefulSet of ZooKeeper in it, only {kinds}"
-        raise input_error(path, what, "give the StatefulSet, and the ConfigMap with its zoo.cfg if it has one")
+        kinds = ", ".join(dict.fromkeys(kind for document in documents if (kind := kind_of(document)))) or "nothing"
+        problem = f"there is no StatefulSet of ZooKeeper in it, only {kinds}"
+        raise input_error(path, problem, "give the StatefulSet, and the ConfigMap with its zoo.cfg if it has one")
     if len(workloads) == 1 and workloads[0].kind == "StatefulSet":
         return _of_stateful_set(workloads[0], maps, path)
-    if any(each.sid is None for each in workloads):
-        listed = ", ".join(each.name for each in workloads)
-        what = f"there are several workloads of ZooKeeper ({listed}), and not each states its id"
-        raise input_error(path, what, "give one StatefulSet alone, or set ZOO_MY_ID for each workload")
+    if any(workload.sid is None for workload in workloads):
+        listed = ", ".join(workload.name for workload in workloads)
+        problem = f"there are several workloads of ZooKeeper ({listed}), and not each states its id"
+        raise input_error(path, problem, "give one StatefulSet alone, or set ZOO_MY_ID for each workload")
     return _of_workloads(workloads, maps, path)
 
 
@@ -159,12 +159,12 @@ def _workload(value: YamlValue, maps: Mapping[str, YamlValue]) -> _Workload | No
 def _environment(container: YamlValue, maps: Mapping[str, YamlValue]) -> dict[str, str]:
     """The variables whose values are in the file or in a ConfigMap. Raises ConfigError if that is not given."""
     env: dict[str, str] = {}
-    for each in container.listed("envFrom"):
-        if (name := each.word("configMapRef.name")) in maps:
+    for entry in container.listed("envFrom"):
+        if (name := entry.word("configMapRef.name")) in maps:
             env |= _data(maps[name])
-    for each in container.listed("env"):
-        if (source := each.get("valueFrom.configMapKeyRef")) is not None:
-            env |= _referred(each.word("name"), source, maps)
+    for entry in container.listed("env"):
+        if (source := entry.get("valueFrom.configMapKeyRef")) is not None:
+            env |= _referred(entry.word("name"), source, maps)
     for variable in variables(container):
         env[variable.name] = REFERENCE.sub(lambda found: env.get(found[1], found[0]), variable.value)
         if variable.name in SERVERS and (unknown := REFERENCE.search(env[variable.name])):
@@ -180,8 +180,8 @@ def _referred(name: str, source: YamlValue, maps: Mapping[str, YamlValue]) -> di
     if data is not None and (value := data.child(key)) is not None:
         return {name: "" if value.is_null else value.text}
     if name in SERVERS and where and key:
-        what = f"{name} is in the ConfigMap {where}, key {key}, which is not in the input"
-        raise source.error(what, "add this ConfigMap to the file, or to the folder")
+        problem = f"{name} is in the ConfigMap {where}, key {key}, which is not in the input"
+        raise source.error(problem, "add this ConfigMap to the file, or to the folder")
     return {}
 
 
@@ -202,9 +202,9 @@ def _source(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts 
         data, name = _data(config_map), config_map.word("metadata.name")
         listed = sids_in("\n".join(data.values()))
         if not listed:
-            what = "this zoo.cfg has no server.N line, and the images write none into a zoo.cfg that is mounted"
+            problem = "this zoo.cfg has no server.N line, and the images write none into a zoo.cfg that is mounted"
             place = config_map.get("data")
-            raise ((place and place.child(ZOO_CFG)) or config_map).error(what, "write the server.N lines into it")
+            raise ((place and place.child(ZOO_CFG)) or config_map).error(problem, "write the server.N lines into it")
         origin = f"{config_map.file} (ConfigMap {name}, {ZOO_CFG})"
         return _Source(data[ZOO_CFG], data, origin, tuple(sorted(listed)), f"the zoo.cfg of ConfigMap {name}")
     try:
@@ -217,9 +217,9 @@ def _source(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts 
 def _mounted(workload: _Workload, maps: Mapping[str, YamlValue]) -> YamlValue | None:
     """The ConfigMap with the zoo.cfg of a workload. Raises ConfigError if it is mounted and not in the input."""
     names = {
-        each.word("name"): source
-        for each in workload.pod.listed("volumes")
-        if (source := each.get("configMap.name")) is not None
+        volume.word("name"): source
+        for volume in workload.pod.listed("volumes")
+        if (source := volume.get("configMap.name")) is not None
     }
     for source in names.values():
         data = maps[source.text].get("data") if source.text in maps else None
@@ -229,8 +229,8 @@ def _mounted(workload: _Workload, maps: Mapping[str, YamlValue]) -> YamlValue | 
         volume, files = mount.word("name"), (mount.word("subPath"), mount.word("mountPath"))
         if volume in names and any(file.endswith(ZOO_CFG) for file in files):
             name = names[volume].text
-            what = f"the zoo.cfg is in the ConfigMap {name}, which is not in the input"
-            raise names[volume].error(what, f"add it: kubectl get configmap {name} -o yaml")
+            problem = f"the zoo.cfg is in the ConfigMap {name}, which is not in the input"
+            raise names[volume].error(problem, f"add it: kubectl get configmap {name} -o yaml")
     return None
 
 
@@ -260,12 +260,12 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     for sid in pods if len(pods) == replicas else range(1, replicas + 1):
         if sid not in listed:
             names = ", ".join(map(str, listed))
-            what = f"there are {replicas} pods, and the list of servers ({names}) lacks server {sid}"
-            raise (given or value).error(what, "list every server, or ask for fewer pods")
+            problem = f"there are {replicas} pods, and the list of servers ({names}) lacks server {sid}"
+            raise (given or value).error(problem, "list every server, or ask for fewer pods")
     taken = [f"{workload.name} in {value.file}: {counted}; {how}"]
     if idle := [str(sid) for sid in listed if sid not in pods]:
-        what = f"no pod has the id of server {', '.join(idle)}, which the list names"
-        taken.append(f"{what}: --down {','.join(idle)} says so")
+        sentence = f"no pod has the id of server {', '.join(idle)}, which the list names"
+        taken.append(f"{sentence}: --down {','.join(idle)} says so")
     working = way_of_working(value, workload.container, {sid: ordinal for ordinal, sid in enumerate(pods)})
     open_hosts = hosts if source.image is ContainerImage.SCRIPT else None
     state = state_of(path, map(source.of, listed), taken, working=working, hosts=open_hosts)
@@ -278,8 +278,8 @@ def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], pat
     for each in workloads:
         assert each.sid is not None
         if each.sid in named:
-            what = f"{each.name} is server {each.sid}, and another workload too"
-            raise each.container.error(what, "give each its own id")
+            problem = f"{each.name} is server {each.sid}, and another workload too"
+            raise each.container.error(problem, "give each its own id")
         named[each.sid] = each, _source(each, maps, None, f"{each.value.file} ({each.name})")
     taken = [f"{each.name} for server {sid} (by its variable); {source.how}" for sid, (each, source) in named.items()]
     state = state_of(path, [source.of(sid) for sid, (_, source) in sorted(named.items())], taken)

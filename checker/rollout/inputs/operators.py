@@ -52,8 +52,8 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
     name = _name(resource)
     zookeeper = resource.get("spec.zookeeper")
     if zookeeper is None:
-        what = f"the Kafka {name} has no spec.zookeeper: it runs without ZooKeeper (KRaft)"
-        raise resource.error(what, "name a resource with spec.zookeeper.replicas")
+        problem = f"the Kafka {name} has no spec.zookeeper: it runs without ZooKeeper (KRaft)"
+        raise resource.error(problem, "name a resource with spec.zookeeper.replicas")
     given = zookeeper.get("replicas")
     if given is None:
         raise zookeeper.error("replicas is missing", "write replicas: 3")
@@ -94,7 +94,7 @@ PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
 
 
 def _port(resource: YamlValue, name: str, default: int) -> int:
-    ports = (each.get("containerPort") for each in resource.listed("spec.ports") if each.word("name") == name)
+    ports = (port.get("containerPort") for port in resource.listed("spec.ports") if port.word("name") == name)
     return next((port.number() for port in ports if port is not None), default)
 
 

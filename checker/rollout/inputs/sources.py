@@ -87,8 +87,8 @@ def _of_stream(path: Path) -> Folder:
         return _of_documents(documents_in(raw, str(path)), path)
     listed = sorted(sids_in(text))
     if not listed:
-        what = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
-        raise input_error(path, what, "give a zoo.cfg with server.N lines, or manifests")
+        problem = "it has no server.N line, and nothing else says whose file it is" if first else NOTHING
+        raise input_error(path, problem, "give a zoo.cfg with server.N lines, or manifests")
     taken = [f"{path} for all its members ({', '.join(map(str, listed))})"]
     return state_of(str(path), [ServerText(sid, str(path), text) for sid in listed], taken)
 
@@ -96,15 +96,15 @@ def _of_stream(path: Path) -> Folder:
 def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     if not documents:
         raise input_error(path, NOTHING, "name a file with manifests")
-    resources = [item for each in documents if kind_of(each) for item in _items(each)]
+    resources = [item for document in documents if kind_of(document) for item in _items(document)]
     if not resources:
         raise no_manifest(documents[0])
-    for each in resources:
-        if kind_of(each) == "Kustomization":
-            raise KUSTOMIZATION.error(each.file, each.line)
-    own = [each for each in resources if kind_of(each) in OPERATORS]
+    for resource in resources:
+        if kind_of(resource) == "Kustomization":
+            raise KUSTOMIZATION.error(resource.file, resource.line)
+    own = [resource for resource in resources if kind_of(resource) in OPERATORS]
     if len(own) > 1:
-        names = ", ".join(f"{kind_of(each)} in line {each.line}" for each in own)
+        names = ", ".join(f"{kind_of(resource)} in line {resource.line}" for resource in own)
         raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
     return _of_operator(own[0], str(path)) if own else read_manifests(resources, str(path))
 
@@ -120,8 +120,8 @@ def _of_operator(resource: YamlValue, path: str) -> Folder:
     kind, (group, read) = kind_of(resource), OPERATORS[kind_of(resource)]
     version = resource.word("apiVersion")
     if version.partition("/")[0] != group:
-        what = f"the {kind} of {version} is of an operator that is not known here"
+        problem = f"the {kind} of {version} is of an operator that is not known here"
         right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"
-        raise resource.error(what, right)
+        raise resource.error(problem, right)
     state, unread = read(resource, path), ", ".join(resource.unread)
     return replace(state, taken=(*state.taken, *([f"not read of {kind}: {unread}"] if unread else [])))

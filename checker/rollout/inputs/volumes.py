@@ -39,8 +39,8 @@ class DataVolume:
     @property
     def sentence(self) -> str:
         """The volume in words."""
-        what = "the data of a server survives its pod" if self.survives else "the data of a server is lost with its pod"
-        return f"{what} ({self.because})"
+        end = "survives its pod" if self.survives else "is lost with its pod"
+        return f"the data of a server {end} ({self.because})"
 
 
 def lost_with_pods(path: str, volumes: Mapping[Sid, DataVolume]) -> Iterator[str]:
@@ -69,11 +69,11 @@ def mounted_volume(pod: YamlValue, container: YamlValue, claims: list[YamlValue]
     """
     directories = dict.fromkeys(each for each in (config.data_dir, config.data_log_dir) if each)
     sources = {
-        each.word("name"): next((key for key in each.keys if key not in NOT_SOURCES), "emptyDir")
-        for each in pod.listed("volumes")
+        volume.word("name"): next((key for key in volume.keys if key not in NOT_SOURCES), "emptyDir")
+        for volume in pod.listed("volumes")
     }
-    sources |= {each.word("metadata.name"): "volumeClaimTemplates" for each in claims}
-    found = [_volume(PurePosixPath(each), container.listed("volumeMounts"), sources) for each in directories]
+    sources |= {claim.word("metadata.name"): "volumeClaimTemplates" for claim in claims}
+    found = [_volume(PurePosixPath(directory), container.listed("volumeMounts"), sources) for directory in directories]
     return min(found, key=lambda each: each.survives, default=None)
 
 
@@ -86,6 +86,6 @@ def _volume(directory: PurePosixPath, mounts: list[YamlValue], sources: Mapping[
     _, mount = max(over, key=lambda pair: len(pair[0].parts))
     name = mount.word("name")
     if name not in sources:
-        what = f"the volume {name} is mounted at {directory}, and it is not in the input"
-        raise mount.error(what, "add it to volumes or to volumeClaimTemplates")
+        problem = f"the volume {name} is mounted at {directory}, and it is not in the input"
+        raise mount.error(problem, "add it to volumes or to volumeClaimTemplates")
     return DataVolume(sources[name] not in LOST_WITH_THE_POD, f"{directory} is in the volume {name}: {sources[name]}")
