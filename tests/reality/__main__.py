@@ -91,8 +91,8 @@ def _carry_out(options: argparse.Namespace, number: int) -> dict[str, object]:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     head = {"seed": options.seed, "number": number, "kind": change.kind, "title": change.title}
-    told = asdict(result) | {"outcome": result.outcome.value, "planner_seconds": round(result.planner_seconds, 1)}
-    return head | {"route": change.route.value, **told, "seconds": round(time.monotonic() - began, 1)}
+    fields = asdict(result) | {"outcome": result.outcome.value, "planner_seconds": round(result.planner_seconds, 1)}
+    return head | {"route": change.route.value, **fields, "seconds": round(time.monotonic() - began, 1)}
 
 
 if __name__ == "__main__":

@@ -4,16 +4,16 @@
 
 Rules of this module:
 
-- A change depends on the seed and its number alone, so that an interrupted run can go on anywhere.
+- A change depends on the seed and its number alone, so that an interrupted run can continue anywhere.
 - The kinds are dealt like cards: `KINDS` says how often each is in the deck, and every deck has them all.
-- A change has no expected verdict. The planner gives one, and the servers show what happens. Only what a file cannot
-  show is said here: that a class does not exist, and whether an outcome that the planner names can be provoked.
+- A change has no expected verdict. The planner gives one, and the servers show what happens. Two facts are not
+  in a file: a class does not exist, and a danger that the planner names needs neither a fault nor a late message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
@@ -61,8 +61,8 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Made:
-    """What a kind makes: two states, in words, and what is special about them."""
+class _Content:
+    """The states of a change before and after, in words, and the facts that are not in the files."""
 
     title: str
     old: State
@@ -72,7 +72,7 @@ class _Made:
     order: tuple[Sid, ...] = ()
 
 
-Maker = Callable[[Random], _Made]
+Maker = Callable[[Random], _Content]
 
 
 @dataclass(frozen=True)
@@ -98,144 +98,146 @@ PLAN, ON, BACK, QUICK, PARALLEL, ALL = (
 # --- members
 
 
-def _add_one(random: Random) -> _Made:
+def _add_one(random: Random) -> _Content:
     count = random.choice((3, 3, 4))
     old = ensemble(count)
     sid = random.choice((count + 1, count + 1, 9))
-    return _Made(f"server {sid} is added to {count}", old, old.with_place(sid))
+    return _Content(f"server {sid} is added to {count}", old, old.with_place(sid))
 
 
-def _remove_one(random: Random) -> _Made:
+def _remove_one(random: Random) -> _Content:
     count = random.choice((4, 4, 5))
     old = ensemble(count)
     sid = random.choice(old.sids)
-    return _Made(f"server {sid} of {count} is removed", old, old.without(sid))
+    return _Content(f"server {sid} of {count} is removed", old, old.without(sid))
 
 
-def _add_two(random: Random) -> _Made:
+def _add_two(random: Random) -> _Content:
     old = ensemble(3)
-    return _Made("servers 4 and 5 are added to 3", old, old.with_place(4).with_place(5))
+    return _Content("servers 4 and 5 are added to 3", old, old.with_place(4).with_place(5))
 
 
-def _remove_two(random: Random) -> _Made:
+def _remove_two(random: Random) -> _Content:
     old = ensemble(5)
     one, other = random.sample(old.sids, 2)
-    return _Made(f"servers {one} and {other} of 5 are removed", old, old.without(one).without(other))
+    return _Content(f"servers {one} and {other} of 5 are removed", old, old.without(one).without(other))
 
 
-def _replace_one(random: Random) -> _Made:
+def _replace_one(random: Random) -> _Content:
     old = ensemble(3)
     gone = random.choice(old.sids)
-    return _Made(f"server 4 replaces server {gone} of 3", old, old.without(gone).with_place(4))
+    return _Content(f"server 4 replaces server {gone} of 3", old, old.without(gone).with_place(4))
 
 
-def _grow_from_one(random: Random) -> _Made:
+def _grow_from_one(random: Random) -> _Content:
     old = ensemble(1)
-    return _Made("a standalone server becomes 3", old, old.with_place(2).with_place(3))
+    return _Content("a standalone server becomes 3", old, old.with_place(2).with_place(3))
 
 
-def _new_servers_first(random: Random) -> _Made:
-    made = _grow_from_one(random)
-    return _Made("a standalone server becomes 3, and starts last", made.old, made.new, order=(2, 3, 1))
+def _new_servers_first(random: Random) -> _Content:
+    growth = _grow_from_one(random)
+    return _Content("a standalone server becomes 3, and starts last", growth.old, growth.new, order=(2, 3, 1))
 
 
-def _shrink_to_one(random: Random) -> _Made:
+def _shrink_to_one(random: Random) -> _Content:
     old = ensemble(3)
-    return _Made("3 servers become a standalone one", old, old.without(2).without(3))
+    return _Content("3 servers become a standalone one", old, old.without(2).without(3))
 
 
 # --- roles
 
 
-def _add_observer(random: Random) -> _Made:
+def _add_observer(random: Random) -> _Content:
     old = ensemble(3)
-    return _Made("observer 4 is added to 3", old, old.with_place(4, observer=True))
+    return _Content("observer 4 is added to 3", old, old.with_place(4, observer=True))
 
 
-def _remove_observer(random: Random) -> _Made:
+def _remove_observer(random: Random) -> _Content:
     old = ensemble(3, 1)
-    return _Made("observer 4 is removed from 3", old, old.without(4))
+    return _Content("observer 4 is removed from 3", old, old.without(4))
 
 
-def _promote(random: Random) -> _Made:
+def _promote(random: Random) -> _Content:
     old = ensemble(3, 1)
-    return _Made("observer 4 becomes a voter", old, old.with_place(4, observer=False))
+    return _Content("observer 4 becomes a voter", old, old.with_place(4, observer=False))
 
 
-def _demote(random: Random) -> _Made:
+def _demote(random: Random) -> _Content:
     old = ensemble(4)
     sid = random.choice(old.sids)
-    return _Made(f"voter {sid} of 4 becomes an observer", old, old.with_place(sid, observer=True))
+    return _Content(f"voter {sid} of 4 becomes an observer", old, old.with_place(sid, observer=True))
 
 
 # --- ids, hosts and ports
 
 
-def _renumber(random: Random) -> _Made:
+def _renumber(random: Random) -> _Content:
     old = ensemble(3)
     sid = random.choice(old.sids)
     new = old.without(sid).with_place(9, host=f"{NETWORK}{sid}")
-    return _Made(f"server {sid} gets the id 9 at its address", old, new)
+    return _Content(f"server {sid} gets the id 9 at its address", old, new)
 
 
-def _other_host(random: Random) -> _Made:
+def _other_host(random: Random) -> _Content:
     old = ensemble(3)
     sid = random.choice(old.sids)
-    return _Made(f"server {sid} moves to another address", old, old.with_place(sid, host=f"{NETWORK}{sid + 10}"))
+    return _Content(f"server {sid} moves to another address", old, old.with_place(sid, host=f"{NETWORK}{sid + 10}"))
 
 
-def _one_peer_port(random: Random) -> _Made:
+def _one_peer_port(random: Random) -> _Content:
     old = ensemble(3)
     sid, port = random.choice(old.sids), random.choice(("quorum", "election"))
     number = (QUORUM if port == "quorum" else ELECTION) + 10
-    return _Made(f"the {port} port of server {sid} changes", old, old.with_place(sid, **{port: number}))
+    return _Content(f"the {port} port of server {sid} changes", old, old.with_place(sid, **{port: number}))
 
 
-def _all_peer_ports(random: Random) -> _Made:
+def _all_peer_ports(random: Random) -> _Content:
     old = ensemble(3)
     port = random.choice(("quorum", "election"))
     number = (QUORUM if port == "quorum" else ELECTION) + 10
-    return _Made(f"the {port} port of all changes", old, _at_all(old, **{port: number}))
+    return _Content(f"the {port} port of all changes", old, _at_all(old, **{port: number}))
 
 
-def _client_port(random: Random) -> _Made:
+def _client_port(random: Random) -> _Content:
     old = ensemble(random.choice((3, 4)))
     if random.random() < 0.5:
         sid = random.choice(old.sids)
-        return _Made(f"the client port of server {sid} changes", old, old.with_place(sid, client=CLIENT + 10))
-    return _Made("the client port of all changes", old, _at_all(old, client=CLIENT + 10))
+        return _Content(f"the client port of server {sid} changes", old, old.with_place(sid, client=CLIENT + 10))
+    return _Content("the client port of all changes", old, _at_all(old, client=CLIENT + 10))
 
 
-def _secure_client_port(random: Random) -> _Made:
+def _secure_client_port(random: Random) -> _Content:
     old = ensemble(3)
     keys = {**_client_tls(), "secureClientPort": str(SECURE)}
     if random.random() < 0.5:
-        return _Made("a secure client port is added", old, old.with_keys(keys), tls=True)
+        return _Content("a secure client port is added", old, old.with_keys(keys), tls=True)
     only = {**keys, "clientPort": None, "clientPortAddress": None}
-    return _Made("a secure client port replaces the plain one", old.with_keys(keys), old.with_keys(only), tls=True)
+    return _Content("a secure client port replaces the plain one", old.with_keys(keys), old.with_keys(only), tls=True)
 
 
-def _client_port_is_peer_port(random: Random) -> _Made:
+def _client_port_is_peer_port(random: Random) -> _Content:
     old = ensemble(3)
     port, number = random.choice((("quorum", QUORUM), ("election", ELECTION)))
-    return _Made(f"the client port becomes the {port} port", old, _at_all(old, client=number))
+    return _Content(f"the client port becomes the {port} port", old, _at_all(old, client=number))
 
 
-def _secure_port_is_client_port(random: Random) -> _Made:
+def _secure_port_is_client_port(random: Random) -> _Content:
     old = ensemble(3)
     keys = {**_client_tls(), "secureClientPort": str(CLIENT)}
-    return _Made("the secure client port is the client port", old, old.with_keys(keys), tls=True)
+    return _Content("the secure client port is the client port", old, old.with_keys(keys), tls=True)
 
 
-def _one_address_for_two(random: Random) -> _Made:
+def _one_address_for_two(random: Random) -> _Content:
     old = ensemble(3)
     sid, other = random.sample(old.sids, 2)
-    return _Made(f"server {sid} gets the address of {other}", old, old.with_place(sid, host=f"{NETWORK}{other}"))
+    return _Content(f"server {sid} gets the address of {other}", old, old.with_place(sid, host=f"{NETWORK}{other}"))
 
 
-def _peer_ports_swapped(random: Random) -> _Made:
+def _peer_ports_swapped(random: Random) -> _Content:
     old = ensemble(3)
-    return _Made("the quorum and the election port change places", old, _at_all(old, quorum=ELECTION, election=QUORUM))
+    return _Content(
+        "the quorum and the election port change places", old, _at_all(old, quorum=ELECTION, election=QUORUM)
+    )
 
 
 def _at_all(old: State, **fields: object) -> State:
@@ -248,20 +250,20 @@ def _at_all(old: State, **fields: object) -> State:
 # --- quorums
 
 
-def _groups(random: Random) -> _Made:
+def _groups(random: Random) -> _Content:
     old = ensemble(5)
     keys = {"group.1": "1:2:3", "group.2": "4:5"} if random.random() < 0.5 else {"group.1": "1:2:3:4:5"}
     given = "; ".join(f"{key}={value}" for key, value in keys.items())
     if random.random() < 0.7:
-        return _Made(f"5 servers get {given}", old, old.with_keys(keys))
-    return _Made(f"5 servers lose {given}", old.with_keys(keys), old)
+        return _Content(f"5 servers get {given}", old, old.with_keys(keys))
+    return _Content(f"5 servers lose {given}", old.with_keys(keys), old)
 
 
-def _weights(random: Random) -> _Made:
+def _weights(random: Random) -> _Content:
     count = random.choice((3, 4))
     old = ensemble(count).with_keys({"group.1": ":".join(map(str, range(1, count + 1)))})
     sid, weight = random.choice(old.sids), random.choice((0, 2, 2, 3))
-    return _Made(
+    return _Content(
         f"server {sid} of {count} gets the weight {weight}", old, old.with_keys({f"weight.{sid}": str(weight)})
     )
 
@@ -291,29 +293,29 @@ TLS_STEPS: tuple[Mapping[str, str | None], ...] = (
 def _tls(first: int, second: int) -> Maker:
     names = ("no TLS", "portUnification", "sslQuorum and portUnification", "sslQuorum alone")
 
-    def make(random: Random) -> _Made:
+    def make(random: Random) -> _Content:
         old, new = (ensemble(3).with_keys(TLS_STEPS[step]) for step in (first, second))
-        return _Made(f"quorum TLS: {names[first]} to {names[second]}", old, new, tls=True)
+        return _Content(f"quorum TLS: {names[first]} to {names[second]}", old, new, tls=True)
 
     return make
 
 
-def _tls_detour(random: Random) -> _Made:
+def _tls_detour(random: Random) -> _Content:
     return _tls(*random.choice(((3, 2), (2, 1), (1, 0), (1, 3), (3, 1), (2, 0))))(random)
 
 
 # --- reconfigEnabled
 
 
-def _reconfig_on(random: Random) -> _Made:
+def _reconfig_on(random: Random) -> _Content:
     old = ensemble(3)
-    return _Made("reconfigEnabled is turned on", old, old.with_keys({"reconfigEnabled": "true"}))
+    return _Content("reconfigEnabled is turned on", old, old.with_keys({"reconfigEnabled": "true"}))
 
 
-def _reconfig_off(random: Random) -> _Made:
+def _reconfig_off(random: Random) -> _Content:
     old = ensemble(3).with_keys({"reconfigEnabled": "true"})
     keys: dict[str, str | None] = {"reconfigEnabled": random.choice((None, "false"))}
-    return _Made("reconfigEnabled is turned off", old, old.with_keys(keys))
+    return _Content("reconfigEnabled is turned off", old, old.with_keys(keys))
 
 
 # --- keys
@@ -389,60 +391,60 @@ REFUSED = {
 
 
 def _key(values: Mapping[str, str]) -> Maker:
-    def make(random: Random) -> _Made:
+    def make(random: Random) -> _Content:
         old = ensemble(random.choice((3, 3, 1, 4)))
         key = random.choice(sorted(values))
         state = old.with_keys({key: values[key]})
         if random.random() < 0.8:
-            return _Made(f"{key}={values[key]} is set at {len(old.sids)}", old, state)
-        return _Made(f"{key}={values[key]} is removed at {len(old.sids)}", state, old)
+            return _Content(f"{key}={values[key]} is set at {len(old.sids)}", old, state)
+        return _Content(f"{key}={values[key]} is removed at {len(old.sids)}", state, old)
 
     return make
 
 
 def _set_key(values: Mapping[str, str]) -> Maker:
-    def make(random: Random) -> _Made:
+    def make(random: Random) -> _Content:
         old, key = ensemble(3), random.choice(sorted(values))
-        return _Made(f"{key}={values[key]} is set at 3", old, old.with_keys({key: values[key]}))
+        return _Content(f"{key}={values[key]} is set at 3", old, old.with_keys({key: values[key]}))
 
     return make
 
 
-def _missing_class(random: Random) -> _Made:
+def _missing_class(random: Random) -> _Content:
     old, key = ensemble(3), random.choice(MISSING_CLASSES)
     new = old.with_keys({key: "org.example.NoSuchClass"})
-    return _Made(f"{key} names a class that does not exist", old, new, starts_never=True)
+    return _Content(f"{key} names a class that does not exist", old, new, starts_never=True)
 
 
-def _durability(random: Random) -> _Made:
+def _durability(random: Random) -> _Content:
     old = ensemble(3)
     key, value = random.choice((("forceSync", "no"), ("snapshot.trust.empty", "true")))
-    return _Made(f"{key}={value}", old, old.with_keys({key: value}))
+    return _Content(f"{key}={value}", old, old.with_keys({key: value}))
 
 
-def _other_data(random: Random) -> _Made:
+def _other_data(random: Random) -> _Content:
     old, key = ensemble(3), random.choice(("dataDir", "dataLogDir"))
     own = {sid: {key: f"{HOME}/server-{sid}/other"} for sid in old.sids}
-    return _Made(f"{key} is another folder", old, State(old.places, old.keys, own))
+    return _Content(f"{key} is another folder", old, State(old.places, old.keys, own))
 
 
-def _nothing(random: Random) -> _Made:
+def _nothing(random: Random) -> _Content:
     old = ensemble(random.choice((1, 3)))
-    return _Made(f"{len(old.sids)} servers are restarted with their files", old, old)
+    return _Content(f"{len(old.sids)} servers are restarted with their files", old, old)
 
 
-def _members_and_key(random: Random) -> _Made:
-    made = random.choice((_add_one, _remove_one, _add_observer, _promote))(random)
+def _members_and_key(random: Random) -> _Content:
+    change = random.choice((_add_one, _remove_one, _add_observer, _promote))(random)
     key = random.choice(sorted(LOCAL | TIMES))
     value = (LOCAL | TIMES)[key]
-    return _Made(f"{made.title}, and {key}={value}", made.old, made.new.with_keys({key: value}))
+    return _Content(f"{change.title}, and {key}={value}", change.old, change.new.with_keys({key: value}))
 
 
-def _one_server_differs(random: Random) -> _Made:
+def _one_server_differs(random: Random) -> _Content:
     old, key = ensemble(3), random.choice(sorted(LOCAL))
     sid = random.choice(old.sids)
     new = State(old.places, old.keys, {sid: {key: LOCAL[key]}})
-    return _Made(f"{key}={LOCAL[key]} at server {sid} alone", old, new)
+    return _Content(f"{key}={LOCAL[key]} at server {sid} alone", old, new)
 
 
 KINDS = (
@@ -491,39 +493,29 @@ KINDS = (
     Kind("nothing changes", _nothing, (PLAN, BACK)),
     Kind("members and a key", _members_and_key, (PLAN, ON, BACK, ALL)),
 )
-"""The deck: each kind as often as it has routes."""
-
-
-@dataclass
-class _Deck:
-    cards: list[tuple[Kind, Route]] = field(
-        default_factory=lambda: [(kind, each) for kind in KINDS for each in kind.routes]
-    )
-
-    def shuffled(self, seed: int, round_number: int) -> list[tuple[Kind, Route]]:
-        cards = list(self.cards)
-        Random(f"deck {seed} {round_number}").shuffle(cards)
-        return cards
+DECK = tuple((kind, route) for kind in KINDS for route in kind.routes)
+"""Each kind as often as it has routes."""
 
 
 def change_of(seed: int, number: int) -> Change:
     """The change with this number, from 1."""
-    deck = _Deck()
-    round_number, place = divmod(number - 1, len(deck.cards))
-    kind, route = deck.shuffled(seed, round_number)[place]
+    deck, place = divmod(number - 1, len(DECK))
+    cards = list(DECK)
+    Random(f"deck {seed} {deck}").shuffle(cards)
+    kind, route = cards[place]
     random = Random(f"change {seed} {number}")
-    made = kind.make(random)
+    content = kind.make(random)
     return Change(
         number,
         kind.name,
-        made.title,
-        made.old,
-        made.new,
+        content.title,
+        content.old,
+        content.new,
         route,
-        made.order,
+        content.order,
         cut=random.random(),
-        tls=made.tls,
-        starts_never=made.starts_never,
+        tls=content.tls,
+        starts_never=content.starts_never,
         provoked=kind.provoked,
         names_leader=random.random() < 0.3,
     )

@@ -106,7 +106,7 @@ class Driver:
         self._other_order = ""
 
     def compare(self) -> Comparison:
-        """Ask the planner, do what it says, and compare."""
+        """Ask the planner, follow its answer, and compare."""
         result = self._result
         try:
             if self._change.tls:
@@ -326,7 +326,7 @@ class Driver:
     def _do(
         self, answer: Answer, number: int, order: dict[str, Any], steps: list[dict[str, Any]], after: Texts
     ) -> None:
-        conditions = {each["step"]: each for each in (order["proof"] or {}).get("conditions", ())}
+        conditions = {condition["step"]: condition for condition in (order["proof"] or {}).get("conditions", ())}
         for place, step in enumerate(steps, start=1):
             if place in conditions:
                 self._check(conditions[place])
@@ -359,7 +359,7 @@ class Driver:
                 if sid is not None and not self._servers.alive(sid):
                     raise StallError(f"server {sid} has ended: {self._why(sid)}")
                 if time.monotonic() > deadline:
-                    modes = {each: self._servers.mode(each) for each in self._servers.sids}
+                    modes = {member: self._servers.mode(member) for member in self._servers.sids}
                     call = command.splitlines()[-1]
                     raise StallError(f"{call} does not end in {self._limit:g} s; the servers: {modes}")
                 time.sleep(0.05)
@@ -403,8 +403,8 @@ class Driver:
         left = [f"{step['action']} {step['server']}" for step in steps[done:]]
         if rest.code not in SAFE:
             if answer.code in SAFE:
-                what = rest.data["recommendation"] if rest.data else rest.errors
-                raise ContradictionError(f"the plan is safe, and --now after {done} steps is not: {what}")
+                reason = rest.data["recommendation"] if rest.data else rest.errors
+                raise ContradictionError(f"the plan is safe, and --now after {done} steps is not: {reason}")
             raise _Ended(Outcome.UNDECIDED, "--now is not safe after a plan that stops")
         order_of_rest = _order_of(rest.parts[0], order["leader"])
         steps_of_rest = [step for part in rest.parts for step in _order_of(part, order["leader"])["steps"]]
@@ -417,7 +417,7 @@ class Driver:
         """Do some steps, and then the way back from the last of them."""
         steps = order["steps"]
         done = 1 + int(self._change.cut * len(steps) * 7) % len(steps)
-        failure = next((each for each in order["failures"] if each["step"] == done), None)
+        failure = next((row for row in order["failures"] if row["step"] == done), None)
         if failure is None:
             raise _Ended(Outcome.UNDECIDED, f"the answer has no way back from step {done}")
         back = failure["going_back"]
@@ -490,7 +490,7 @@ class Driver:
 
 
 def _order_of(part: dict[str, Any], leader: Sid | None) -> dict[str, Any]:
-    """The order for the server that leads, or else the one that is shown first; one without steps if there is none."""
+    """The order for the server that leads, or else the one that is shown first; without one, an order without steps."""
     orders = part["orders"]
     empty = {"leader": leader, "steps": [], "proof": None, "failures": []}
     return next((order for order in orders if order["leader"] == leader), orders[0] if orders else empty)

@@ -40,7 +40,7 @@ class Waits:
     last: list[str] = field(default_factory=list)
 
     def command(self, call: str) -> str:
-        """What an operator types."""
+        """The text that an operator types."""
         return "\n".join([*self.functions, call])
 
     def of(self, stage: int, sid: Sid) -> str | None:
@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """The stages of what is recommended: the change in one go, or its parts."""
+        """The stages of the recommendation: the change in one go, or its parts."""
         return list(self.data["stages"] or [self.data["direct"]])
 
     def shown(self, number: int) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ class Answer:
 
     @property
     def verdict_with_disks(self) -> str:
-        """The verdict if servers that move have their disks with them; empty if there is no answer."""
+        """The verdict if servers that move have their disks with them; empty without an answer."""
         return str(self.data.get("verdict_with_disks", ""))
 
 

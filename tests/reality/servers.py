@@ -51,7 +51,7 @@ class RealServers:
         return sid in self._processes and self._processes[sid].alive
 
     def give(self, sid: Sid, text: str) -> None:
-        """Give a server its file, and the folder of its data with its id if there is none."""
+        """Give a server its file, and the folder of its data with its id."""
         home = self._home / f"server-{sid}"
         home.mkdir(parents=True, exist_ok=True)
         for key in ("dataDir", "dataLogDir"):

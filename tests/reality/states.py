@@ -1,6 +1,6 @@
 """The state of an ensemble as files: its members with their addresses, the keys of all servers, those of one.
 
-Each server has an address of its own on the loopback network, so that the files are those of real machines: the same
+Each server has a separate address on the loopback network, so that the files are those of real machines: the same
 ports everywhere, and nothing to map. In a text `{home}` stands for the folder of the servers' data, and `{network}`
 for the first three numbers of their addresses (`filled`): two programs on one machine have different ones.
 """

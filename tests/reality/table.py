@@ -28,8 +28,8 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
     for outcome in (Outcome.DISAGREES, Outcome.FAILED):
         for line in changes:
             if line["outcome"] == outcome.value:
-                what = f"{line['number']}. {line['title']} ({line['route']}): {line['verdict']}: {line['reason']}"
-                rows.append(f"- {outcome.value}: {what}")
+                text = f"{line['number']}. {line['title']} ({line['route']}): {line['verdict']}: {line['reason']}"
+                rows.append(f"- {outcome.value}: {text}")
     return "\n".join(rows)
 
 

@@ -67,8 +67,8 @@ def test_a_command_is_run_with_a_netcat_and_ends_with_its_block(tmp_path: Path) 
 
 
 def line(number: int, kind: str, outcome: str) -> dict[str, object]:
-    told = {"title": "t", "verdict": "safe (0)", "reason": "r", "seconds": 4.0, "planner_seconds": 1.0}
-    return {"number": number, "kind": kind, "route": "plan", "outcome": outcome, **told}
+    fields = {"title": "t", "verdict": "safe (0)", "reason": "r", "seconds": 4.0, "planner_seconds": 1.0}
+    return {"number": number, "kind": kind, "route": "plan", "outcome": outcome, **fields}
 
 
 def test_the_table_counts_the_last_outcome_of_a_change_and_lists_disagreements() -> None:
