@@ -37,8 +37,6 @@ from checker.traces.svg import picture
 
 VARIABLE = "QUORATE_ANSWERS"
 MOST = 200
-STATED = ("verdict", "recommendation", "exit_code")
-"""Fields of the data that every answer has."""
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
 
@@ -134,9 +132,8 @@ def _private(path: str, flags: int) -> int:
 
 def _is_whole(answer: RenderedAnswer) -> bool:
     """Whether an answer has the fields that its readers look up, and is the same in every form."""
-    stated = all(name in answer.data for name in STATED)
-    texts = (answer.data["verdict"], answer.data["recommendation"]) if stated else (None,)
-    return all(isinstance(each, str) for each in texts) and answer.data["exit_code"] == answer.exit_code
+    texts = [answer.data.get(name) for name in ("verdict", "recommendation")]
+    return all(isinstance(text, str) for text in texts) and answer.data.get("exit_code") == answer.exit_code
 
 
 def _name(request: PlanRequest, source: str) -> str:

@@ -30,7 +30,7 @@ MODE, STATE = "Mode: ", "server_state.*"
 
 
 @dataclass(frozen=True)
-class Question:
+class ServerQuestion:
     """A shell function that waits. `asks` prints an answer in which `mark` is before the role of the server.
 
     The arguments of the function say which server. `assumes` is what a reader must know, a sentence or more.
@@ -49,8 +49,8 @@ class Question:
         return f'{self.name}() {{ until {self.asks} | grep -Eq "{self.mark}{role}"; do sleep 1; done; }}'
 
 
-AT_PORT = Question("serves", 'echo srvr | nc "$1" "$2"')
-BY_SSH = Question("serves_by_ssh", 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"')
+AT_PORT = ServerQuestion("serves", 'echo srvr | nc "$1" "$2"')
+BY_SSH = ServerQuestion("serves_by_ssh", 'ssh "$1" "echo srvr | nc 127.0.0.1 $2"')
 TLS = 'echo srvr | openssl s_client -quiet {}-connect "$1:$2" 2>/dev/null'
 NO_PORT = "There is no `clientPort`, so the wait asks the"
 
@@ -59,7 +59,7 @@ NO_PORT = "There is no `clientPort`, so the wait asks the"
 class Wait:
     """A call that ends when a server serves in its new role. It only reads."""
 
-    question: Question
+    question: ServerQuestion
     call: str
 
 
@@ -80,25 +80,25 @@ def wait_of(new: ConfigState, sid: Sid) -> Wait:
     return Wait(question, " ".join((question.name, *place, *role)))
 
 
-def _secure(values: Mapping[str, str], host: str) -> tuple[Question, str]:
+def _secure(values: Mapping[str, str], host: str) -> tuple[ServerQuestion, str]:
     """The question to a server with a secure client port only, and the port."""
     admin = values.get("admin.serverAddress", "")
     if values.get("admin.enableServer", "true").lower() == "true" and (not is_loopback(admin) or is_loopback(host)):
         scheme = "https" if values.get("admin.forceHttps", "").lower() == "true" else "http"
         asks, port = f'curl -sk "{scheme}://$1:$2/commands/srvr"', values.get("admin.serverPort", ADMIN_PORT)
-        return Question(f"serves_by_{scheme}", asks, mark=STATE, assumes=f"{NO_PORT} AdminServer."), port
+        return ServerQuestion(f"serves_by_{scheme}", asks, mark=STATE, assumes=f"{NO_PORT} AdminServer."), port
     port = values["secureClientPort"]
     if values.get("ssl.clientAuth", "need").lower() != "need":
-        return Question("serves_by_tls", TLS.format(""), assumes=f"{NO_PORT} secure port."), port
+        return ServerQuestion("serves_by_tls", TLS.format(""), assumes=f"{NO_PORT} secure port."), port
     own = f"{NO_PORT} secure port. `CLIENT.pem` is a certificate that servers trust, with its key."
-    return Question("serves_by_certificate", TLS.format("-cert CLIENT.pem -key CLIENT.pem "), assumes=own), port
+    return ServerQuestion("serves_by_certificate", TLS.format("-cert CLIENT.pem -key CLIENT.pem "), assumes=own), port
 
 
-def _in_pod(question: Question, port: str, stem: str, namespace: str) -> Question:
+def _in_pod(question: ServerQuestion, port: str, stem: str, namespace: str) -> ServerQuestion:
     """The question in a pod of a StatefulSet, whose argument is the ordinal. `srvr` needs no program but bash."""
     asks = f"exec 3<>/dev/tcp/127.0.0.1/{port}; echo srvr >&3; cat <&3"
     if question is not AT_PORT:
         asks = question.asks.replace('"', "").replace("$1", "127.0.0.1").replace("$2", port)
     name = f"{question.name}_{stem.replace('-', '_')}{'' if port == USUAL_PORT else f'_{port}'}"
     pod = f'kubectl exec -n {namespace} "{stem}-$1" -- bash -c "{asks}"'
-    return Question(name, pod, arguments=1, mark=question.mark, assumes=question.assumes)
+    return ServerQuestion(name, pod, arguments=1, mark=question.mark, assumes=question.assumes)
