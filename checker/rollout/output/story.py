@@ -28,8 +28,6 @@ from checker.traces.text import to_text
 from checker.traces.trace import Trace, TraceStep
 from spec.quorum import Majority, Sid
 from spec.text import integers
-from spec.txn import counter_of
-from spec.zab.packets import Ack, AckEpoch, FollowerInfo, LeaderInfo, NewLeader, Snap, UpToDate
 
 TWO_LEADERS = frozenset({"Leadership", "OneLeader"})
 LEADING, DOWN = "LEADING", "down"  # states in a trace
@@ -48,7 +46,7 @@ def what_goes_wrong(plan: Plan) -> list[str]:
     result = min(results, key=lambda run: (run.outcome is not SafetyVerdict.UNSAFE, sum(run.spec.faults.values())))
     if plan.stages:
         return ["## Why not in one go", "", f"{capital(finding_words(result))}. {likelihood(result)}".rstrip()]
-    return ["## What goes wrong", "", f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()]
+    return ["## What goes wrong", "", _told(result)]
 
 
 def told_runs(plan: Plan) -> list[RunResult]:
@@ -236,29 +234,28 @@ def _is_three_to_five(stage: Stage) -> bool:
 
 
 def runs(plan: Plan, *, traces: bool) -> list[str]:
-    """Each run with a finding: its steps, and with `traces` a picture and the whole trace."""
+    """Each run with a finding: its story, and with `traces` a picture and the whole trace."""
     shown = told_runs(plan)
     if not shown:
         return []
-    return ["## The runs, step by step", "", *(line for result in shown for line in _run(result, traces=traces))]
+    return ["## The runs that were found", "", *(line for result in shown for line in _run(result, traces=traces))]
 
 
 def _run(result: RunResult, *, traces: bool) -> list[str]:
     trace = result.trace
     assert trace is not None
     by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
-    lines = [f"### {by}{capital(finding_words(result))}", "", f"{likelihood(result)}{_unwaited(result)}", ""]
-    steps = zip(trace.steps[1:], result.moves, strict=True)
-    told = [step for step, move in steps if not _catches_up(move)]
-    lines += [f"- step {step.number}: {escaped(_in_words(result, step.caption))}" for step in told]
-    left = len(trace.steps) - 1 - len(told)
-    if left:
-        lines += ["", f"({left} packets by which servers catch up are left out.)"]
+    lines = [f"### {by}{capital(finding_words(result))}", "", f"{_told(result)}{_unwaited(result)}"]
     if not traces:
         return [*lines, ""]
     known = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
     whole = folded("The whole run", [known, "", *fenced(to_text(trace))])
     return [*lines, "", *_picture(trace, clause(result)), "", *whole, ""]
+
+
+def _told(result: RunResult) -> str:
+    """The story, and its likelihood."""
+    return f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()
 
 
 def _picture(trace: Trace, conclusion: str) -> list[str]:
@@ -271,22 +268,3 @@ def _unwaited(result: RunResult) -> str:
     """A remark on a run that continues where the plan would wait."""
     sids = unwaited(result.spec.steps)
     return f" The run goes on without waiting for {servers(sids)}, which would be in vain." if sids else ""
-
-
-CATCHING_UP = (LeaderInfo, AckEpoch, Snap, NewLeader, UpToDate)
-
-
-def _catches_up(move: Move) -> bool:
-    """Whether a learner catches up by this packet, in steps that are equal in every run.
-
-    A DIFF and a TRUNC change a log, and are shown.
-    """
-    if move.action is not Action.RECEIVE:
-        return False
-    match move.arguments[2]:
-        case FollowerInfo(observer=observer):
-            return not observer
-        case Ack(zxid=zxid):
-            return counter_of(zxid) == 0
-        case packet:
-            return isinstance(packet, CATCHING_UP)
