@@ -135,9 +135,11 @@ class Folder:
         given = self.servers.values()
         accepted = [str(warning) for files in given for warning in files.config.warnings]
         misspelt = (warning for files in given for warning in _misspelt(files))
-        kept = self.working.kept if self.working is not None else ""
+        partition = self.working.partition_words if self.working is not None else ""
         lost = lost_with_pods(self.path, self.volumes)
-        return tuple(dict.fromkeys([*accepted, *misspelt, *lost, *([f"{self.path}: {kept}"] if kept else [])]))
+        return tuple(
+            dict.fromkeys([*accepted, *misspelt, *lost, *([f"{self.path}: {partition}"] if partition else [])])
+        )
 
 
 @dataclass(frozen=True)

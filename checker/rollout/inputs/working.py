@@ -111,7 +111,7 @@ class WayOfWorking:
         return tuple(sorted(self.ordinals.keys() - set(self.restarted)))
 
     @property
-    def kept(self) -> str:
+    def partition_words(self) -> str:
         """What a rolling update does not restart, in words; empty if it restarts every pod."""
         if not self.partition or self.updates is not UpdateStrategy.ROLLING_UPDATE:
             return ""
@@ -132,8 +132,8 @@ class WayOfWorking:
             yield f"{STARTS[self.pods]} (podManagementPolicy {self.pods.value}{self._default('podManagementPolicy')})"
         if self.updates is not None:
             yield f"{RESTARTS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
-        if self.kept:
-            yield self.kept
+        if self.partition_words:
+            yield self.partition_words
         if self.readiness is not None:
             yield READY[self.readiness]
 
