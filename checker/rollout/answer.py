@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from math import factorial
 
 from checker.report.verdict import ExitCode
-from checker.rollout.assessment import QuestionAnswer, StageAssessment
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.claims import Claim, verdict_of
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
 from checker.rollout.files.differences import Interruption, same_files
@@ -14,11 +15,14 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
+from checker.rollout.scenarios import Question
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import left_out, steps_of
 from checker.rollout.ways import Way, way_of
 from spec.quorum import Sid
+
+IN_ONE_GO = "in one go"
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class PlanRequest:
         return way_of(self.new.working) or way_of(self.old.working)
 
     @property
+    def answers_for_every_way(self) -> bool:
+        """Whether the verdict is one on every way of working: nothing says how the change in one go is applied."""
+        return self.in_one_go and self.how is None and self.platform is None
+
+    @property
     def is_plain(self) -> bool:
         """Whether the user names neither an order nor a leader, nor stopped servers, and demands no run.
 
@@ -81,30 +90,6 @@ class PlanRequest:
         no_leader = self.leader is None or self.leads_now
         upgrade = self.releases is not None and self.releases.is_upgrade
         return self.order is None and no_leader and not self.down and not self.explored and not upgrade
-
-
-@dataclass(frozen=True)
-class WayAnswer:
-    """The verdict on the change in one go in one way of working, about leaders and commits.
-
-    `plain` is the answer without faults, `faulty` the one under the faults of the assessment; None if no faults were
-    asked for. `assessment` has the steps for each leader, and the runs.
-    """
-
-    way: Way
-    assessment: StageAssessment
-    plain: QuestionAnswer
-    faulty: QuestionAnswer | None
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether both answers are known."""
-        return all(each.outcome is not SafetyVerdict.OPEN for each in (self.plain, self.faulty) if each is not None)
-
-    @property
-    def outcome(self) -> SafetyVerdict:
-        """The worse of the two."""
-        return worst_verdict(each.outcome for each in (self.plain, self.faulty) if each is not None)
 
 
 @dataclass
@@ -126,7 +111,7 @@ class Plan:
     tried: int = 0
     unsafe: int = 0
     notes: list[str] = field(default_factory=list)
-    ways: tuple[WayAnswer, ...] = ()
+    ways: tuple[StageAssessment, ...] = ()
     remedies: tuple[DiskRemedy, ...] = ()
     software: SoftwareAnswer | None = None
     by_reconfig: ReconfigAnswer | None = None
@@ -170,11 +155,6 @@ class Plan:
         return worst_verdict(each.outcome for each in self.advised)
 
     @property
-    def outcome_of_releases(self) -> SafetyVerdict:
-        """The same with the known defects of the releases in the request."""
-        return self.outcome if self.software is None else worst_verdict((self.outcome, self.software.outcome))
-
-    @property
     def outcome_with_disks(self) -> SafetyVerdict:
         """The same if the disk of each server is moved to its new host."""
         return worst_verdict(each.outcome_with_disks for each in self.advised)
@@ -186,15 +166,36 @@ class Plan:
 
     @property
     def verdict(self) -> SafetyVerdict:
-        """The verdict on what the plan recommends: the route by `reconfig`, or else the roll-out by restarts."""
-        return self.outcome_of_releases if self.reconfig_route is None else self.reconfig_route.outcome
+        """The verdict on what the plan recommends."""
+        return worst_verdict(map(verdict_of, self.recommended.values()))
+
+    @property
+    def recommended(self) -> dict[str, tuple[Claim, ...]]:
+        """The claims about what the plan recommends, by route: the route by `reconfig`, or else the restarts."""
+        if self.reconfig_route is not None:
+            return {self.reconfig_route.name: self.reconfig_route.claims}
+        routes = {f"stage {number}": part.claims for number, part in enumerate(self.stages, start=1)}
+        routes = routes or {IN_ONE_GO: self.direct.claims}
+        if self.software is not None:
+            routes[f"with the defects of {self.software.releases}"] = self.software.claims(Question.DEFECTS)
+        return routes
+
+    @property
+    def table(self) -> dict[str, tuple[Claim, ...]]:
+        """Every claim of the plan, by route; the recommended routes come first."""
+        routes = {**self.recommended, IN_ONE_GO: self.direct.claims}
+        routes |= {} if self.back is None else {"the way back": self.back.claims}
+        routes |= {f"in one go, {part.way.value}": part.claims for part in self.ways}
+        routes |= {route.name: route.claims for route in (self.by_reconfig.routes if self.by_reconfig else ())}
+        if self.software is not None:
+            quiet = self.software.claims(Question.QUIET_DEFECTS)
+            routes[f"with the defects of {self.software.releases}, while nothing is written"] = quiet
+        return routes
 
     @property
     def depends_on_the_way(self) -> bool:
         """Whether nothing says how the change in one go is applied, and one way of working is not safe."""
-        if not self.request.in_one_go or self.request.platform is not None:
-            return False
-        return any(way.outcome is not SafetyVerdict.SAFE for way in self.ways)
+        return self.request.answers_for_every_way and any(way.outcome is not SafetyVerdict.SAFE for way in self.ways)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -213,6 +214,14 @@ class Plan:
             return ExitCode.INCOMPLETE
         conditional = self.stages or self.reconfig_route is not None or self.depends_on_the_way
         return ExitCode.ONLY_IN_STAGES if conditional else ExitCode.PASSED
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more work would not change the exit code, nor the verdict on the way back."""
+        verdicts = [self.verdict, *([] if self.back is None else [self.back.outcome])]
+        if self.request.answers_for_every_way and self.verdict is SafetyVerdict.SAFE:
+            verdicts.append(worst_verdict(way.outcome for way in self.ways))
+        return SafetyVerdict.OPEN not in verdicts
 
     @property
     def judged(self) -> list[StageAssessment]:

@@ -26,12 +26,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import combinations
 
 from checker.execution import poll
+from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
 from checker.rollout.disks.hazards import Disks, harmless
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
@@ -73,7 +73,8 @@ class Order:
     """The steps if that server leads at first. `vain` are the findings for the waits that were removed from them.
 
     An order that is not `explored` had no time, and rests on the proof alone. `open_run` is the run about leaders if a
-    limit ended it before it found anything: the steps may then still contain waits in vain.
+    limit ended it before it found anything: the steps may then still contain waits in vain. `unsettled`: that run does
+    not say whether all servers settle.
     """
 
     leader: Sid
@@ -81,6 +82,7 @@ class Order:
     vain: tuple[RunResult, ...] = ()
     explored: bool = True
     open_run: RunResult | None = None
+    unsettled: bool = False
 
     @property
     def decided(self) -> bool:
@@ -88,51 +90,12 @@ class Order:
         return self.explored and self.open_run is None
 
 
-class Reason(Enum):
-    """The reason for an answer. `checker.rollout.output.sentences` has the sentence for each."""
-
-    PROVED = "proved"  # by z3, for any order
-    PROVED_IN_ORDER = "proved in order"  # by the theorem about roll-outs, for the orders of the plan
-    UNCHANGED = "unchanged"  # no step changes a configuration as it is modelled
-    EXPLORED = "explored"  # by the runs, finished or not
-    FOUND = "found"  # by one run: a violation or a stall
-    FOUND_WITHOUT_FAULTS = "found without faults"
-    STEPS_OPEN = "steps open"  # the run about leaders that settles the steps was not finished
-    OPEN_WITHOUT_FAULTS = "open without faults"
-    NO_WORK_LEFT = "no work left"
-    NO_FAULTS = "no faults"  # were asked for
-    UNSAFE_ALREADY = "unsafe already"  # by another question, so the search has ended
-    NOT_DEMANDED = "not demanded"  # the runs of a proved stage that cannot change its verdict
-    NO_SUCH_ELECTION = "no such election"  # of the model ends in the first state
-    VERSIONS = "versions"  # configurations have versions, which commits do not carry here
-    TOO_LARGE = "too large"  # to be explored
-    OLD_DISK = "old disk"  # a server comes back to a host whose disk may be outdated
-    ANY_ADDRESS = "any address"  # a server listens on all addresses of its machine
-    NOT_MODELLED = "not modelled"  # a key that changes
-    RECONFIG_OFF = "reconfig off"  # servers without reconfigEnabled do not follow those with it
-    NOT_DURABLE = "not durable"  # the writes of a server with the new value of a key
-    FOREIGN_OBSERVER = "foreign observer"  # with the disk of another cluster
-    STRANGERS = "strangers"  # two servers refuse each other while one of them has its new file
-    OBSERVER_COUNTED = "observer counted"  # as a voter, by the leader's file
-
-
-@dataclass(frozen=True)
-class QuestionAnswer:
-    """The answer to a question, with or without faults: the outcome, its reason, and the run with a finding.
-
-    `runs` are the runs that the answer shows, `subjects` the servers or keys that the reason is about.
-    """
-
-    outcome: SafetyVerdict
-    reason: Reason
-    finding: RunResult | None = None
-    runs: tuple[RunResult, ...] = ()
-    subjects: tuple[Sid | str, ...] = ()
-
-
 @dataclass
 class StageAssessment:
-    """A stage with its orders and all that was run of it, in one way of working, with the disks of the request."""
+    """A stage with its orders and all that was run of it, in one way of working, with the disks of the request.
+
+    `asked` are the questions about it; None for all.
+    """
 
     stage: Stage
     pairs: tuple[ViewPair, ...]
@@ -141,6 +104,7 @@ class StageAssessment:
     runs: list[RunResult] = field(default_factory=list)
     way: Way = Way.ONE_BY_ONE
     disks: Disks = field(default_factory=dict)
+    asked: tuple[Question, ...] | None = None
     _order_proofs: dict[Steps, OrderProof | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -205,20 +169,28 @@ class StageAssessment:
     @property
     def questions(self) -> tuple[Question, ...]:
         """The questions about this stage."""
+        if self.asked is not None:
+            return self.asked
         moved = (Question.EMPTY_DISK,) if self.stage.moved else ()
         return (*QUESTIONS, *moved, *((Question.GIVEN_DISKS,) if self.disks else ()))
 
     @property
-    def answers(self) -> tuple[tuple[Question, bool, QuestionAnswer], ...]:
+    def answers(self) -> tuple[tuple[Question, bool, Evidence], ...]:
         """Each question, whether it is asked under faults, and the answer."""
         return tuple((q, faulty, self.answer(q, faulty=faulty)) for q in self.questions for faulty in (False, True))
 
     @property
     def orders_to_explore(self) -> list[Order]:
-        """The orders whose commits and faults are explored: the first where a proof covers the others, else all."""
-        return self.orders[:1] if self.proved else self.orders
+        """The orders whose commits and faults are explored: the first where a proof covers the others, else all.
 
-    def answer(self, question: Question, *, faulty: bool) -> QuestionAnswer:
+        If some of them have a violation, only these.
+        """
+        if self.proved:
+            return self.orders[:1]
+        violated = {result.spec.leader for result in self.runs if result.outcome is SafetyVerdict.UNSAFE}
+        return [order for order in self.orders if order.leader in violated] or self.orders
+
+    def answer(self, question: Question, *, faulty: bool) -> Evidence:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
         poll()
         found = self._found(question, faulty=faulty)
@@ -226,28 +198,35 @@ class StageAssessment:
             return withheld
         return found
 
-    def _not_modelled(self, question: Question) -> QuestionAnswer | None:
+    def _not_modelled(self, question: Question) -> Evidence | None:
         """The answer where neither the proof nor the runs cover this question for this change."""
-        if not self.stage.remaining:
-            return None
-        if self.stage.outdated:
-            return QuestionAnswer(SafetyVerdict.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(self.stage.outdated)))
-        if self.stage.uncertain and question is Question.HEALING:
-            return QuestionAnswer(SafetyVerdict.OPEN, Reason.ANY_ADDRESS, subjects=tuple(self.stage.uncertain))
-        if question is Question.HEALING and self.way is not Way.STOP_ALL:  # which mixes no files
-            if self.stage.strangers:
-                return QuestionAnswer(SafetyVerdict.STALLS, Reason.STRANGERS, subjects=self.stage.strangers[0])
-            if self.stage.disables_reconfig:
-                return QuestionAnswer(SafetyVerdict.STALLS, Reason.RECONFIG_OFF, subjects=self.stage.disables_reconfig)
-        if question is Question.GIVEN_DISKS and (observers := self._observers_with_foreign_disks):
-            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=observers)
-        if self.stage.undurable and question is Question.COMMITS:
-            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=self.stage.undurable)
-        if self.stage.unmodelled:
-            return QuestionAnswer(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=tuple(self.stage.unmodelled))
-        if question is Question.COMMITS and any(counts_an_observer(self.stage, order.steps) for order in self.orders):
-            return QuestionAnswer(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
-        return None
+        facts = self.facts() if self.stage.remaining else ()
+        return next((fact for questions, fact in facts if question in questions), None)
+
+    def facts(self) -> Iterator[tuple[Iterable[Question], Evidence]]:
+        """What the files say that no run speaks of, the gravest first: the questions, and the answer to them."""
+        stage, healing = self.stage, (Question.HEALING,)
+        if stage.outdated:
+            yield Question, Evidence(SafetyVerdict.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(stage.outdated)))
+        if stage.uncertain:
+            yield healing, Evidence(SafetyVerdict.OPEN, Reason.ANY_ADDRESS, subjects=stage.uncertain)
+        if stage.strangers and self.way is not Way.STOP_ALL:  # which mixes no files
+            yield healing, Evidence(SafetyVerdict.STALLS, Reason.STRANGERS, subjects=stage.strangers[0])
+        if stage.disables_reconfig and self.way is not Way.STOP_ALL:
+            yield healing, Evidence(SafetyVerdict.STALLS, Reason.RECONFIG_OFF, subjects=stage.disables_reconfig)
+        if observers := self._observers_with_foreign_disks:
+            foreign = Evidence(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=observers)
+            yield (Question.GIVEN_DISKS,), foreign
+        if stage.undurable:
+            yield (
+                (Question.COMMITS,),
+                Evidence(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=tuple(stage.undurable)),
+            )
+        if stage.unmodelled:
+            unread = Evidence(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=tuple(stage.unmodelled))
+            yield Question, unread
+        if any(counts_an_observer(stage, order.steps) for order in self.orders):
+            yield (Question.COMMITS,), Evidence(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
 
     @property
     def _observers_with_foreign_disks(self) -> tuple[Sid, ...]:
@@ -255,7 +234,7 @@ class StageAssessment:
         observers = self.stage.old.view.observers | self.stage.new.view.observers
         return tuple(sorted(sid for sid, hazard in self.disks.items() if hazard.is_foreign and sid in observers))
 
-    def _found(self, question: Question, *, faulty: bool) -> QuestionAnswer:
+    def _found(self, question: Question, *, faulty: bool) -> Evidence:
         """The answer by the runs and the proof."""
         of_question = (result for result in self.runs if result.spec.question is question)
         runs = [result for result in of_question if bool(result.spec.faults) == faulty]
@@ -264,26 +243,24 @@ class StageAssessment:
             runs = []
         worst = next((result for outcome in SafetyVerdict for result in runs if result.outcome is outcome), None)
         if worst and worst.outcome is SafetyVerdict.UNSAFE:
-            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND, worst)
+            return Evidence(SafetyVerdict.UNSAFE, Reason.FOUND, worst)
         if faulty and (plain := self.answer(question, faulty=False)).outcome is SafetyVerdict.UNSAFE:
-            return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.finding)
+            return Evidence(SafetyVerdict.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.finding)
         if worst and worst.outcome is SafetyVerdict.STALLS:
-            return QuestionAnswer(SafetyVerdict.STALLS, Reason.FOUND, worst)
+            return Evidence(SafetyVerdict.STALLS, Reason.FOUND, worst)
         given_disks = question is Question.GIVEN_DISKS
         if self.unchanged and not runs and not given_disks:
-            return QuestionAnswer(
-                SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED
-            )
+            return Evidence(SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED)
         is_safety = question in (Question.ELECTION, Question.COMMITS)
         covered = is_safety or (self.proved and given_disks and harmless(self.stage, self.disks))
         if covered and self.is_settled_by_proof:
             reason = Reason.PROVED if self.proved else Reason.PROVED_IN_ORDER
-            return QuestionAnswer(SafetyVerdict.SAFE, reason, runs=tuple(runs))
+            return Evidence(SafetyVerdict.SAFE, reason, runs=tuple(runs))
         if worst is None:
-            return QuestionAnswer(SafetyVerdict.OPEN, absent)
+            return Evidence(SafetyVerdict.OPEN, absent)
         missing = self._missing(question, faulty=faulty) if worst.outcome is SafetyVerdict.SAFE else None
         outcome = worst.outcome if missing is None else SafetyVerdict.OPEN
-        return QuestionAnswer(outcome, missing or Reason.EXPLORED, runs=tuple(runs))
+        return Evidence(outcome, missing or Reason.EXPLORED, runs=tuple(runs))
 
     def _missing(self, question: Question, *, faulty: bool) -> Reason | None:
         """The unfinished run that the runs of a question depend on; None if they are all finished.
@@ -321,37 +298,40 @@ class StageAssessment:
         return Reason.NOT_DEMANDED if self.is_settled_by_proof else Reason.NO_WORK_LEFT
 
     @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims about this stage, without faults and under those that were asked for."""
+        asked = (False, True) if self.faults else (False,)
+        return tuple(self._claim(question, faulty=faulty) for faulty in asked for question in self.questions)
+
+    def _claim(self, question: Question, *, faulty: bool) -> Claim:
+        """A claim, and whether it counts.
+
+        Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
+        safety questions. A wait that a person may leave out is no stop.
+        """
+        evidence, counts = self.answer(question, faulty=faulty), True
+        if question is Question.HEALING and evidence.outcome is SafetyVerdict.OPEN:
+            beside_a_proof = self.is_settled_by_proof and not self.stage.readdressed
+            counts = not faulty and not (beside_a_proof and self._has_begun(question))
+        if evidence.outcome is SafetyVerdict.STALLS:
+            by_files = self.stage.readdressed or self.stage.strangers or self.stage.disables_reconfig
+            counts = bool(by_files or self.way.is_of_controller)
+        return Claim(question, self.faults if faulty else 0, evidence, counts)
+
+    @property
     def outcome(self) -> SafetyVerdict:
         """The verdict on the whole stage. The worst case counts: a server on another host starts with an empty disk."""
-        return self._outcome(self.questions)
+        return verdict_of(self.claims)
 
     @property
     def outcome_with_disks(self) -> SafetyVerdict:
         """The same if the disk of each server is moved to its new host."""
-        return self._outcome(QUESTIONS)
+        return verdict_of(claim for claim in self.claims if claim.question in QUESTIONS)
 
-    def _outcome(self, questions: Iterable[Question]) -> SafetyVerdict:
-        """The verdict by some questions.
-
-        Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
-        safety questions.
-        """
-        cells = {(q, faulty): self.answer(q, faulty=faulty).outcome for q in questions for faulty in (False, True)}
-        if SafetyVerdict.UNSAFE in cells.values():
-            return SafetyVerdict.UNSAFE
-        for faulty in (False, True):
-            is_open = cells[Question.HEALING, faulty] is SafetyVerdict.OPEN
-            beside_a_proof = self.is_settled_by_proof and not self.stage.readdressed
-            if is_open and (faulty or (beside_a_proof and self._has_begun(Question.HEALING))):
-                del cells[Question.HEALING, faulty]
-        if not self.faults:
-            cells = {key: outcome for key, outcome in cells.items() if not key[1]}
-        if SafetyVerdict.OPEN in cells.values():
-            return SafetyVerdict.OPEN
-        by_files = self.stage.readdressed or self.stage.strangers or self.stage.disables_reconfig
-        counts = by_files or self.way.is_of_controller
-        stalls = counts and SafetyVerdict.STALLS in cells.values()
-        return SafetyVerdict.STALLS if stalls else SafetyVerdict.SAFE
+    def worst(self, *, faulty: bool) -> Evidence:
+        """The worst answer, with or without faults."""
+        claims = [claim for claim in self.claims if bool(claim.faults) == faulty]
+        return worst_of([claim for claim in claims if claim.counts] or claims)
 
 
 def too_large(stage: Stage) -> bool:

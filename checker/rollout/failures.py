@@ -15,53 +15,27 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 - Runs with a crash cover the way on: the server crashes at any time and starts again with its old or its new file. Such
   runs do not cover the way back.
 - Where addresses change neither direction is SAFE: two machines may have a disk with one id.
+- A fact about files by which the way back comes to a stop is its answer, whatever is proved of leaders and commits.
 - Both are statements about leaders and commits. No run about healing starts in such a state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 
-from checker.rollout.assessment import Order, QuestionAnswer, Reason, StageAssessment
-from checker.rollout.order_proof import OrderProof, StageCondition
+from checker.rollout.assessment import Order, StageAssessment
+from checker.rollout.claims import Evidence, Reason
+from checker.rollout.order_proof import OrderProof
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.software.answers import SoftwareAnswer
-from checker.rollout.stages import Stage
+from checker.rollout.stages import Stage, reverse
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid
 
 SAFETY = (Question.ELECTION, Question.COMMITS)
 WITH_DISKS = (*SAFETY, Question.GIVEN_DISKS)  # the last one is asked only if the request names disks
-
-
-class Basis(Enum):
-    """The basis of an answer about a failed step. `checker.rollout.output.sentences` has the sentence for each."""
-
-    PROVED = "proved"  # by z3, for every mixture of files
-    PROVED_IN_ORDER = "proved in order"  # for this order, if the operator keeps its conditions
-    PLAN = "plan"  # the answer about the whole plan
-    CRASH_EXPLORED = "crash explored"  # of any server at any time
-    NO_CRASH_EXPLORED = "no crash explored"
-    TWO_DISKS = "two disks"  # addresses change, so a failed server may have two
-    BACK_NOT_EXPLORED = "back not explored"
-    DEFECTS = "defects"  # of the release lose a write
-    DEFECTS_NOT_EXPLORED = "defects not explored"  # in this direction; by the protocol it is safe
-
-
-@dataclass(frozen=True)
-class DirectionAnswer:
-    """The verdict on one direction, with its basis, and the answer of the plan where that is the basis.
-
-    `conditions` are those that the operator must still keep, before later steps.
-    """
-
-    outcome: SafetyVerdict
-    basis: Basis
-    answer: QuestionAnswer | None = None
-    conditions: tuple[StageCondition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,8 +51,8 @@ class Failure:
     new: tuple[Sid, ...]
     old: tuple[Sid, ...]
     serves: bool
-    going_on: DirectionAnswer
-    going_back: DirectionAnswer
+    going_on: Evidence
+    going_back: Evidence
     undo: Steps
 
 
@@ -96,7 +70,9 @@ def failures(
         old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
         going_on = _on_with_defects(_going_on(assessment, order, number + 1), software)
-        going_back = _back_with_defects(_going_back(assessment, order, number + 1), software)
+        changed = frozenset(each.sid for each in (*done, step))
+        stop = _stop_on_the_way_back(assessment, changed)
+        going_back = stop or _back_with_defects(_going_back(assessment, order, number + 1), software)
         undo = _undone(stage, order.leader, (*done, step))
         found.append(
             Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
@@ -135,28 +111,28 @@ def _proof(assessment: StageAssessment, order: Order) -> OrderProof | None:
     return assessment.order_proof(order)
 
 
-def _not_safe(assessment: StageAssessment) -> DirectionAnswer | None:
+def _not_safe(assessment: StageAssessment) -> Evidence | None:
     """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
     asked = [(q, answer) for q, faulty, answer in assessment.answers if assessment.faults or not faulty]
     answers = [answer for question, answer in asked if question in WITH_DISKS]
     for outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN):
         for answer in answers:
             if answer.outcome is outcome:
-                return DirectionAnswer(outcome, Basis.PLAN, answer)
+                return answer
     return None
 
 
-def _going_on(assessment: StageAssessment, order: Order, number: int) -> DirectionAnswer:
+def _going_on(assessment: StageAssessment, order: Order, number: int) -> Evidence:
     """The way on after a step, by its number."""
     if _proved(assessment):
-        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
+        return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
     if (proof := _proof(assessment, order)) is not None:
         later = tuple(each for each in proof.conditions if each.step > number)
-        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER, conditions=later)
+        return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER, conditions=later)
     if (direction := _not_safe(assessment)) is not None:
         return direction
     if assessment.stage.readdressed:
-        return DirectionAnswer(SafetyVerdict.OPEN, Basis.TWO_DISKS)
+        return Evidence(SafetyVerdict.OPEN, Reason.TWO_DISKS)
     crashed = {
         result.spec.question
         for result in assessment.runs
@@ -165,34 +141,41 @@ def _going_on(assessment: StageAssessment, order: Order, number: int) -> Directi
         and result.outcome is SafetyVerdict.SAFE
     }
     if crashed.issuperset(question for question in WITH_DISKS if question in assessment.questions):
-        return DirectionAnswer(SafetyVerdict.SAFE, Basis.CRASH_EXPLORED)
-    return DirectionAnswer(SafetyVerdict.OPEN, Basis.NO_CRASH_EXPLORED)
+        return Evidence(SafetyVerdict.SAFE, Reason.CRASH_EXPLORED)
+    return Evidence(SafetyVerdict.OPEN, Reason.NO_CRASH_EXPLORED)
 
 
-def _going_back(assessment: StageAssessment, order: Order, number: int) -> DirectionAnswer:
+def _going_back(assessment: StageAssessment, order: Order, number: int) -> Evidence:
     """The way back after a step, by its number."""
     if _proved(assessment):
-        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED)
+        return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
     proof = _proof(assessment, order)
     if proof is not None and not any(1 < condition.step <= number for condition in proof.conditions):
-        return DirectionAnswer(SafetyVerdict.SAFE, Basis.PROVED_IN_ORDER)
-    basis = Basis.TWO_DISKS if assessment.stage.readdressed else Basis.BACK_NOT_EXPLORED
-    return DirectionAnswer(SafetyVerdict.OPEN, basis)
+        return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER)
+    basis = Reason.TWO_DISKS if assessment.stage.readdressed else Reason.BACK_NOT_EXPLORED
+    return Evidence(SafetyVerdict.OPEN, basis)
 
 
-def _on_with_defects(protocol: DirectionAnswer, software: SoftwareAnswer | None) -> DirectionAnswer:
+def _stop_on_the_way_back(assessment: StageAssessment, changed: frozenset[Sid]) -> Evidence | None:
+    """The fact by which the way back comes to a stop once these servers have their new files."""
+    begun = replace(assessment.stage, applied=assessment.stage.applied | changed)
+    back = replace(assessment.blank, stage=reverse(begun), disks={})
+    return next((fact for _, fact in back.facts() if fact.outcome is SafetyVerdict.STALLS), None)
+
+
+def _on_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evidence:
     """The way on with the defects of the releases; a server that fails is a crash in the runs about them."""
     if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
         return protocol
     if software.outcome is SafetyVerdict.UNSAFE:
-        return DirectionAnswer(SafetyVerdict.UNSAFE, Basis.DEFECTS)
+        return Evidence(SafetyVerdict.UNSAFE, Reason.DEFECTS)
     if software.outcome is SafetyVerdict.SAFE and any(each.spec.faults.get(CRASHES) for each in software.writing):
         return protocol
-    return DirectionAnswer(SafetyVerdict.OPEN, Basis.DEFECTS_NOT_EXPLORED)
+    return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
 
 
-def _back_with_defects(protocol: DirectionAnswer, software: SoftwareAnswer | None) -> DirectionAnswer:
+def _back_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evidence:
     """The way back with the defects of the releases, of which there is no run."""
     if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
         return protocol
-    return DirectionAnswer(SafetyVerdict.OPEN, Basis.DEFECTS_NOT_EXPLORED)
+    return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)

@@ -8,20 +8,21 @@ interruption.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.disks.hazards import check_disks
 from checker.rollout.disks.search import judge_disks, judge_way_back
 from checker.rollout.files.differences import check_identities, check_startable
-from checker.rollout.reconfig.search import SHARE_OF_RECONFIG, is_asked, judge_reconfig
-from checker.rollout.runs import Meter, Runner, RunResult, WorkBudget
-from checker.rollout.scenarios import RunSpec
+from checker.rollout.reconfig.search import is_asked, judge_reconfig
+from checker.rollout.runs import Runner
 from checker.rollout.search import PlanSearch
 from checker.rollout.software.search import check_releases, judge_software
 from checker.rollout.stages import Stage, listed, reverse, whole
 from checker.rollout.steps import OrderError, may_lead
 from checker.rollout.ways.search import judged_ways
+from checker.rollout.work import Work
 
 
 def plan(request: PlanRequest, runner: Runner) -> Plan:
@@ -35,7 +36,6 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.at_step and request.way.is_of_controller:
         what = "--files at-step: a controller has all new files from the beginning"
         raise OrderError(f"{what}; leave --files out", "files")
-    meter = Meter(_at_step(runner) if request.at_step else runner)
     check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())
@@ -43,35 +43,33 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     check_disks(request.disks, stage, request.down)
     if request.releases is not None:
         check_releases(request.releases, stage)
-    reconfig = request.seconds * SHARE_OF_RECONFIG if is_asked(request, stage) else 0.0
-    seconds = request.seconds - reconfig if request.now is None else request.seconds / 2
-    search = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
-    made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
-    if request.disks:
-        judge_disks(made, search, meter.run)
-    judge_software(made, meter.run, search.budget)
-    if request.how is None and request.now is None and not request.disks:
-        made.ways = judged_ways(made, meter.run, search.budget)
-    if reconfig:
-        judge_reconfig(made, meter.run, WorkBudget(reconfig, meter.clock))
-    if request.now is not None:
-        back = PlanSearch(request, meter.run, WorkBudget(seconds, meter.clock))
-        made.back = back.searched(_way_back(stage)).direct
-        judge_way_back(made, back, meter.run)
-        made.notes.append(_which_applied(stage))
-    if made.depends_on_the_way:
-        made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
-    made.seconds, made.depends_on_memory = meter.clock(), meter.filled_memory
+    work = Work(runner, request.seconds)
+    made = _searched(request, stage, work)
+    while not made.is_settled and work.deepen():
+        made = _searched(request, stage, work)
+    made.seconds, made.depends_on_memory = work.clock(), work.filled_memory
     return made
 
 
-def _at_step(runner: Runner) -> Runner:
-    """The same runs where each new file is copied at its step."""
-
-    def run(spec: RunSpec, seconds: float) -> RunResult:
-        return runner(replace(spec, at_step=not spec.way.is_of_controller), seconds)
-
-    return run
+def _searched(request: PlanRequest, stage: Stage, work: Work) -> Plan:
+    """The plan by one pass."""
+    search = PlanSearch(request, work)
+    made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
+    if request.disks:
+        judge_disks(made, search)
+    judge_software(made, work)
+    if request.how is None and request.now is None and not request.disks:
+        with nullcontext() if request.answers_for_every_way else work.beside():
+            made.ways = judged_ways(made, work)
+    if is_asked(request, stage):
+        judge_reconfig(made, work)
+    if request.now is not None:
+        made.back = search.searched(_way_back(stage)).direct
+        judge_way_back(made, search)
+        made.notes.append(_which_applied(stage))
+    if made.depends_on_the_way:
+        made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
+    return made
 
 
 def _way_back(stage: Stage) -> Stage:

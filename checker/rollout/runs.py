@@ -25,7 +25,7 @@ from checker.engine import Discovery, Exploration, Limits, Move, Row
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
 from checker.engine.result import Stop
-from checker.execution import Deadline, compile_kernels, ended_by, run_uninterrupted
+from checker.execution import compile_kernels, ended_by, run_uninterrupted
 from checker.job import Job
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import PLAN, server_name
@@ -253,26 +253,6 @@ def _waited_for(spec: RunSpec, done: int) -> Sid | None:
     return None
 
 
-class Meter:
-    """A runner that adds up the work of its runs. `filled_memory`: the free memory has ended one of them."""
-
-    def __init__(self, run: Runner) -> None:
-        self._run = run
-        self._used = 0.0
-        self.filled_memory = False
-
-    def clock(self) -> float:
-        """The work of all runs so far, in seconds."""
-        return self._used
-
-    def run(self, spec: RunSpec, seconds: float) -> RunResult:
-        """Explore a question with at most this work. Raises what the runner raises."""
-        result = self._run(spec, seconds)
-        self._used += result.seconds
-        self.filled_memory = self.filled_memory or result.end is RunEnd.MEMORY
-        return result
-
-
 class TimeBetweenRuns:
     """A runner, and the check that ends the work between its runs after some seconds of processor time."""
 
@@ -293,11 +273,3 @@ class TimeBetweenRuns:
                 return self._run(spec, seconds)
         finally:
             self._began += time.thread_time() - began
-
-
-class WorkBudget(Deadline):
-    """The work for all runs of a roll-out, in seconds; its clock is `Meter.clock`."""
-
-    def share(self, runs: int) -> float:
-        """The work of one of this number of runs: twice its part, since most runs need less than their part."""
-        return min(self.left, 2 * self.left / max(runs, 1))

@@ -13,7 +13,7 @@ Rules of this module:
   unsafe or waits in vain, others are tried, so that the answer shows a counterexample.
 - Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
   Under faults, where a run takes long and a proof covers the others, only the first of these leaders is explored.
-- The runs that a verdict needs come first, for all stages. A short budget is spent on them.
+- The runs that a verdict needs come first, for all stages.
 """
 
 from __future__ import annotations
@@ -23,18 +23,16 @@ from itertools import islice
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessment import Order, StageAssessment, too_large
-from checker.rollout.assessor import Assessor, with_versions
-from checker.rollout.runs import Runner, SafetyVerdict, WorkBudget
+from checker.rollout.assessor import Assessor
+from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
 from checker.rollout.steps import OrderError, Steps, candidates, may_lead, may_split, steps_of, unsplit
 from checker.rollout.ways import Way, in_way, with_waits
+from checker.rollout.work import Work
 from spec.quorum import Sid
 
 ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
-SHARE_OF_ORDERS = 0.25  # of the budget, for those
-SHARE_OF_UNSPLIT = 0.5  # of the budget, for one that cannot split the servers which run
-SHARE_OF_OTHER_LEADERS = 0.25  # of the rest of the budget, for all leaders of a stage but the first
 ORDERS_LOOKED_AT = 120  # for one in which the running servers may be two quorums
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
@@ -71,16 +69,16 @@ def _which_version(stage: Stage) -> str:
 class PlanSearch:
     """The runs of one plan, the most useful first."""
 
-    def __init__(self, request: PlanRequest, run: Runner, budget: WorkBudget) -> None:
-        self._request, self._run, self.budget = request, run, budget
-        self._assessor = Assessor(budget, run, request.faults, request.down, request.way)
+    def __init__(self, request: PlanRequest, work: Work) -> None:
+        self._request, self._work = request, work
+        self.assessor = Assessor(work, request.faults, request.down, request.way, at_step=request.at_step)
 
     def ordered(self, stage: Stage, order: Sequence[Sid]) -> Plan:
         """The given order, for each possible leader."""
         down = self._request.down
         given = tuple(step for step in steps_of(stage, order) if step.sid not in down)
         steps = with_waits(self._request.way, given)
-        made = Plan(self._request, self._assessor.begin(stage), tried=1)
+        made = Plan(self._request, self.assessor.begin(stage), tried=1)
         if down:
             made.notes.append(f"down, now and later: {listed(down)}")
         first = [sid for sid in stage.added if sid not in order and sid not in down]
@@ -94,11 +92,15 @@ class PlanSearch:
             return made
         leaders = self.leaders(stage)
         is_proved = not made.direct.quorums_meet and made.direct.order_proof(Order(leaders[0], steps)) is not None
-        orders = [
-            self._assessor.without_faults(made.direct, sid, steps, 8, beside_a_proof=is_proved) for sid in leaders
-        ]
-        for order_of in orders if self._is_explored(made.direct) else ():
-            self._assessor.commits(made.direct, order_of, 4)
+        for sid in leaders:
+            if made.direct.outcome_with_disks is SafetyVerdict.UNSAFE:
+                made.direct.orders.append(Order(sid, steps, explored=False))
+            else:
+                self.assessor.without_faults(made.direct, sid, steps, beside_a_proof=is_proved, last=False)
+        for order_of in made.direct.orders_to_explore:
+            self.assessor.settle(made.direct, order_of)
+        for order_of in made.direct.orders_to_explore if self._is_explored(made.direct) else ():
+            self.assessor.commits(made.direct, order_of)
         self._under_faults([made.direct])
         self._empty_disks([made.direct])
         return made
@@ -108,7 +110,7 @@ class PlanSearch:
         stage, leaders = made.direct.stage, self.leaders(made.direct.stage)
         made.notes.append(_which_version(stage))
         if stage.states_versions and not stage.mixes_reconfig:
-            with_versions(made.direct, self._assessor, steps, leaders)
+            self.assessor.with_versions(made.direct, steps, leaders)
         else:
             made.direct.orders = [Order(leader, steps, explored=False) for leader in leaders]
 
@@ -127,7 +129,7 @@ class PlanSearch:
 
     def searched(self, stage: Stage) -> Plan:
         """The first order of the change in one go that is safe, or else the change in stages."""
-        made = Plan(self._request, self._assessor.begin(stage))
+        made = Plan(self._request, self.assessor.begin(stage))
         if made.direct.unchanged and self._request.is_plain:
             made.direct.orders = self._restarts(stage)
             return made
@@ -136,11 +138,11 @@ class PlanSearch:
             self._gossip(made, steps)
             return made
         if made.direct.quorums_meet:
-            self._direct_work(stage).judge_parts([made.direct])
+            self.judge_parts([made.direct])
             if made.direct.outcome_with_disks is not SafetyVerdict.STALLS:
                 return made
             made.tried = min(ORDERS_OF_A_STAGE, made.orders)
-        elif self._direct_work(stage).try_proved(made):
+        elif self.try_proved(made):
             self._prefer_better_stages(made)
             return made
         elif not (stage.standalone and self._try_unsplit(made)):
@@ -181,7 +183,7 @@ class PlanSearch:
         parts = one_at_a_time(self._request.old, self._request.new)
         if reason := refused_between(self._request.old, self._request.new):
             made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
-        made.stages = [self._assessor.begin(part) for part in parts]
+        made.stages = [self.assessor.begin(part) for part in parts]
         self.judge_parts(made.stages)
 
     def _show_danger(self, made: Plan) -> None:
@@ -195,32 +197,23 @@ class PlanSearch:
             return
         orders = list(islice(self._orders(stage, leader), ORDERS_LOOKED_AT))
         steps = next((steps for steps in orders if may_split(stage, steps, self._request.down)), orders[0])
-        self._within(self.budget.left * SHARE_OF_ORDERS).seek_violation(made.direct, leader, steps)
+        with self._work.beside():
+            self.seek_violation(made.direct, leader, steps)
         made.tried, made.unsafe = 1, int(made.direct.outcome_with_disks is SafetyVerdict.UNSAFE)
 
     def seek_violation(self, trial: StageAssessment, leader: Sid, steps: Steps) -> None:
         """Search one order for a violation, the small models first; the first violation ends the search."""
-        assessor = self._assessor
-        order = assessor.without_faults(trial, leader, steps, 4)
+        assessor = self.assessor
+        order = assessor.without_faults(trial, leader, steps)
         for search in (assessor.leaders_under_faults, assessor.commits, assessor.commits_under_faults):
             if trial.outcome_with_disks is SafetyVerdict.UNSAFE:
                 return
-            search(trial, order, 4)
+            search(trial, order)
 
     @property
     def _plans_stages(self) -> bool:
         """Whether stages may be the answer."""
         return not self._request.in_one_go and self._request.now is None
-
-    def _direct_work(self, stage: Stage) -> PlanSearch:
-        """The work on the change in one go: within a part of the budget if stages are a likely answer."""
-        if not stage.readdressed or not self._plans_stages:
-            return self
-        return self._within(self.budget.left * SHARE_OF_ORDERS)
-
-    def _within(self, seconds: float) -> PlanSearch:
-        """The same search within a part of the budget."""
-        return PlanSearch(self._request, self._run, WorkBudget(seconds, self.budget.clock))
 
     def judge_parts(self, parts: Sequence[StageAssessment]) -> None:
         """All questions about some stages."""
@@ -231,17 +224,16 @@ class PlanSearch:
 
     def _empty_disks(self, parts: Sequence[StageAssessment]) -> None:
         """The question about servers on other hosts. A violation answers it, so the first order is often enough."""
-        parts = [part for part in parts if part.stage.moved and not too_large(part.stage)]
-        for number, part in enumerate(parts):
+        for part in (part for part in parts if part.stage.moved and not too_large(part.stage)):
             for order in part.orders:
-                self._assessor.empty_disks(part, order, 2 * (len(parts) - number))
+                self.assessor.empty_disks(part, order)
                 if part.answer(Question.EMPTY_DISK, faulty=True).outcome is SafetyVerdict.UNSAFE:
                     break
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
         given = self._request.leader
-        leaders = [given] if given is not None and stage.old.given else self._assessor.leaders(stage)
+        leaders = [given] if given is not None and stage.old.given else self.assessor.leaders(stage)
         if not leaders and stage.applied:  # the interruption has left no leader
             leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
@@ -252,22 +244,20 @@ class PlanSearch:
     def _without_faults(self, parts: Sequence[StageAssessment]) -> None:
         """For every leader of every stage the first order of preference without a wait in vain.
 
-        The first leader of each stage comes first. The others, which differ from it by their ids alone, are run if that
-        takes little of the rest of the budget.
+        The first leader of each stage comes first.
         """
         leaders = [self.leaders(part.stage) for part in parts]
         for part, (first, *_) in zip(parts, leaders, strict=True):
             if too_large(part.stage):
                 part.orders.append(self.unexplored(part.stage, first))
             else:
-                self._best_order(part, first, 3)
+                self._best_order(part, first)
         for part, (_, *others) in zip(parts, leaders, strict=True):
-            expected = sum(result.seconds for result in part.runs) * len(others)
             for leader in others:
-                if too_large(part.stage) or expected > self.budget.left * SHARE_OF_OTHER_LEADERS:
+                if too_large(part.stage):
                     part.orders.append(self.unexplored(part.stage, leader))
                 else:
-                    self._best_order(part, leader, 3 * len(others))
+                    self._best_order(part, leader)
 
     def _orders(self, stage: Stage, leader: Sid) -> Iterator[Steps]:
         """The orders that are worth trying, without the servers that are down."""
@@ -279,13 +269,13 @@ class PlanSearch:
                 seen.add(up)
                 yield up
 
-    def _best_order(self, assessment: StageAssessment, leader: Sid, share: int) -> None:
+    def _best_order(self, assessment: StageAssessment, leader: Sid) -> None:
         """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried."""
         best: StageAssessment | None = None
         least = (True, 0)
         for steps in islice(self._orders(assessment.stage, leader), ORDERS_OF_A_STAGE):
             trial = assessment.blank
-            order = self._assessor.without_faults(trial, leader, steps, share)
+            order = self.assessor.without_faults(trial, leader, steps)
             badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
             if best is None or badness < least:
                 best, least = trial, badness
@@ -308,9 +298,7 @@ class PlanSearch:
             trial.orders.append(order)
         trial.orders, proved = [], trial.orders
         for order in proved:
-            explored = self._assessor.without_faults(
-                trial, order.leader, order.steps, 2 * len(proved), beside_a_proof=True
-            )
+            explored = self.assessor.without_faults(trial, order.leader, order.steps, beside_a_proof=True)
             # An interrupted roll-out has no better way: the operator does not wait after that step.
             if explored.vain and not trial.stage.applied:
                 return False
@@ -334,7 +322,7 @@ class PlanSearch:
         if len(ways) < len(leaders):
             return False
         trial = made.direct.blank
-        waits = self._within(self.budget.seconds * SHARE_OF_UNSPLIT).judge_all(trial, ways)
+        waits = self.judge_all(trial, ways)
         made.tried += len(trial.orders)
         made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
         if waits or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
@@ -351,20 +339,16 @@ class PlanSearch:
                 yield changed
 
     def _try_orders(self, made: Plan) -> None:
-        """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example.
-
-        They have a limited part of the budget, since the stages are the likely answer.
-        """
+        """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example."""
         stage, (leader, *others) = made.direct.stage, self.leaders(made.direct.stage)
         if too_large(stage):
             made.direct.orders.append(self.unexplored(stage, leader))
             return
-        work = self._within(self.budget.seconds * SHARE_OF_ORDERS)
         for number, steps in enumerate(islice(self._orders(stage, leader), ORDERS_TRIED)):
-            if number and not work.budget.left:
+            if number and not self._work.left:
                 break
             trial = made.direct.blank
-            work.judge(trial, leader, steps, whole=not number)
+            self.judge(trial, leader, steps, whole=not number)
             if trial.outcome_with_disks is SafetyVerdict.SAFE:  # for this leader; the others were not explored
                 trial.orders += [self.unexplored(stage, other) for other in others]
             made.tried += 1
@@ -377,11 +361,11 @@ class PlanSearch:
     def judge_all(self, trial: StageAssessment, ways: Sequence[tuple[Sid, Steps]]) -> bool:
         """An order for each leader, until one is unsafe or has a wait in vain; whether one has."""
         for leader, steps in ways:
-            order = self._assessor.without_faults(trial, leader, steps, len(ways) + 1)
+            order = self.assessor.without_faults(trial, leader, steps)
             if order.vain or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
                 return bool(order.vain)
         for order in trial.orders:
-            self._assessor.commits(trial, order, 2 * len(ways))
+            self.assessor.commits(trial, order)
         if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
             self._under_faults([trial])
             self._empty_disks([trial])
@@ -389,20 +373,17 @@ class PlanSearch:
 
     def judge(self, trial: StageAssessment, leader: Sid, steps: Steps, *, whole: bool) -> None:
         """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""
-        order = self._assessor.without_faults(trial, leader, steps, 6 if whole else 20)
+        order = self.assessor.without_faults(trial, leader, steps)
         if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
-            self._assessor.commits(trial, order, 4)
+            self.assessor.commits(trial, order)
         if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
             self._under_faults([trial])
             self._empty_disks([trial])
 
     def _commits(self, parts: Sequence[StageAssessment]) -> None:
-        parts = [part for part in parts if self._is_explored(part)]
-        for number, part in enumerate(parts):
-            if part.is_settled_by_proof and not self.budget.left:
-                return
-            for order in part.orders_to_explore:
-                self._assessor.commits(part, order, 3 * (len(parts) - number))
+        for part in parts:
+            for order in part.orders_to_explore if self._is_explored(part) else ():
+                self.assessor.commits(part, order)
 
     def _is_explored(self, part: StageAssessment) -> bool:
         """Whether commits and faults are explored: not if a proof answers, unless runs are demanded.
@@ -417,18 +398,12 @@ class PlanSearch:
         explored = [part for part in parts if self._request.faults and self._is_explored(part)]
         for part in explored:
             for order in part.orders_to_explore:
-                if part.is_settled_by_proof and not self.budget.left:
-                    break
                 if part.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.UNSAFE:
                     break  # and so they are under faults
-                if self._assessor.leaders_under_faults(part, order, 4 * len(parts)):
+                if self.assessor.leaders_under_faults(part, order):
                     break
         for part in explored:
-            if self.budget.left or not part.is_settled_by_proof:
-                self._assessor.heals(part, part.orders[0])
-        for number, part in enumerate(explored):
-            if part.outcome_with_disks is not SafetyVerdict.UNSAFE and (
-                self.budget.left or not part.is_settled_by_proof
-            ):
-                for order in part.orders_to_explore:
-                    self._assessor.commits_under_faults(part, order, 3 * (len(explored) - number))
+            self.assessor.heals(part, part.orders[0])
+        for part in explored:
+            for order in part.orders_to_explore if part.outcome_with_disks is not SafetyVerdict.UNSAFE else ():
+                self.assessor.commits_under_faults(part, order)

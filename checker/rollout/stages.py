@@ -195,13 +195,16 @@ class Stage:
     def disables_reconfig(self) -> tuple[Sid, ...]:
         """The servers whose new files have no `reconfigEnabled` while their old ones have it, ascending.
 
-        Measured on 3.9.5: such a server does not follow the others, whose configuration has a version by then.
+        Measured on 3.9.5: such a server does not follow the others, whose configuration has a version by then. None if
+        no other server has it now.
         """
-        if self.standalone:
-            return ()
         old, new = self.old.servers, self.new.servers
-        enabled = {sid for sid in self.remaining if sid in old and old[sid].config.reconfig_enabled}
-        return tuple(sid for sid in sorted(enabled & new.keys()) if not new[sid].config.reconfig_enabled)
+        now = {sid: (new if sid in self.renewed else old)[sid].config for sid in self.running}
+        enabled = {sid for sid, config in now.items() if config.reconfig_enabled}
+        if self.standalone or len(enabled) < 2:
+            return ()
+        changed = enabled.intersection(self.remaining) & new.keys()
+        return tuple(sid for sid in sorted(changed) if not new[sid].config.reconfig_enabled)
 
     @cached_property
     def texts(self) -> dict[str, str]:

@@ -16,13 +16,15 @@ from checker.engine import Limits, search
 from checker.job import Verdict
 from checker.report import judge
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assessment import QuestionAnswer, StageAssessment
+from checker.rollout.assessment import StageAssessment
 from checker.rollout.assessor import Assessor
-from checker.rollout.runs import LEAST_SECONDS, Meter, RunResult, WorkBudget, run_within
+from checker.rollout.claims import Evidence
+from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import START, candidates, may_split, steps_of, unsplit
 from checker.rollout.ways import Way
+from checker.rollout.work import Work
 from checker.scenario import bundled, from_text
 from checker.traces import read_itf, replay, to_itf
 from checker.traces.trace import Trace
@@ -62,12 +64,12 @@ def planned(
     return planned_for(request(old, new, order, leader, faults))
 
 
-def without_faults(made: Plan, question: Question) -> QuestionAnswer:
+def without_faults(made: Plan, question: Question) -> Evidence:
     """Return the answer, without faults, to a question about the direct change."""
     return made.direct.answer(question, faulty=False)
 
 
-def trace_of(answer: QuestionAnswer) -> Trace:
+def trace_of(answer: Evidence) -> Trace:
     """Return the trace of an answer."""
     assert answer.finding is not None and answer.finding.trace is not None
     return answer.finding.trace
@@ -177,14 +179,13 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
 def grown(order: tuple[int, ...]) -> StageAssessment:
     """Assess an order from three to five until it is unsafe: commits without faults, leaders also with one fault."""
     growth = stage("three", "five")
-    meter = Meter(whole_levels)
-    assessor = Assessor(WorkBudget(60.0, meter.clock), meter.run, 1)
+    assessor = Assessor(Work(whole_levels, 60.0), 1)
     trial: StageAssessment = assessor.begin(growth)
-    found = assessor.without_faults(trial, 2, steps_of(growth, order), 1)
+    found = assessor.without_faults(trial, 2, steps_of(growth, order))
     if trial.outcome is not SafetyVerdict.UNSAFE:
-        assessor.commits(trial, found, 1)
+        assessor.commits(trial, found)
     if trial.outcome is not SafetyVerdict.UNSAFE:
-        assessor.leaders_under_faults(trial, found, 1)
+        assessor.leaders_under_faults(trial, found)
     return trial
 
 
@@ -285,10 +286,10 @@ def test_an_order_in_which_somebody_waits_in_vain_is_not_followed_where_stages_a
     steps = next(unsplit(shrinking, 5))
 
     def with_all_waits(spec: RunSpec, seconds: float) -> RunResult:
-        return whole_levels(spec, seconds) if spec.steps == steps else made_up(spec, SafetyVerdict.OPEN)
+        return whole_levels(spec, 60.0) if spec.steps == steps else made_up(spec, SafetyVerdict.OPEN)
 
-    assessor = Assessor(WorkBudget(60.0, lambda: 0.0), with_all_waits, 0)
-    (vain, *_) = assessor.without_faults(assessor.begin(shrinking), 5, steps, 1).vain
+    assessor = Assessor(Work(with_all_waits, 60.0), 0)
+    (vain, *_) = assessor.without_faults(assessor.begin(shrinking), 5, steps).vain
     assert str(steps[0]) == "stop 5" and vain.stuck == 1
     made = planned("five", "three", leader=5)
     assert len(made.stages) == 2 and made.outcome is SafetyVerdict.SAFE

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
-from checker.rollout.answer import WayAnswer
+from checker.rollout.assessment import StageAssessment
 from checker.rollout.ways import Way
 from tests.support.rollout_ways import folder_of, is_unsafe, steps_by_hand
 
@@ -30,17 +30,16 @@ def undecided(tmp_path: Path, old: Members, new: Members, engine: Engine, faults
     return [text for answer in made.ways if (text := _compared(answer, faults))]
 
 
-def _compared(answer: WayAnswer, faults: int) -> str:
+def _compared(answer: StageAssessment, faults: int) -> str:
     """Raise AssertionError for a wrong verdict; the text says that there is none."""
-    stage, told = answer.assessment.stage, answer.faulty if faults else answer.plain
-    assert told is not None
+    stage, told = answer.stage, answer.worst(faulty=bool(faults))
     what = f"{stage.title}, {answer.way.value}, {faults} faults"
-    for order in answer.assessment.orders:
+    for order in answer.orders:
         steps = steps_by_hand(answer.way, stage, order.leader, order.steps)
         assert [(step.action, step.sid) for step in steps] == [(step.action, step.sid) for step in order.steps], what
         fewer = [own.wait or not planned.wait for own, planned in zip(steps, order.steps, strict=True)]
         assert all(fewer), f"{what}: waits in vain are left out, and none is added"
-    orders = answer.assessment.orders[: 1 if faults else None]
+    orders = answer.orders[: 1 if faults else None]
     truth = any(is_unsafe(stage, answer.way, order.leader, order.steps, faults) for order in orders)
     if told.outcome is SafetyVerdict.OPEN:
         return f"{what}: {'unsafe' if truth else 'safe'} by brute force"

@@ -118,7 +118,7 @@ def test_a_leader_that_was_not_explored_leaves_the_question_open(tmp_path: Path)
     old, new = folder(tmp_path, "old", OLD), folder(tmp_path, "new", OLD | {1: PORTS[1]})
     request = PlanRequest(old, new, None, in_one_go=True, how=Way.ONE_BY_ONE)
     made = plan(request, exhausted)
-    assert [order.explored for order in made.direct.orders] == [True, False, False]
+    assert [order.decided for order in made.direct.orders] == [True, False, False]
     assert made.direct.answer(Question.HEALING, faulty=False).outcome is SafetyVerdict.OPEN
     assert made.outcome is SafetyVerdict.OPEN
 

@@ -24,7 +24,7 @@ from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import answer_sentence
 from checker.rollout.planner import plan
-from checker.rollout.runs import RunResult, SafetyVerdict, WorkBudget
+from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
@@ -107,14 +107,6 @@ def test_at_most_k_faults_are_all_ways_of_sharing_them() -> None:
     assert list(splits(1, ("a", "b"))) == [{"a": 1}, {"b": 1}]
     assert list(splits(2, ("a", "b"))) == [{"a": 2}, {"a": 1, "b": 1}, {"b": 2}]
     assert list(splits(0, ("a",))) == []
-
-
-def test_a_budget_is_shared_out_and_never_below_zero() -> None:
-    now = [0.0]
-    budget = WorkBudget(60.0, lambda: now[0])
-    assert budget.share(4) == 30.0 and budget.share(1) == 60.0
-    now[0] = 70.0
-    assert budget.left == 0.0 and budget.share(4) == 0.0 and budget.used == 70.0
 
 
 def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> None:

@@ -14,9 +14,10 @@ import pytest
 from checker import source
 from checker.rollout import Engine, PlanRequest, plan, read_folder
 from checker.rollout.output.cache import MOST, VARIABLE, AnswerCache, RenderedAnswer, rendered
-from checker.rollout.runs import Meter, RunEnd, RunResult, SafetyVerdict
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.ways import Way
+from checker.rollout.work import Work
 from checker.scenario import bundled
 from checker.source import ProgramSource
 from tests.support.command_line import Ended, cli
@@ -112,10 +113,10 @@ def test_an_answer_is_not_kept_if_the_memory_ended_a_run_that_it_does_not_show(
         seen.append(spec)
         return ended(spec, RunEnd.MEMORY if len(seen) == 1 else RunEnd.EXHAUSTED)
 
-    meter = Meter(first_fills_memory)
-    spec = made.direct.runs[0].spec
-    assert [meter.run(spec, 1.0).end, meter.run(spec, 1.0).end] == [RunEnd.MEMORY, RunEnd.EXHAUSTED]
-    assert meter.filled_memory
+    work = Work(first_fills_memory, 60.0)
+    first = made.direct.runs[0].spec
+    ends = [work.ask(spec).end for spec in (first, replace(first, elections=1))]
+    assert ends == [RunEnd.MEMORY, RunEnd.EXHAUSTED] and work.filled_memory
 
 
 def test_an_answer_of_runs_for_other_ways_is_not_kept_if_the_memory_ended_one(
@@ -124,7 +125,7 @@ def test_an_answer_of_runs_for_other_ways_is_not_kept_if_the_memory_ended_one(
     """From three to five the ways of working are explored; their runs are not among those of the plan."""
 
     def by_way(spec: RunSpec, _: float) -> RunResult:
-        return ended(spec, RunEnd.MEMORY if spec.way is Way.STOP_ALL else RunEnd.EXHAUSTED)
+        return ended(spec, RunEnd.MEMORY if spec.way is Way.PARALLEL else RunEnd.EXHAUSTED)
 
     made = plan(replace(REQUEST, new=read_folder(FOLDERS / "five")), by_way)
     assert made.depends_on_memory and all(result.end is not RunEnd.MEMORY for result in made.runs)

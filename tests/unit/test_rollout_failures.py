@@ -11,8 +11,9 @@ from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment, pairs_of
+from checker.rollout.claims import Reason
 from checker.rollout.disks.hazards import DiskHazard
-from checker.rollout.failures import Basis, Failure, failures
+from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
@@ -99,13 +100,13 @@ def test_service_without_the_failed_server_is_a_matter_of_quorums() -> None:
 def test_a_proof_covers_both_directions_from_every_state() -> None:
     for row in rows(assessment("three", "four", (4, 1, 3, 2))):
         assert [answer.outcome for answer in (row.going_on, row.going_back)] == [SafetyVerdict.SAFE] * 2
-        assert {answer.basis for answer in (row.going_on, row.going_back)} == {Basis.PROVED}
+        assert {answer.reason for answer in (row.going_on, row.going_back)} == {Reason.PROVED}
 
 
 def test_the_proof_of_an_order_covers_the_way_on_and_the_way_back_until_the_last_stage_begins() -> None:
     """Server 5 is started when all others have the new file. From then on no server may have the old one."""
     found = rows(assessment("three", "five", (4, 1, 3, 2, 5)))
-    assert {row.going_on.basis for row in found} == {Basis.PROVED_IN_ORDER}
+    assert {row.going_on.reason for row in found} == {Reason.PROVED_IN_ORDER}
     assert [row.going_back.outcome for row in found] == [SafetyVerdict.SAFE] * 4 + [SafetyVerdict.OPEN]
 
 
@@ -122,7 +123,7 @@ def test_a_disk_that_loses_a_write_is_no_way_on_and_no_way_back_by_the_proof() -
     made.disks = {3: DiskHazard.EMPTY}
     assert made.proved
     for row in rows(made):
-        assert (row.going_on.outcome, row.going_on.basis) == (SafetyVerdict.UNSAFE, Basis.PLAN)
+        assert (row.going_on.outcome, row.going_on.reason) == (SafetyVerdict.UNSAFE, Reason.FOUND)
         assert row.going_back.outcome is SafetyVerdict.OPEN
 
 
@@ -135,10 +136,10 @@ def test_a_disk_leaves_no_proof_of_an_order() -> None:
 def test_an_empty_disk_under_a_new_id_is_covered_by_the_proof() -> None:
     made = assessment("three", "four", (4, 1, 3, 2))
     made.disks = {4: DiskHazard.EMPTY}
-    assert {row.going_on.basis for row in rows(made)} == {Basis.PROVED}
+    assert {row.going_on.reason for row in rows(made)} == {Reason.PROVED}
 
 
-def with_release(*runs: tuple[str, SafetyVerdict]) -> tuple[set[Basis], set[Basis]]:
+def with_release(*runs: tuple[str, SafetyVerdict]) -> tuple[set[Reason], set[Reason]]:
     """The bases of both directions for a release with defects, from runs with a kind of fault and an outcome."""
     made = assessment("three", "four", (4, 1, 3, 2))
     release = Release(3, 8, 4)
@@ -147,17 +148,17 @@ def with_release(*runs: tuple[str, SafetyVerdict]) -> tuple[set[Basis], set[Basi
         for kind, outcome in runs
     )
     found = failures(made, made.orders[0], software=SoftwareAnswer(ReleaseChange(release, release), writing))
-    return {row.going_on.basis for row in found}, {row.going_back.basis for row in found}
+    return {row.going_on.reason for row in found}, {row.going_back.reason for row in found}
 
 
 def test_the_ways_on_and_back_regard_the_defects_of_a_release() -> None:
     """The runs about defects follow the plan, and a failed step is a crash in them. None goes back."""
     safe, unsafe, undecided = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE, SafetyVerdict.OPEN
-    back = {Basis.DEFECTS_NOT_EXPLORED}
-    assert with_release(("", safe), ("crashes", safe)) == ({Basis.PROVED}, back)
-    assert with_release(("", safe), ("crashes", unsafe)) == ({Basis.DEFECTS}, back)
-    assert with_release(("", safe), ("crashes", undecided)) == ({Basis.DEFECTS_NOT_EXPLORED}, back)
-    assert with_release(("", safe)) == ({Basis.DEFECTS_NOT_EXPLORED}, back), "no run has a server that fails"
+    back = {Reason.DEFECTS_NOT_EXPLORED}
+    assert with_release(("", safe), ("crashes", safe)) == ({Reason.PROVED}, back)
+    assert with_release(("", safe), ("crashes", unsafe)) == ({Reason.DEFECTS}, back)
+    assert with_release(("", safe), ("crashes", undecided)) == ({Reason.DEFECTS_NOT_EXPLORED}, back)
+    assert with_release(("", safe)) == ({Reason.DEFECTS_NOT_EXPLORED}, back), "no run has a server that fails"
 
 
 def test_the_proof_of_an_order_says_nothing_about_another_one() -> None:
@@ -169,7 +170,7 @@ def test_the_proof_of_an_order_says_nothing_about_another_one() -> None:
 def test_without_a_proof_going_on_rests_on_runs_with_a_crash_and_going_back_on_nothing() -> None:
     covered = assessment("three", "five", (4, 5, 1, 3, 2), *ALL)
     assert {row.going_on.outcome for row in rows(covered)} == {SafetyVerdict.SAFE}
-    assert {row.going_on.basis for row in rows(covered)} == {Basis.CRASH_EXPLORED}
+    assert {row.going_on.reason for row in rows(covered)} == {Reason.CRASH_EXPLORED}
     assert {row.going_back.outcome for row in rows(covered)} == {SafetyVerdict.OPEN}
 
 
@@ -273,3 +274,19 @@ def test_the_way_back_from_the_end_is_the_opposite_change() -> None:
     growth = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), frozenset({1, 2, 3, 4}))
     back = reverse(growth)
     assert (back.applied, back.remaining, back.removed) == (frozenset(), (1, 2, 3, 4), (4,))
+
+
+def test_the_way_back_to_files_without_reconfig_enabled_comes_to_a_stop(tmp_path: Path) -> None:
+    """Seen twice on 3.9.5: without service until the last server has its old file. One alone has nobody to follow."""
+    for name, first in (("old", ""), ("new", "reconfigEnabled=true\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "zoo.cfg").write_text(first + (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8"))
+    made = plan(
+        PlanRequest(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")),
+        lambda spec, _: made_up(spec, SafetyVerdict.SAFE),
+    )
+    found = failures(made.direct, made.direct.orders[0])
+    assert made.outcome is SafetyVerdict.SAFE
+    assert [row.going_on.outcome for row in found] == [SafetyVerdict.SAFE] * 3
+    assert [row.going_back.outcome for row in found] == [SafetyVerdict.SAFE, *[SafetyVerdict.STALLS] * 2]
+    assert {row.going_back.reason for row in found[1:]} == {Reason.RECONFIG_OFF}

@@ -18,10 +18,11 @@ from checker.rollout.files.differences import Interruption, read_now
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
-from checker.rollout.runs import RunResult, WorkBudget, leads_first, run_within
+from checker.rollout.runs import RunResult, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
 from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import OrderError, candidates, may_lead, may_split, steps_of
+from checker.rollout.work import Work
 from checker.scenario import bundled, from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli
@@ -141,9 +142,9 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
     onward = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({1, 4, 5}))
     for part in (onward, reverse(onward)):
         assert may_split(part, ())
-        assessor = Assessor(WorkBudget(60.0, lambda: 0.0), limited, 1)
+        assessor = Assessor(Work(limited, 60.0), 1)
         assessment = assessor.begin(part)
-        assert assessor.leaders_under_faults(assessment, Order(2, next(iter(candidates(part, 2)))), 1)
+        assert assessor.leaders_under_faults(assessment, Order(2, next(iter(candidates(part, 2)))))
         assert assessment.answer(Question.ELECTION, faulty=True).outcome is SafetyVerdict.UNSAFE
 
 

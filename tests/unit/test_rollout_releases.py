@@ -145,7 +145,7 @@ def test_an_upgrade_from_an_old_line_has_its_conditions_before_the_steps() -> No
 def test_a_release_is_judged_along_a_change_of_members() -> None:
     made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
     assert made.software is not None
-    assert (made.outcome, made.outcome_of_releases, made.exit_code) == (SAFE, SAFE, ExitCode.PASSED)
+    assert (made.outcome, made.verdict, made.exit_code) == (SAFE, SAFE, ExitCode.PASSED)
     assert "<summary>ZooKeeper 3.9.5</summary>" in markdown(made)
 
 

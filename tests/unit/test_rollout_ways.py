@@ -194,8 +194,11 @@ def test_the_answer_says_what_readiness_means(
 
 def rows(made: Plan) -> dict[str, tuple[str, str | None]]:
     return {
-        answer.way.value: (answer.plain.outcome.value, answer.faulty and answer.faulty.outcome.value)
-        for answer in made.ways
+        part.way.value: (
+            part.worst(faulty=False).outcome.value,
+            part.worst(faulty=True).outcome.value if part.faults else None,
+        )
+        for part in made.ways
     }
 
 

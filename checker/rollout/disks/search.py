@@ -18,7 +18,7 @@ from checker.rollout.assessment import StageAssessment, too_large
 from checker.rollout.assessor import Assessor, splits
 from checker.rollout.disks.hazards import harmless, remedies
 from checker.rollout.disks.volumes import with_lost_volumes
-from checker.rollout.runs import Runner, SafetyVerdict
+from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS
 from checker.rollout.search import PlanSearch
 from checker.rollout.stages import Stage
@@ -26,7 +26,7 @@ from checker.rollout.steps import Steps, steps_of
 from spec.quorum import Sid
 
 
-def judge_disks(made: Plan, search: PlanSearch, run: Runner) -> None:
+def judge_disks(made: Plan, search: PlanSearch) -> None:
     """Judge the disks of the request in the stages that the plan recommends, and find what is safe instead.
 
     Raises checker.symbolic.disjoint.UndecidedError.
@@ -38,27 +38,26 @@ def judge_disks(made: Plan, search: PlanSearch, run: Runner) -> None:
             for sid, hazard in request.disks.items()
             if sid in part.stage.added or (sid in part.stage.running and not number)
         }
-        _judge(part, search, run, request)
+        _judge(part, search, request)
     if made.outcome is not SafetyVerdict.SAFE:
         first = made.advised[0]
         made.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
 
 
-def judge_way_back(made: Plan, search: PlanSearch, run: Runner) -> None:
+def judge_way_back(made: Plan, search: PlanSearch) -> None:
     """Judge the disks that are lost on the way back, where servers restart once more."""
     part, request = made.back, made.request
     if part is not None:
         spared = request.new.servers.keys() - set(part.stage.restarted)
         part.disks = with_lost_volumes(request.old, request.new, {}, spared | request.down)
-        _judge(part, search, run, request)
+        _judge(part, search, request)
 
 
-def _judge(part: StageAssessment, search: PlanSearch, run: Runner, request: PlanRequest) -> None:
+def _judge(part: StageAssessment, search: PlanSearch, request: PlanRequest) -> None:
     """Explore the starts with the disks of a stage, unless a proof covers them or no run can."""
-    assessor = Assessor(search.budget, run, request.faults, request.down, request.way)
     proved = part.proved and harmless(part.stage, part.disks)
     if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
-        _explore(part, assessor, _steps(part, search, request))
+        _explore(part, search.assessor, _steps(part, search, request))
 
 
 def _steps(part: StageAssessment, search: PlanSearch, request: PlanRequest) -> list[tuple[Sid, Steps]]:
@@ -82,6 +81,6 @@ def _restarts(stage: Stage, sids: Collection[Sid], leader: Sid) -> Steps:
 def _explore(part: StageAssessment, assessor: Assessor, orders: list[tuple[Sid, Steps]]) -> None:
     """All leaders without faults, then all under faults, until a write is lost."""
     for faults in ({}, *splits(part.faults, (CRASHES, PARTITIONS, DISCONNECTS))):
-        for number, (leader, steps) in enumerate(orders):
-            if assessor.given_disks(part, leader, steps, 2 * (len(orders) - number) + 2, faults=faults):
+        for leader, steps in orders:
+            if assessor.given_disks(part, leader, steps, faults=faults):
                 return

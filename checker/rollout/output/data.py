@@ -3,7 +3,9 @@
 Fields of schema 1: verdict (safe | unsafe | undecided | stalls), exit_code, recommendation, headline, seconds (of
 work), before and after (folder, voters, observers, taken, warnings, working, leader), differences (server, key,
 before, after, effect; null is the value of a key that is not set), notes, left_out (servers that are missing from the
-given order), direct, stages, how (the way of working that is judged), ways, disks, remedies, releases and reconfig.
+given order), claims, direct, stages, how (the way of working that is judged), ways, disks, remedies, releases and
+reconfig. `claims` is the table that all verdicts are made from: route, question, faults, verdict, evidence (proof |
+exhausted | counterexample | measured | missing), reason, and whether the claim counts in the verdict on its route.
 `working` is the way of working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble;
 each is null where the input does not state it. `verdict` is the verdict on what is recommended: the first route of
 `reconfig` if that is safer, else `stages` if there are any, else `direct`. `direct.verdict` is always the verdict on
@@ -31,7 +33,7 @@ null), defects (one of them is enough to lose a write) and runs. `reconfig` is d
 
 Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
 
-`reason`, `end` and `basis` are codes (`Reason`, `RunEnd`, `Basis`). `because`, `sentence`, `recommendation`,
+`reason`, `end` and `basis` are codes (`Reason`, `RunEnd`, `Reason`). `because`, `sentence`, `recommendation`,
 `headline` and `notes` are for people.
 """
 
@@ -40,9 +42,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from checker.rollout.answer import Plan, WayAnswer
-from checker.rollout.assessment import Order, QuestionAnswer, StageAssessment
-from checker.rollout.failures import DirectionAnswer, Failure, failures
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import Order, StageAssessment
+from checker.rollout.claims import Claim, Evidence
+from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption, masked
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition
@@ -80,6 +83,7 @@ def data(plan: Plan) -> dict[str, Any]:
         "notes": list(plan.notes),
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
+        "claims": [_claim(route, claim) for route, claims in plan.table.items() for claim in claims],
         "direct": _stage(plan, plan.direct),
         "stages": [
             _stage(plan, stage, check)
@@ -97,6 +101,19 @@ def data(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _claim(route: str, claim: Claim) -> dict[str, Any]:
+    evidence = claim.evidence
+    return {
+        "route": route,
+        "question": claim.question.name.lower(),
+        "faults": claim.faults,
+        "verdict": evidence.outcome.value,
+        "evidence": evidence.kind.value,
+        "reason": evidence.reason.value,
+        "counts": claim.counts,
+    }
+
+
 def _releases(software: SoftwareAnswer) -> dict[str, Any]:
     return {
         "before": str(software.releases.old),
@@ -109,20 +126,20 @@ def _releases(software: SoftwareAnswer) -> dict[str, Any]:
     }
 
 
-def _way(answer: WayAnswer) -> dict[str, Any]:
-    first = next(iter(answer.assessment.orders), None)
+def _way(answer: StageAssessment) -> dict[str, Any]:
+    first = next(iter(answer.orders), None)
     return {
         "way": answer.way.value,
         "about": WAY_WORDS[answer.way],
         "verdict": answer.outcome.value,
-        "without_faults": _way_cell(answer.plain),
-        "under_faults": answer.faulty and _way_cell(answer.faulty),
+        "without_faults": _way_cell(answer.worst(faulty=False)),
+        "under_faults": _way_cell(answer.worst(faulty=True)) if answer.faults else None,
         "leader": first and first.leader,
         "steps": [] if first is None else [_step(step) for step in first.steps],
     }
 
 
-def _way_cell(answer: QuestionAnswer) -> dict[str, Any]:
+def _way_cell(answer: Evidence) -> dict[str, Any]:
     return {
         "verdict": answer.outcome.value,
         "reason": answer.reason.value,
@@ -226,10 +243,10 @@ def _failure(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _direction(direction: DirectionAnswer) -> dict[str, Any]:
+def _direction(direction: Evidence) -> dict[str, Any]:
     return {
         "verdict": direction.outcome.value,
-        "basis": direction.basis.value,
+        "basis": direction.reason.value,
         "because": direction_sentence(direction),
         "conditions": [_condition(each) for each in direction.conditions],
     }

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import QuestionAnswer, Reason, StageAssessment
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.claims import Evidence, Reason
 from checker.rollout.disks.hazards import HAZARD_WORDS, DiskRemedy, RemedyKind
-from checker.rollout.failures import Basis, Failure
+from checker.rollout.failures import Failure
 from checker.rollout.order_proof import OrderProof
 from checker.rollout.output.operator_steps import ANSWERS, failed_steps, is_waited_for
 from checker.rollout.output.sentences import (
@@ -72,7 +73,7 @@ def _questions(assessment: StageAssessment) -> list[str]:
     return lines
 
 
-def _cell(answer: QuestionAnswer) -> str:
+def _cell(answer: Evidence) -> str:
     word = WORDS[answer.outcome]
     if answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.reason is Reason.FOUND:
         return f"**{word}**: {finding_words(answer.finding)}"
@@ -93,10 +94,10 @@ def step_failures(plan: Plan) -> list[str]:
     """The verdicts on the files after each failed step."""
     tables = failed_steps(plan)
     lines = ["## Each step, if it fails"] if tables else []
-    on = {row.going_on.basis for _, _, rows in tables for row in rows}
+    on = {row.going_on.reason for _, _, rows in tables for row in rows}
     if (
         tables
-        and on <= {Basis.PROVED, Basis.PROVED_IN_ORDER}
+        and on <= {Reason.PROVED, Reason.PROVED_IN_ORDER}
         and not any(part.stage.changed_roles for part, *_ in tables)
     ):
         lines += ["", STAYS_LOOKING]
@@ -125,7 +126,7 @@ def ways(plan: Plan) -> list[str]:
         return []
     lines = ["## Ways to do it in one go", "", "| way | is it safe |", "| --- | --- |"]
     for way in plan.ways:
-        asked = [way.plain] if way.faulty is None else [way.plain, way.faulty]
+        asked = [way.worst(faulty=faulty) for faulty in ((False, True) if way.faults else (False,))]
         unsafe = next((answer for answer in asked if answer.outcome is SafetyVerdict.UNSAFE), None)
         cell = "; ".join(dict.fromkeys(map(verdict_words, asked)))
         if unsafe is not None:

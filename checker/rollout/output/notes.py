@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from checker.printable import capital, code, escaped
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import QuestionAnswer, Reason, StageAssessment
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.claims import Evidence, Reason
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
 from checker.rollout.output.recommendation import is_searched
@@ -162,7 +163,7 @@ def _problem(part: StageAssessment, name: str) -> Iterator[str]:
 WITHOUT_A_RUN = frozenset({Reason.NOT_DURABLE})
 
 
-def _where_it_stops(answer: QuestionAnswer) -> str:
+def _where_it_stops(answer: Evidence) -> str:
     """The step behind which the operator waits in vain, and the servers that look for a leader then."""
     result = answer.finding
     if result is None or result.stuck is None:

@@ -12,7 +12,8 @@ from shlex import quote
 from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment
-from checker.rollout.failures import Basis, DirectionAnswer, Failure, failures
+from checker.rollout.claims import Evidence, Reason
+from checker.rollout.failures import Failure, failures
 from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.kubernetes import BY_PERSON, GO_BACK, LAST_POD, StatefulSet
 from checker.rollout.output.sentences import (
@@ -340,11 +341,11 @@ def is_waited_for(step: ServerStep) -> bool:
     return step.wait or step.action == STOP
 
 
-def _directions(rows: list[Failure], directions: list[DirectionAnswer]) -> str:
+def _directions(rows: list[Failure], directions: list[Evidence]) -> str:
     """The verdicts on one direction, each with the steps that have it."""
     groups: dict[str, list[int]] = {}
     for row, direction in zip(rows, directions, strict=True):
-        proved = direction.basis in (Basis.PROVED, Basis.PROVED_IN_ORDER)
+        proved = direction.reason in (Reason.PROVED, Reason.PROVED_IN_ORDER)
         words = (
             ANSWERS[direction.outcome] if proved else f"{ANSWERS[direction.outcome]} ({direction_sentence(direction)})"
         )

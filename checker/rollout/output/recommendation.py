@@ -9,7 +9,8 @@ from itertools import groupby
 
 from checker.printable import capital
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Reason, StageAssessment
+from checker.rollout.assessment import StageAssessment
+from checker.rollout.claims import Reason
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.output.sentences import (
     WORDS,

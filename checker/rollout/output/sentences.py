@@ -18,8 +18,8 @@ from checker.printable import code, escaped
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import LARGEST, Order, QuestionAnswer, Reason, StageAssessment, ViewPair
-from checker.rollout.failures import Basis, DirectionAnswer
+from checker.rollout.assessment import LARGEST, Order, StageAssessment, ViewPair
+from checker.rollout.claims import Evidence, Reason
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
 from checker.symbolic.report import set_text
@@ -59,16 +59,12 @@ REASONS = {
         "an observer acknowledges without a log, and the leader counts it as a voter. Restart a promoted server first, "
         "a demoted server last"
     ),
-}
-BASES = {
-    Basis.PROVED: REASONS[Reason.PROVED],
-    Basis.PROVED_IN_ORDER: "proved in this order",
-    Basis.CRASH_EXPLORED: "explored with a crash of any server at any time, which starts again with either file",
-    Basis.NO_CRASH_EXPLORED: "no finished run has a server that fails",
-    Basis.TWO_DISKS: "a failed server may have two disks, on its old and on its new host",
-    Basis.BACK_NOT_EXPLORED: "`--now` asks about it",
-    Basis.DEFECTS: "a defect of the release can lose a write",
-    Basis.DEFECTS_NOT_EXPLORED: "not explored to the end with the defects of the release",
+    Reason.CRASH_EXPLORED: "explored with a crash of any server at any time, which starts again with either file",
+    Reason.NO_CRASH_EXPLORED: "no finished run has a server that fails",
+    Reason.TWO_DISKS: "a failed server may have two disks, on its old and on its new host",
+    Reason.BACK_NOT_EXPLORED: "`--now` asks about it",
+    Reason.DEFECTS: "a defect of the release can lose a write",
+    Reason.DEFECTS_NOT_EXPLORED: "not explored to the end with the defects of the release",
 }
 WORDS = {
     SafetyVerdict.UNSAFE: "UNSAFE",
@@ -107,14 +103,14 @@ def run_sentence(result: RunResult) -> str:
     return f"all {result.states:,} states, no violation"
 
 
-def reason_words(answer: QuestionAnswer) -> str:
+def reason_words(answer: Evidence) -> str:
     """The reason for the outcome of a question, as Markdown."""
     if answer.reason is Reason.FOUND and answer.finding is not None:
         return escaped(run_sentence(answer.finding))
     return answer_sentence(answer, code)
 
 
-def answer_sentence(answer: QuestionAnswer, named: Callable[[str], str] = str) -> str:
+def answer_sentence(answer: Evidence, named: Callable[[str], str] = str) -> str:
     """The reason for the outcome of a question; `named` makes the text of a key."""
     if answer.reason is Reason.FOUND and answer.finding is not None:
         return run_sentence(answer.finding)
@@ -131,12 +127,12 @@ def answer_sentence(answer: QuestionAnswer, named: Callable[[str], str] = str) -
     return reason
 
 
-def direction_sentence(direction: DirectionAnswer) -> str:
-    """The basis of a direction about a failed step, and the checks that are still to be made."""
-    if direction.answer is not None:
-        return answer_sentence(direction.answer)
+def direction_sentence(direction: Evidence) -> str:
+    """The reason for a direction about a failed step, and the checks that are still to be made."""
+    if direction.reason is not Reason.PROVED_IN_ORDER:
+        return answer_sentence(direction)
     checks = " and ".join(f"before step {condition.step}" for condition in direction.conditions)
-    return BASES[direction.basis] + (f", with the check {checks}" if checks else "")
+    return "proved in this order" + (f", with the check {checks}" if checks else "")
 
 
 def _seen(runs: Sequence[RunResult]) -> str:
@@ -154,7 +150,7 @@ def _seen(runs: Sequence[RunResult]) -> str:
     return f"{extent}, {part}not explored to the end"
 
 
-def verdict_words(answer: QuestionAnswer) -> str:
+def verdict_words(answer: Evidence) -> str:
     """A verdict with its basis, for a table."""
     if answer.outcome is SafetyVerdict.OPEN and answer.reason in (Reason.UNSAFE_ALREADY, Reason.NOT_DEMANDED):
         return "not explored"

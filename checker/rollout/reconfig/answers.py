@@ -19,9 +19,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from checker.rollout.claims import Claim, evidence_of, verdict_of
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
 from checker.rollout.reconfig.refusals import Refusal
-from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import Question
 from checker.symbolic.disjoint import DisjointQuorums
 
 
@@ -69,10 +71,30 @@ class RouteAnswer:
     faults: int
     left_out: frozenset[FaultBudget] = frozenset()
 
+    @property
+    def name(self) -> str:
+        """The name of the route in the table of claims."""
+        return f"reconfig, {self.kind.value}"
+
+    def claim(self, budget: FaultBudget) -> Claim:
+        """The claim about a budget, by the runs of all commands.
+
+        A search about two faults that was not finished does not count.
+        """
+        evidence = evidence_of(self.results(budget), whole=budget not in self.left_out)
+        is_asked = budget is FaultBudget.NONE or (budget is FaultBudget.ASKED and self.faults > 0)
+        faults = {FaultBudget.NONE: 0, FaultBudget.ASKED: self.faults, FaultBudget.PAIR: 2}[budget]
+        return Claim(Question.COMMITS, faults, evidence, is_asked or evidence.outcome is SafetyVerdict.UNSAFE)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims about the route."""
+        budgets = (budget for budget in FaultBudget if self.faults or budget is not FaultBudget.ASKED)
+        return tuple(self.claim(budget) for budget in budgets)
+
     def verdict(self, budget: FaultBudget) -> SafetyVerdict:
         """The verdict of a budget: that of its worst command."""
-        found = worst_verdict(each.outcome for each in self.results(budget))
-        return SafetyVerdict.OPEN if found is SafetyVerdict.SAFE and budget in self.left_out else found
+        return self.claim(budget).evidence.outcome
 
     def results(self, budget: FaultBudget) -> list[RunResult]:
         """The runs of a budget, of all commands."""
@@ -81,11 +103,7 @@ class RouteAnswer:
     @property
     def outcome(self) -> SafetyVerdict:
         """The verdict on the route."""
-        counted = [self.verdict(FaultBudget.NONE)]
-        counted += [self.verdict(FaultBudget.ASKED)] if self.faults else []
-        pair = self.verdict(FaultBudget.PAIR)
-        counted += [pair] if pair is SafetyVerdict.UNSAFE else []
-        return worst_verdict(counted)
+        return verdict_of(self.claims)
 
     @property
     def quorums_meet(self) -> bool:

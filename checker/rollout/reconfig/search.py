@@ -9,8 +9,7 @@ Rules of this module:
   these by their ids alone.
 - The first violation of a route ends its search: the route is unsafe.
 - Of two faults, a crash is for good: the server does not return. With its return the space is several times as large.
-- The route in one command is searched for a violation under two faults first, with all of its work, as that is the
-  danger of it.
+- The route in one command is searched for a violation under two faults first, as that is the danger of it.
 """
 
 from __future__ import annotations
@@ -33,14 +32,12 @@ from checker.rollout.reconfig.answers import (
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind, at_once, one_at_a_time
 from checker.rollout.reconfig.questions import DEFECTS, ReconfigSpec, stage_of
 from checker.rollout.reconfig.refusals import member_lines, refusals
-from checker.rollout.runs import Runner, RunResult, SafetyVerdict, WorkBudget, not_begun, worst_verdict
+from checker.rollout.runs import SafetyVerdict, not_begun, worst_verdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question
 from checker.rollout.stages import Stage
+from checker.rollout.work import Work
 from spec.quorum import Sid
 
-SHARE_OF_RECONFIG = 0.75  # of the budget
-SHARE_AT_ONCE = 0.3  # of that, for the change in one command
-AT_A_TIME = 4  # runs share the rest of the work: small ones leave most of it
 KINDS = (DISCONNECTS, PARTITIONS, CRASHES)
 PAIRS: tuple[Mapping[str, int], ...] = ({DISCONNECTS: 1, PARTITIONS: 1}, {DISCONNECTS: 1, CRASHES: 1})
 
@@ -60,13 +57,13 @@ def is_asked(request: PlanRequest, stage: Stage) -> bool:
     return stage.changes_members and any(each.config.reconfig_enabled for each in servers)
 
 
-def judge_reconfig(made: Plan, run: Runner, budget: WorkBudget) -> None:
+def judge_reconfig(made: Plan, work: Work) -> None:
     """Judge the change by `reconfig`, and compare it with the plan. Raises checker.symbolic.disjoint.UndecidedError."""
     old, new, stage = made.request.old, made.request.new, made.direct.stage
     refused = refusals(old, new, stage)
     routes: tuple[RouteAnswer, ...] = ()
     if not refused:
-        routes = _RouteSearch(stage, member_lines(old, new), made.request.faults, run, budget).routes()
+        routes = _RouteSearch(stage, member_lines(old, new), made.request.faults, work).routes()
     plain = worst_verdict(answer.outcome for part in made.advised for _, faulty, answer in part.answers if not faulty)
     made.by_reconfig = ReconfigAnswer(refused, routes, WayVerdicts(made.outcome, plain))
 
@@ -81,22 +78,21 @@ class _RunKind:
 
 
 class _RouteSearch:
-    """The runs about both routes of one change. `budget` is for all of them."""
+    """The runs about both routes of one change."""
 
-    def __init__(self, stage: Stage, lines: Mapping[Sid, str], faults: int, run: Runner, budget: WorkBudget) -> None:
-        self._stage, self._lines, self._faults, self._run, self._budget = stage, lines, faults, run, budget
+    def __init__(self, stage: Stage, lines: Mapping[Sid, str], faults: int, work: Work) -> None:
+        self._stage, self._lines, self._faults, self._work = stage, lines, faults, work
 
     def routes(self) -> tuple[RouteAnswer, ...]:
         """The routes, the safest first. There is one if the change has one command."""
         old, new = self._stage.old.view, self._stage.new.view
         single, together = one_at_a_time(old, new, self._lines), at_once(old, new, self._lines)
         if len(single) == 1:
-            return (self._route(RouteKind.ONE_AT_A_TIME, single, self._budget),)
-        part = WorkBudget(self._budget.left * SHARE_AT_ONCE, self._budget.clock)
-        danger = self._route(RouteKind.AT_ONCE, together, part)
-        return in_order((self._route(RouteKind.ONE_AT_A_TIME, single, self._budget), danger))
+            return (self._route(RouteKind.ONE_AT_A_TIME, single),)
+        danger = self._route(RouteKind.AT_ONCE, together)
+        return in_order((self._route(RouteKind.ONE_AT_A_TIME, single), danger))
 
-    def _route(self, kind: RouteKind, commands: tuple[MembershipCommand, ...], work: WorkBudget) -> RouteAnswer:
+    def _route(self, kind: RouteKind, commands: tuple[MembershipCommand, ...]) -> RouteAnswer:
         asked = sorted(
             ((number, spec, size) for size in self._sizes(kind) for number, spec in _specs(commands, size)),
             key=lambda each: _turn(kind, each[1], each[2]),
@@ -104,12 +100,11 @@ class _RouteSearch:
         found: list[list[CommandRun]] = [[] for _ in commands]
         left_out: set[FaultBudget] = set()
         unsafe = False
-        for place, (number, spec, size) in enumerate(asked):
+        for number, spec, size in asked:
             if unsafe:
                 left_out.add(size.budget)
                 continue
-            is_danger = kind is RouteKind.AT_ONCE and size.budget is FaultBudget.PAIR
-            result = self._explored(spec, work, 1 if is_danger else len(asked) - place)
+            result = self._work.ask(spec) if len(spec.stage.sids) <= LARGEST else not_begun(spec)
             found[number].append(CommandRun(size.budget, result))
             unsafe = result.outcome is SafetyVerdict.UNSAFE
         answers = (
@@ -126,12 +121,6 @@ class _RouteSearch:
             _RunKind(FaultBudget.PAIR, each, writes) for writes in ((0, 1) if together else (1,)) for each in PAIRS
         ]
         yield from (*plain, *pairs, *asked) if together else (*plain, *asked, *pairs)
-
-    def _explored(self, spec: ReconfigSpec, work: WorkBudget, runs: int) -> RunResult:
-        """Run a question within its share of some work; a large ensemble is not explored."""
-        if not work.left or len(spec.stage.sids) > LARGEST:
-            return not_begun(spec)
-        return self._run(spec, work.share(min(runs, AT_A_TIME)))
 
 
 def _specs(commands: tuple[MembershipCommand, ...], size: _RunKind) -> Iterator[tuple[int, ReconfigSpec]]:

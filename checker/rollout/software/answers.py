@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
+from checker.rollout.claims import Claim, evidence_of, verdict_of
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import Question
 from checker.rollout.software.releases import ReleaseChange
 from spec.variants import Variant
 
@@ -29,25 +31,33 @@ class SoftwareAnswer:
     culprits: tuple[Variant, ...] = ()
     staying: RunResult | None = None
 
+    def claims(self, question: Question, *, faulty: bool = True) -> tuple[Claim, ...]:
+        """The claims about clients that write (DEFECTS), or that are quiet: without faults, and under them."""
+        runs = self.writing if question is Question.DEFECTS else self.quiet
+        groups = ([each for each in runs if bool(each.spec.faults) == under] for under in (False, True)[: 1 + faulty])
+        return tuple(
+            Claim(question, sum(group[0].spec.faults.values()), evidence_of(group)) for group in groups if group
+        )
+
     @property
     def outcome(self) -> SafetyVerdict:
         """The verdict while clients write."""
-        return worst_verdict(each.outcome for each in self.writing)
+        return verdict_of(self.claims(Question.DEFECTS))
 
     @property
     def outcome_without_faults(self) -> SafetyVerdict:
         """The verdict while clients write, without faults."""
-        return worst_verdict(each.outcome for each in self.writing if not each.spec.faults)
+        return verdict_of(self.claims(Question.DEFECTS, faulty=False))
 
     @property
     def quiet_outcome(self) -> SafetyVerdict:
         """The verdict while nothing is written."""
-        return worst_verdict(each.outcome for each in self.quiet)
+        return verdict_of(self.claims(Question.QUIET_DEFECTS))
 
     @property
     def quiet_outcome_without_faults(self) -> SafetyVerdict:
         """The same without faults."""
-        return worst_verdict(each.outcome for each in self.quiet if not each.spec.faults)
+        return verdict_of(self.claims(Question.QUIET_DEFECTS, faulty=False))
 
     @property
     def finding(self) -> RunResult | None:

@@ -20,13 +20,13 @@ from dataclasses import replace
 from checker.rollout.answer import Plan
 from checker.rollout.assessment import Order, StageAssessment, too_large
 from checker.rollout.assessor import splits
-from checker.rollout.runs import Runner, RunResult, SafetyVerdict, WorkBudget, impossible, not_begun
+from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, Question, RunSpec
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.stages import Stage
 from checker.rollout.steps import OrderError
-from checker.scenario import ScenarioError
+from checker.rollout.work import Work
 from spec.variants import Variant
 
 ACKNOWLEDGED_SURVIVES = ("Leadership", "AcknowledgedLogCompleteness", "OneTxnPerZxid")
@@ -36,8 +36,6 @@ LeaderLogCompleteness is not one: some defects let one server apply a write that
 answer for it. HistoryConsistency is not one either: a release may log one transaction twice, without harm.
 """
 
-SHARE_OF_QUIET = 0.3  # of the rest of the budget
-SHARE_OF_WRITING = 0.7  # of the rest then; the defects one by one have what is left
 KINDS = (DISCONNECTS, CRASHES, PARTITIONS)
 
 SpecOf = Callable[[StageAssessment, Order, Mapping[str, int]], RunSpec]
@@ -51,12 +49,12 @@ def check_releases(releases: ReleaseChange, stage: Stage) -> None:
         raise OrderError(f"{what}; make two roll-outs of it, the upgrade and then the members", "to-release")
 
 
-def judge_software(made: Plan, run: Runner, budget: WorkBudget) -> None:
+def judge_software(made: Plan, work: Work) -> None:
     """Judge the releases of the request along the steps that the plan recommends."""
     releases = made.request.releases
     if releases is None or made.outcome is not SafetyVerdict.SAFE or not made.direct.stage.remaining:
         return
-    search = _SoftwareSearch(made, releases, run, budget)
+    search = _SoftwareSearch(made, releases, work)
     quiet = tuple(search.quiet())
     made.software = SoftwareAnswer(releases, tuple(search.writing()), quiet)
     if made.software.finding is not None:
@@ -67,8 +65,8 @@ def judge_software(made: Plan, run: Runner, budget: WorkBudget) -> None:
 class _SoftwareSearch:
     """The runs about the releases of one plan."""
 
-    def __init__(self, made: Plan, releases: ReleaseChange, run: Runner, budget: WorkBudget) -> None:
-        self._made, self._releases, self._run, self._budget = made, releases, run, budget
+    def __init__(self, made: Plan, releases: ReleaseChange, work: Work) -> None:
+        self._made, self._releases, self._work = made, releases, work
         faults = made.request.faults
         self._faults = tuple(splits(faults, KINDS)) if faults else ()
         self._parts = [
@@ -79,23 +77,23 @@ class _SoftwareSearch:
 
     def quiet(self) -> Iterator[RunResult]:
         """The runs in which nothing is written after the first step has begun."""
-        return self._until_lost(self._quiet, WorkBudget(self._budget.left * SHARE_OF_QUIET, self._budget.clock))
+        return self._until_lost(self._quiet)
 
     def writing(self) -> Iterator[RunResult]:
         """The runs in which a client writes during the steps, until one loses the write."""
-        return self._until_lost(self._writing, WorkBudget(self._budget.left * SHARE_OF_WRITING, self._budget.clock))
+        return self._until_lost(self._writing)
 
-    def _until_lost(self, question: SpecOf, work: WorkBudget) -> Iterator[RunResult]:
+    def _until_lost(self, question: SpecOf) -> Iterator[RunResult]:
         """Without faults every first leader, then under each kind of fault one leader of each stage."""
         plain: dict[str, int] = {}
         stages = list(enumerate(self._parts))
         leaders = [(stage, part, order, plain) for stage, part in stages for order in part.orders]
         asked = [*leaders, *((stage, part, part.orders[0], each) for each in self._faults for stage, part in stages)]
         large: set[int] = set()
-        for number, (stage, part, order, faults) in enumerate(asked):
+        for stage, part, order, faults in asked:
             if not faults and stage in large:
                 continue
-            result = self._explored(question(part, order, faults), work, len(asked) - number)
+            result = self._work.ask(question(part, order, faults))
             yield result
             if result.outcome is SafetyVerdict.UNSAFE:
                 return
@@ -107,15 +105,16 @@ class _SoftwareSearch:
         if not self._releases.is_upgrade:
             return None
         spec = replace(finding.spec, releases=ReleaseChange(self._releases.old, self._releases.old))
-        return self._explored(spec, self._budget, 1 + len(self._releases.defects))
+        with self._work.beside():
+            return self._work.ask(spec)
 
     def culprits(self, finding: RunResult) -> Iterator[Variant]:
         """The defects that lose a write in the question of this finding when every server has that one alone."""
-        defects = self._releases.defects
-        for number, defect in enumerate(defects):
+        for defect in self._releases.defects:
             spec = replace(finding.spec, releases=None, variants=(defect,))
-            if self._explored(spec, self._budget, len(defects) - number).outcome is SafetyVerdict.UNSAFE:
-                yield defect
+            with self._work.beside():
+                if self._work.ask(spec).outcome is SafetyVerdict.UNSAFE:
+                    yield defect
 
     def _writing(self, part: StageAssessment, order: Order, faults: Mapping[str, int]) -> RunSpec:
         return self._spec(part, order, faults, Question.DEFECTS)
@@ -131,12 +130,3 @@ class _SoftwareSearch:
         spec = self._spec(part, order, faults, Question.QUIET_DEFECTS)
         running = sorted(part.stage.running - self._made.request.down)
         return replace(spec, opening=({"write": order.leader}, {"settle": running}))
-
-    def _explored(self, spec: RunSpec, work: WorkBudget, runs: int) -> RunResult:
-        """Run a question within its share of some work: one of this number of runs."""
-        if not work.left:
-            return not_begun(spec)
-        try:
-            return self._run(spec, work.share(runs))
-        except ScenarioError:
-            return impossible(spec)

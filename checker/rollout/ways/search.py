@@ -6,8 +6,7 @@ Rules of this module:
   whether all servers find a leader, since one may then look for it for ever. The disk of a server that moves is taken
   to move with it.
 - A proof comes first: it answers for every leader, without a run. Next are the runs that exist: those of one way are
-  also runs of each way with fewer waits. What is left is searched for a violation, small models first, within a small
-  part of the budget.
+  also runs of each way with fewer waits. What is left is searched for a violation, small models first.
 - A way is SAFE if it is proved, or if it was explored to the end for every server that may lead at first. All else is
   UNDECIDED.
 """
@@ -17,16 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from checker.rollout.answer import Plan, WayAnswer
-from checker.rollout.assessment import QUESTIONS, Order, QuestionAnswer, Reason, StageAssessment, too_large
+from checker.rollout.answer import Plan
+from checker.rollout.assessment import QUESTIONS, Order, StageAssessment, too_large
 from checker.rollout.assessor import Assessor
-from checker.rollout.runs import Runner, RunResult, SafetyVerdict, WorkBudget
+from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.search import PlanSearch
+from checker.rollout.stages import Stage
 from checker.rollout.ways import Way, covers_runs, in_way
+from checker.rollout.work import Work
 from spec.quorum import Sid
 
-SHARE_OF_WAYS = 0.25  # of the rest of the budget, for all ways
 MOST_WAITS_FIRST = (
     *(Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL),
     *(Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER),
@@ -34,29 +34,34 @@ MOST_WAITS_FIRST = (
 SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
-def judged_ways(made: Plan, run: Runner, budget: WorkBudget) -> tuple[WayAnswer, ...]:
-    """The answer for each way of working, about the change in one go."""
-    work, base = WorkBudget(budget.left * SHARE_OF_WAYS, budget.clock), made.direct
-    known, answers, leaders = list(base.runs), dict[Way, WayAnswer](), _leaders(made, run, work)
-    for number, way in enumerate(MOST_WAITS_FIRST):
-        if way is base.way and (planned := _answer(base)).is_decided and _covers(base, leaders):
-            answers[way] = planned
-            continue
-        search = PlanSearch(replace(made.request, how=way, order=None), run, work)
-        orders = [_order(way, base, leader, search, made.request.down) for leader in leaders]
-        share = WorkBudget(work.left / (len(MOST_WAITS_FIRST) - number), work.clock)
-        assessor = Assessor(share, run, _faults(way, made), made.request.down, way)
-        answers[way] = _judged(way, made, orders, assessor, known)
-        known += answers[way].assessment.runs
-    return tuple(answers[way] for way in Way)
+def judged_ways(made: Plan, work: Work) -> tuple[StageAssessment, ...]:
+    """The change in one go in each way of working, with its claims."""
+    base, search = made.direct, PlanSearch(made.request, work)
+    known, judged, leaders = list(base.runs), dict[Way, StageAssessment](), _leaders(made, search)
+    for way in MOST_WAITS_FIRST:
+        if way is base.way and _covers(base, leaders):
+            planned = replace(base, asked=_questions(base.stage, way))
+            if planned.outcome is not SafetyVerdict.OPEN:
+                judged[way] = planned
+                continue
+        faults = _faults(way, made)
+        search = PlanSearch(replace(made.request, how=way, order=None, faults=faults), work)
+        trial = replace(base.blank, way=way, faults=faults, asked=_questions(base.stage, way))
+        trial.orders = [_order(way, base, leader, search, made.request.down) for leader in leaders]
+        _judge(trial, search.assessor, known)
+        known += trial.runs
+        judged[way] = trial
+    return tuple(judged[way] for way in Way)
 
 
-def _leaders(made: Plan, run: Runner, work: WorkBudget) -> list[Sid]:
+def _questions(stage: Stage, way: Way) -> tuple[Question, ...]:
+    return QUESTIONS if stage.readdressed or way.is_of_controller else SAFETY
+
+
+def _leaders(made: Plan, search: PlanSearch) -> list[Sid]:
     """The servers that may lead at first. A proof covers them all, so that those of the plan are enough."""
     planned = [order.leader for order in made.direct.orders]
-    if made.direct.quorums_meet and planned:
-        return planned
-    return PlanSearch(made.request, run, work).leaders(made.direct.stage)
+    return planned if made.direct.quorums_meet and planned else search.leaders(made.direct.stage)
 
 
 def _faults(way: Way, made: Plan) -> int:
@@ -78,32 +83,30 @@ def _order(way: Way, base: StageAssessment, leader: Sid, search: PlanSearch, dow
     return search.unexplored(base.stage, leader)
 
 
-def _judged(way: Way, made: Plan, orders: list[Order], assessor: Assessor, known: Sequence[RunResult]) -> WayAnswer:
-    """The answer for a way that the plan does not follow, or of which it says too little."""
-    stage = made.direct.stage
-    trial = StageAssessment(stage, made.direct.pairs, _faults(way, made), orders, way=way)
-    settled = trial.proved and not stage.readdressed and not way.is_of_controller
-    if trial.unchanged or settled or stage.gossips or too_large(stage):
-        return _answer(trial)
-    carried = _carried(trial, known)
-    if False not in carried:
-        _explore(trial, assessor, under_faults=True not in carried)
-    found = _answer(trial)
-    return replace(found, plain=carried.get(False, found.plain), faulty=_under_faults(carried, found))
+def _judge(trial: StageAssessment, assessor: Assessor, known: Sequence[RunResult]) -> None:
+    """Find the evidence for a way that the plan does not follow, or of which it says too little."""
+    settled = trial.proved and not trial.stage.readdressed and not trial.way.is_of_controller
+    if trial.unchanged or settled or trial.stage.gossips or too_large(trial.stage):
+        return
+    carried = list(_carried(trial, known))
+    trial.runs += carried
+    if all(result.spec.faults for result in carried):
+        _explore(trial, assessor, under_faults=not carried)
 
 
 def _explore(trial: StageAssessment, assessor: Assessor, *, under_faults: bool) -> None:
-    """Explore the order for each leader until a run has a violation."""
+    """Explore the order for each leader until the verdict is not SAFE: other leaders hardly change it then."""
     orders, trial.orders = trial.orders, []
     for number, planned in enumerate(orders):
-        if not _lasts(trial) or (number and not assessor.has_work):
+        if number and trial.outcome is not SafetyVerdict.SAFE:
             trial.orders.append(planned)
             continue
-        order = assessor.without_faults(trial, planned.leader, planned.steps, 12)
-        faulty = (assessor.leaders_under_faults, assessor.commits_under_faults) if under_faults else ()
-        for search in () if trial.proved else (assessor.commits, *faulty):
-            if _lasts(trial):
-                search(trial, order, 6)
+        order = assessor.without_faults(trial, planned.leader, planned.steps)
+        if not trial.proved and not _unsafe_without_faults(trial):
+            assessor.commits(trial, order)
+        for search in (assessor.leaders_under_faults, assessor.commits_under_faults) if under_faults else ():
+            if not trial.proved and _lasts(trial):
+                search(trial, order)
 
 
 def _lasts(trial: StageAssessment) -> bool:
@@ -111,39 +114,18 @@ def _lasts(trial: StageAssessment) -> bool:
     return trial.outcome_with_disks is not SafetyVerdict.UNSAFE
 
 
-def _carried(trial: StageAssessment, known: Sequence[RunResult]) -> dict[bool, QuestionAnswer]:
-    """The violations in runs of other ways that are runs of this way too: without faults, and under faults."""
-    found: dict[bool, QuestionAnswer] = {}
+def _unsafe_without_faults(trial: StageAssessment) -> bool:
+    return any(trial.answer(each, faulty=False).outcome is SafetyVerdict.UNSAFE for each in trial.questions)
+
+
+def _carried(trial: StageAssessment, known: Sequence[RunResult]) -> Iterator[RunResult]:
+    """The violations in runs of other ways that are runs of this way too: the first without faults, and under them."""
+    found = set[bool]()
     for result in known:
-        if result.outcome is not SafetyVerdict.UNSAFE or result.spec.question not in SAFETY:
+        faulty = bool(result.spec.faults)
+        if result.outcome is not SafetyVerdict.UNSAFE or result.spec.question not in SAFETY or faulty in found:
             continue
-        early = result.spec.way.is_of_controller and result.spec.faults and trial.stage.changed_roles
+        early = result.spec.way.is_of_controller and faulty and trial.stage.changed_roles
         if not early and any(covers_runs(order.steps, result.spec.steps) for order in trial.orders):
-            found.setdefault(bool(result.spec.faults), QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND, result))
-    return found
-
-
-def _under_faults(carried: dict[bool, QuestionAnswer], found: WayAnswer) -> QuestionAnswer | None:
-    if found.faulty is None or found.faulty.outcome is SafetyVerdict.UNSAFE:
-        return found.faulty
-    if (plain := carried.get(False)) is not None:
-        return QuestionAnswer(SafetyVerdict.UNSAFE, Reason.FOUND_WITHOUT_FAULTS, plain.finding)
-    return carried.get(True, found.faulty)
-
-
-def _answer(trial: StageAssessment) -> WayAnswer:
-    plain = _worst(_answers(trial, faulty=False))
-    return WayAnswer(trial.way, trial, plain, _worst(_answers(trial, faulty=True)) if trial.faults else None)
-
-
-def _answers(trial: StageAssessment, *, faulty: bool) -> Iterator[QuestionAnswer]:
-    questions = QUESTIONS if trial.stage.readdressed or trial.way.is_of_controller else SAFETY
-    for question in questions:
-        answer = trial.answer(question, faulty=faulty)
-        if question is Question.HEALING and faulty and answer.outcome is SafetyVerdict.OPEN:
-            continue  # as in the verdict on a stage
-        yield answer
-
-
-def _worst(answers: Iterator[QuestionAnswer]) -> QuestionAnswer:
-    return min(answers, key=lambda each: list(SafetyVerdict).index(each.outcome))
+            found.add(faulty)
+            yield result

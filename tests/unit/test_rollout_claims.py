@@ -1,0 +1,82 @@
+"""The table of claims: every verdict and exit code is made from it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from checker.report.verdict import ExitCode
+from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout.answer import Plan
+from checker.rollout.claims import Claim, Evidence, Kind, Reason, evidence_of, verdict_of
+from checker.rollout.output.data import data
+from checker.rollout.runs import RunResult, not_begun
+from checker.rollout.scenarios import CRASHES, Question, RunSpec
+from checker.rollout.stages import whole
+from checker.scenario import bundled
+from tests.support.rollout_runs import made_up
+
+FOLDERS = bundled()[0].parent.parent / "rollouts"
+SAFE, OPEN, UNSAFE, STALLS = SafetyVerdict.SAFE, SafetyVerdict.OPEN, SafetyVerdict.UNSAFE, SafetyVerdict.STALLS
+CODES = {SAFE: ExitCode.PASSED, OPEN: ExitCode.INCOMPLETE, UNSAFE: ExitCode.SAFETY, STALLS: ExitCode.LIVENESS}
+STAGE = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
+
+
+def run_of(outcome: SafetyVerdict, faults: int = 0) -> RunResult:
+    spec = RunSpec(STAGE, (), 3, Question.COMMITS, {CRASHES: faults} if faults else {})
+    return made_up(spec, outcome)
+
+
+def claim(outcome: SafetyVerdict, *, counts: bool = True) -> Claim:
+    return Claim(Question.COMMITS, 0, Evidence(outcome, Reason.EXPLORED), counts)
+
+
+@pytest.mark.parametrize("outcomes", list(product(SafetyVerdict, repeat=3)))
+def test_one_claim_without_evidence_leaves_a_route_undecided(outcomes: tuple[SafetyVerdict, ...]) -> None:
+    verdict = verdict_of(map(claim, outcomes))
+    assert (verdict is SAFE) == (set(outcomes) == {SAFE})
+    assert (verdict is UNSAFE) == (UNSAFE in outcomes)
+    assert OPEN not in outcomes or verdict in (OPEN, UNSAFE)
+
+
+def test_no_claim_is_no_verdict() -> None:
+    assert verdict_of(()) is OPEN
+    assert verdict_of([claim(SAFE, counts=False)]) is OPEN
+
+
+def test_the_evidence_of_runs_is_the_worst_of_them() -> None:
+    assert evidence_of([]).reason is Reason.NO_WORK_LEFT
+    assert evidence_of([not_begun(run_of(SAFE).spec)]).kind is Kind.MISSING
+    assert evidence_of([run_of(SAFE), run_of(SAFE, 1)]).kind is Kind.EXHAUSTED
+    assert evidence_of([run_of(SAFE), run_of(OPEN)]).kind is Kind.MISSING
+    assert evidence_of([run_of(SAFE)], whole=False).kind is Kind.MISSING
+    shown = evidence_of([run_of(UNSAFE, 2), run_of(OPEN), run_of(UNSAFE, 1)])
+    assert shown.kind is Kind.COUNTEREXAMPLE and shown.finding is not None and shown.finding.spec.faults == {CRASHES: 1}
+
+
+def made(outcome: SafetyVerdict, **request: object) -> Plan:
+    """Plan three to five servers, with an engine that gives every run this outcome."""
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    return plan(PlanRequest(*folders, (4, 5, 1, 3, 2), 2, **request), lambda spec, _: made_up(spec, outcome))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("outcome", [SAFE, OPEN, UNSAFE])
+def test_the_verdict_and_the_exit_code_are_those_of_the_recommended_claims(outcome: SafetyVerdict) -> None:
+    answer = made(outcome)
+    assert answer.verdict is outcome and answer.exit_code is CODES[outcome]
+    assert answer.verdict is verdict_of(each for claims in answer.recommended.values() for each in claims)
+    told = [each for each in data(answer)["claims"] if each["route"] == "in one go" and each["counts"]]
+    ranks = [each.value for each in SafetyVerdict]
+    assert min((each["verdict"] for each in told), key=ranks.index) == data(answer)["verdict"]
+
+
+def test_no_claim_is_safe_without_evidence() -> None:
+    for claims in made(SAFE).table.values():
+        for each in claims:
+            evidence = each.evidence
+            assert (
+                evidence.outcome is not SAFE
+                or evidence.kind is Kind.PROOF
+                or (all(result.outcome is SAFE for result in evidence.runs) and evidence.runs)
+            )
