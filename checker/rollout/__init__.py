@@ -10,9 +10,11 @@
     disks        disks that are not what they were
     scenarios    each question about a stage as a scenario
     runs         the exploration of a scenario, its outcome, and the budget
+    work         the loop that puts the questions to the engine, in passes, under one budget
     openings     the first moves of runs that are too deep for a search from the beginning
     assessor     the questions about a stage: leaders, commits, healing, without faults and under faults
-    assessment   the answers, from the runs and from a proof about quorums
+    claims       the table of claims: the kinds of evidence, and the fold that makes a verdict
+    assessment   the claims about a stage, from the runs and from a proof about quorums
     failures     the state after a failed step, and the verdicts on it
     answer       the request and the result
     planner      the whole plan

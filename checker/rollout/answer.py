@@ -194,8 +194,10 @@ class Plan:
 
     @property
     def depends_on_the_way(self) -> bool:
-        """Whether nothing says how the change in one go is applied, and one way of working is not safe."""
-        return self.request.answers_for_every_way and any(way.outcome is not SafetyVerdict.SAFE for way in self.ways)
+        """Whether nothing says how the change in one go is applied, and not every way is known to be safe."""
+        if not self.request.answers_for_every_way or not self.direct.stage.remaining:
+            return False
+        return not self.ways or any(way.outcome is not SafetyVerdict.SAFE for way in self.ways)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -219,7 +221,7 @@ class Plan:
     def is_settled(self) -> bool:
         """Whether more work would not change the exit code, nor the verdict on the way back."""
         verdicts = [self.verdict, *([] if self.back is None else [self.back.outcome])]
-        if self.request.answers_for_every_way and self.verdict is SafetyVerdict.SAFE:
+        if self.ways and self.request.answers_for_every_way and self.verdict is SafetyVerdict.SAFE:
             verdicts.append(worst_verdict(way.outcome for way in self.ways))
         return SafetyVerdict.OPEN not in verdicts
 

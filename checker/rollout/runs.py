@@ -6,8 +6,10 @@ Rules of this module:
 - SAFE means that the space was exhausted. A search that a limit ended is OPEN.
 - A run stalls if the operator waits for a server that can never serve. If only the bound on elections keeps the server
   from serving, the run is OPEN.
+- Servers that all have a leader, and wait for each other, wait for `initLimit` ticks and then look again
+  (`Leader.waitForEpochAck`). No time passes in the model, so a run that ends like this is OPEN.
 - The server that the plan waits for is read from the last state of the run that stalled.
-- The budget is work that the runs share, in seconds of a reference machine: the transitions and calls of the runs. So a
+- The budget is the work of all runs, in seconds of a reference machine: the transitions and calls of the runs. So a
   busy or slow machine gives the same verdict, since elapsed time and processor time vary and the work does not. One
   limit depends on the machine: a run that fills its share of the free memory ends, and says so. The work between the
   runs has as much processor time as the budget; a plan that needs more, of hundreds of servers, is not decided.
@@ -65,8 +67,9 @@ class RunEnd(Enum):
     VIOLATION = "violation"
     STALL = "stall"  # some servers never find a leader
     EXHAUSTED = "exhausted"
-    WORK = "work"  # the run has done its share of the budget
+    WORK = "work"  # the run has done the work that its limit allows
     MEMORY = "memory"  # the run has filled its share of the free memory
+    INIT_LIMIT = "init limit"  # nobody looks for a leader, and all wait: ZooKeeper's initLimit ends that, not the model
     ELECTIONS = "elections"  # the bound on elections is used up before all servers settle
     NO_WORK_LEFT = "no work left"  # the run never began
     IMPOSSIBLE = "impossible"  # no election of the model ends in the first state, or the opening cannot be followed
@@ -239,6 +242,8 @@ def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult
     row, index = found.path[-1].row, job.model.index
     running = _running(_statuses(spec, job, row))
     looking = tuple(sid for sid, status in running.items() if status.leader is None)
+    if not looking:
+        return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.INIT_LIMIT)
     stuck = _waited_for(spec, row[index[PLAN]]) if PLAN in index else None
     return replace(result, outcome=SafetyVerdict.STALLS, end=RunEnd.STALL, found=found, stuck=stuck, looking=looking)
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from checker.engine import Limits
 from checker.rollout.answer import Plan, PlanRequest
+from checker.rollout.assessor import LEADERS
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.working import Operator, PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from checker.rollout.planner import plan
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, run_within
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, has_quorum, left_out, quorum_without, steps_of
@@ -251,3 +253,17 @@ def test_the_command_judges_a_way_and_refuses_an_order_that_the_way_has_itself()
     refused = cli("rollout", *folders, "--how", "controller", "--order", "1,2,3")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "leave out --order" in refused.err
+
+
+def test_servers_that_wait_for_init_limit_are_no_stop() -> None:
+    """A restarted server acknowledges the epoch that it accepted before with -1, which the leader does not count.
+
+    All wait then until `initLimit`, and look again (`Learner.registerWithLeader`, `Leader.waitForEpochAck`).
+    """
+    stage = shipped("three", "four")
+    steps = in_way(Way.UNREADY_CONTROLLER, stage, 2, ())
+    spec = RunSpec(
+        stage, steps, 2, Question.ELECTION, always=LEADERS, recoverable=True, way=Way.UNREADY_CONTROLLER
+    )  # fmt: skip
+    found = run_within(spec, Limits(states=400_000))
+    assert (found.end, found.outcome, found.looking) == (RunEnd.INIT_LIMIT, SafetyVerdict.OPEN, ())

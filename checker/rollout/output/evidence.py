@@ -291,8 +291,8 @@ def what_was_checked(plan: Plan) -> list[str]:
         cells = (escaped(stage), asked, escaped(result.spec.under or "none"), leader, outcome)
         lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
     full = any(result.end is RunEnd.MEMORY for result in plan.runs)
-    shared = "the budget, or of the free memory" if full else "the budget"
-    work = f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up its share of {shared}. Bounds:"
+    shared = "its limit, or its share of the free memory" if full else "its limit"
+    work = f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up {shared}. Bounds:"
     return [*lines, "", work, "", *_bounds(plan.runs)]
 
 

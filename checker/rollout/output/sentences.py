@@ -96,6 +96,8 @@ def run_sentence(result: RunResult) -> str:
         case RunEnd.ELECTIONS:
             most = result.spec.elections
             return f"{result.states:,} states within {most} elections; that bound is used up before all settle"
+        case RunEnd.INIT_LIMIT:
+            return f"{result.states:,} states, until all servers wait for `initLimit`, which is not explored"
         case RunEnd.NO_WORK_LEFT:
             return REASONS[Reason.NO_WORK_LEFT]
         case RunEnd.IMPOSSIBLE:
