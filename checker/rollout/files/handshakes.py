@@ -17,25 +17,24 @@ Administrator's Guide, "Upgrading existing nonTLS cluster with no downtime".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from checker.rollout.files.differences import states
 from checker.rollout.inputs.folders import ServerFiles, settings
 from spec.quorum import Sid
 
-KEYS = {
-    "ssl_quorum": "sslQuorum",
-    "port_unification": "portUnification",
-    "knows_sasl": "quorum.auth.enableSasl",
-    "proves_itself": "quorum.auth.learnerRequireSasl",
-    "demands_proof": "quorum.auth.serverRequireSasl",
-}
+KEYS = (
+    "sslQuorum",
+    "portUnification",
+    "quorum.auth.enableSasl",
+    "quorum.auth.learnerRequireSasl",
+    "quorum.auth.serverRequireSasl",
+)
 
 
-@dataclass(frozen=True)
-class Handshake:
-    """The keys of one file that decide which connections a server makes and accepts; false is the default of all."""
+class Handshake(NamedTuple):
+    """The values of `KEYS` in one file: which connections a server makes and accepts; false is the default of all."""
 
     ssl_quorum: bool = False
     port_unification: bool = False
@@ -55,7 +54,7 @@ class Handshake:
 
 def _handshake_of(given: ServerFiles) -> Handshake:
     values = settings(given)
-    return Handshake(**{field: values.get(key, "").lower() == "true" for field, key in KEYS.items()})
+    return Handshake(*(values.get(key, "").lower() == "true" for key in KEYS))
 
 
 def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[tuple[Sid, Sid], ...]:
@@ -67,7 +66,7 @@ def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) ->
         (sid, _handshake_of(given))
         for state in (old, new)
         for sid, given in state.items()
-        if all(states(given, key) for key in KEYS.values())
+        if all(states(given, key) for key in KEYS)
     ]
     kinds = {handshake for _, handshake in files}
     if all(one.talks_with(other) for one in kinds for other in kinds):

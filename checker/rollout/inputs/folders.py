@@ -353,8 +353,7 @@ class _DynamicFileReader:
         self.text: str | None = None
 
     def __call__(self, name: str) -> str | None:
-        path = Path(name)
-        relative = Path(os.path.normpath(self._folder / path))
+        path, relative = Path(name), Path(os.path.normpath(self._folder / name))
         near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(self._folder.parent))
         tried = [*([relative] if near else []), self._folder / path.name]
         self.text = next((text for each in tried if (text := text_of(each)) is not None), None)

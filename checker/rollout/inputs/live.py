@@ -23,6 +23,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations
 
 from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.folders import Folder
@@ -209,14 +210,10 @@ def _server(name: str, conf: str, srvr: str) -> LiveServer:
 
 def _check_different(servers: list[LiveServer]) -> None:
     """Raises ConfigError if two addresses answer as one server."""
-    seen: dict[Sid, LiveServer] = {}
-    for each in servers:
-        if each.sid in seen:
-            problem = f"it answers as server {each.sid}, as {seen[each.sid].address} does"
-            raise input_error(
-                each.address, problem, "name the address of each server itself, not that of a load balancer"
-            )
-        seen[each.sid] = each
+    for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
+        problem = f"it answers as server {server.sid}, as {twin.address} does"
+        right = "name the address of each server itself, not that of a load balancer"
+        raise input_error(server.address, problem, right)
 
 
 def _leader(servers: list[LiveServer]) -> Sid | None:
