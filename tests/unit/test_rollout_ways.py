@@ -178,7 +178,7 @@ def test_a_rolling_update_waits_for_service_only_if_the_probe_asks_for_it(tmp_pa
 @pytest.mark.parametrize(
     ("probe", "how", "sentence"),
     [
-        (RUOK, (), "a pod counts as ready before its server serves (readinessProbe: alive). So the StatefulSet does"),
+        (RUOK, (), "a pod counts as ready before its server serves: its readinessProbe does not ask for that. So"),
         (SRVR, (), None),
         (RUOK, ("--how", "parallel-controller"), "then ask with `--how unready-controller`"),
     ],

@@ -150,3 +150,19 @@ def test_a_larger_ensemble_has_a_short_answer_too(count: int, tmp_path: Path) ->
         (tmp_path / name / "zoo.cfg").write_text(f"tickTime=2000\nclientPort=2181\n{lines}", encoding="utf-8")
     made = plan(PlanRequest(read_input(str(tmp_path / "old")), read_input(str(tmp_path / "new"))), fine)
     assert len(words(markdown(made, traces=False, evidence=False))) <= MOST_WORDS
+
+
+def test_the_way_back_stops_the_service_where_it_turns_reconfig_off() -> None:
+    """Real 3.9.5, in 2 of 2 runs: a server that loses `reconfigEnabled` finds no leader among those that have it."""
+    text = markdown(planned("three", "reconfig", fine), traces=False, evidence=False)
+    assert "**No way back by single restarts**" in text
+    assert "undo the steps backwards with the old files: the service stops." in text
+    assert "No way back" not in markdown(planned("tls0", "tls1", fine), traces=False, evidence=False)
+
+
+def test_a_gate_that_does_not_pass_says_so() -> None:
+    """Exit code 22 with a positive headline would be a riddle."""
+    made = planned("three", "five", unfinished, in_one_go=True)
+    assert made.exit_code == 22 and "**The gate does not pass**" in markdown(made, traces=False, evidence=False)
+    named = planned("three", "five", unfinished, in_one_go=True, how=Way.ONE_BY_ONE)
+    assert named.exit_code == 0 and "The gate" not in markdown(named, traces=False, evidence=False)

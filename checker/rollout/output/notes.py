@@ -14,6 +14,7 @@ from checker.rollout.assessment import StageAssessment
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
+from checker.rollout.output.operator_steps import reverse_stops
 from checker.rollout.output.recommendation import is_searched
 from checker.rollout.output.sentences import (
     WORDS,
@@ -54,6 +55,10 @@ WAYS = {
     Way.UNREADY_CONTROLLER: "such an update with a probe that does not ask for service",
 }
 ANY_UPDATE = "any rolling update of a StatefulSet"
+PROBES = {
+    Readiness.ALIVE: "its readinessProbe does not ask for that",
+    Readiness.NONE: "it has no readinessProbe",
+}
 WAY_VERDICTS = {
     SafetyVerdict.UNSAFE: "Unsafe in one go",
     SafetyVerdict.STALLS: "Comes to a stop in one go",
@@ -199,6 +204,8 @@ def _ways(plan: Plan) -> Iterator[str]:
         names += [ANY_UPDATE] if len(updates) == 3 else []
         if names:
             yield f"**{words}**: {'; '.join(names)}."
+    if plan.depends_on_the_way:
+        yield "**The gate does not pass**: nothing says how the change is applied. Name a safe way with `--how`."
 
 
 def _releases(plan: Plan) -> Iterator[str]:
@@ -266,7 +273,7 @@ def _readiness(plan: Plan) -> Iterator[str]:
     if not plan.direct.stage.remaining or not way.is_of_controller or readiness is Readiness.SERVING:
         return
     if way is Way.UNREADY_CONTROLLER:
-        probe = "" if readiness is None else f" (readinessProbe: {readiness.value})"
+        probe = "" if readiness is None else f": {PROBES[readiness]}"
         yield (
             f"**Readiness**: a pod counts as ready before its server serves{probe}. So the StatefulSet does not wait "
             "for service between two steps. A readinessProbe that asks `srvr` and looks for `Mode:` makes it wait."
@@ -286,6 +293,8 @@ def _reconfig(plan: Plan) -> Iterator[str]:
             "**Use `reconfig` for this change**: servers send each other versions of the configuration. One that "
             "restarts with other members in its file may take over those of another version."
         )
+    if reverse_stops(plan):
+        yield "**No way back by single restarts**: no server without `reconfigEnabled` follows those that have it."
     if answer is not None and answer.advised is None:
         yield from (f"**`reconfig` is not possible with these files.** {obstacle(each)}" for each in answer.refusals)
     elif answer is not None:

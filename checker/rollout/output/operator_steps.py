@@ -6,6 +6,7 @@ Rules of this module: it judges nothing. A command that it prints only reads.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from shlex import quote
 
@@ -330,10 +331,16 @@ def if_a_step_fails(plan: Plan) -> list[str]:
     check = " with the checks that follow" if any(row.going_on.conditions for row in rows) else ""
     on, back = (_directions(rows, [getattr(row, name) for row in rows]) for name in ("going_on", "going_back"))
     waits = "" if all(is_waited_for(step) for row in rows for step in row.undo) else " (waits: `--explain`)"
-    undo = UNDO
+    undo, back = UNDO, "the service stops" if reverse_stops(plan) else back
     if StatefulSet.of_plan(plan) is not None:
         undo, waits = (GO_BACK, "") if plan.request.way.is_of_controller else (BY_PERSON, waits)
     return ["## If a step fails", "", IF_A_STEP_FAILS.format(check=check, on=on, undo=f"{undo}{waits}", back=back)]
+
+
+def reverse_stops(plan: Plan) -> bool:
+    """Whether the way back by single restarts turns `reconfigEnabled` off, which stops the service."""
+    stages = (part.stage for part in plan.advised)
+    return any(replace(stage, old=stage.new, new=stage.old).disables_reconfig for stage in stages)
 
 
 def is_waited_for(step: ServerStep) -> bool:
