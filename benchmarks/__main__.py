@@ -1,7 +1,7 @@
 """The command ``python -m benchmarks``: make the measurements, and print the table.
 
 ``node`` compares servers instead, ``budget`` divides the time of a request by layer, ``growth`` counts commits while a
-learner is brought up to date, ``herd`` measures the cost of a leader's death, ``rollouts`` the planner,
+learner is brought up to date, ``rollouts`` the planner,
 ``symmetry`` searches that visit fewer states, ``stateright`` and ``tlc`` our models against those of other checkers,
 and ``page`` writes a page of results.
 
@@ -19,7 +19,6 @@ from rich.console import Console
 
 from benchmarks import rollouts, stateright, symmetry
 from benchmarks.election import SIZES
-from benchmarks.herd import command as herd
 from benchmarks.node import budget, growth
 from benchmarks.node import command as node
 from benchmarks.outcome import Missed, NotMeasured, Row
@@ -33,7 +32,6 @@ COMMANDS: dict[str, ModuleType] = {
     "node": node,
     "budget": budget,
     "growth": growth,
-    "herd": herd,
     "rollouts": rollouts,
     "symmetry": symmetry,
     "stateright": stateright,
@@ -53,8 +51,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "tool that is missing is named, and the command then ends with exit code 1. "
         "`python -m benchmarks node` compares the reference node with the real ZooKeeper instead, "
         "`python -m benchmarks budget` divides the node's time of a request by layer, `python -m benchmarks growth` "
-        "shows what many commits during a synchronisation cost, and "
-        "`python -m benchmarks herd` ways to wait for a leader's death, `python -m benchmarks rollouts` times the "
+        "shows what many commits during a synchronisation cost, `python -m benchmarks rollouts` times the "
         "planner, `python -m benchmarks symmetry` searches that visit fewer states, "
         "`python -m benchmarks stateright` and `python -m benchmarks tlc` compare models with those of stateright and "
         "of TLC, and `python -m benchmarks page` writes a page of results with a plot.",

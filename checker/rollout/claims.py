@@ -24,7 +24,7 @@ from checker.rollout.scenarios import Question
 from spec.quorum import Sid
 
 
-class Kind(Enum):
+class EvidenceKind(Enum):
     """The kind of an evidence."""
 
     PROOF = "proof"
@@ -88,15 +88,15 @@ class Evidence:
     conditions: tuple[StageCondition, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EvidenceKind:
         """The kind of the evidence; missing where the question has no answer."""
         if self.outcome is SafetyVerdict.OPEN:
-            return Kind.MISSING
+            return EvidenceKind.MISSING
         if self.reason in MEASURED:
-            return Kind.MEASURED
+            return EvidenceKind.MEASURED
         if self.outcome is not SafetyVerdict.SAFE:
-            return Kind.COUNTEREXAMPLE
-        return Kind.PROOF if self.reason in PROOFS else Kind.EXHAUSTED
+            return EvidenceKind.COUNTEREXAMPLE
+        return EvidenceKind.PROOF if self.reason in PROOFS else EvidenceKind.EXHAUSTED
 
 
 def evidence_of(results: Iterable[RunResult], *, whole: bool = True) -> Evidence:

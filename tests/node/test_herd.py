@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.herd.client_group import ClientGroup
-from benchmarks.herd.live import TICK
-from benchmarks.herd.model import count
-from benchmarks.herd.strategies import STRATEGIES
 from harness import Ensemble
+from research.herd.client_group import ClientGroup
+from research.herd.live import TICK
+from research.herd.model import count
+from research.herd.strategies import STRATEGIES
 from tests.node.conftest import Launch
 
 CLIENTS, DEATHS = 5, 2

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.herd import command as herd_command
-from benchmarks.herd import plot
-from benchmarks.herd.client_group import Death
-from benchmarks.herd.live import Report, Row
-from benchmarks.herd.model import Count, count
-from benchmarks.herd.strategies import STRATEGIES
-from benchmarks.herd.table import as_json, as_text, differences
 from benchmarks.outcome import Missed
+from research.herd import command as herd_command
+from research.herd import plot
+from research.herd.client_group import Death
+from research.herd.live import Report, Row
+from research.herd.model import Count, count
+from research.herd.strategies import STRATEGIES
+from research.herd.table import as_json, as_text, differences
 
 SIZES = range(2, 7)
 HERDS = ("one ephemeral", "smallest znode", "all children")

@@ -117,7 +117,7 @@ def _defined(body: list[ast.stmt]) -> Iterator[str]:
 
 def packaged() -> Iterator[Path]:
     """The modules of the project, and the page of the explorer; without the packages installed below a test."""
-    for top in ("spec", "checker", "refimpl", "harness", "benchmarks", "tests"):
+    for top in ("spec", "checker", "refimpl", "harness", "benchmarks", "research", "tests"):
         for path in (ROOT / top).rglob("*"):
             if path.suffix in {".py", ".js", ".pml"} and "node_modules" not in path.parts:
                 yield path

@@ -9,7 +9,7 @@ import pytest
 from checker.report.verdict import ExitCode
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
-from checker.rollout.claims import Claim, Evidence, Kind, Reason, evidence_of, verdict_of
+from checker.rollout.claims import Claim, Evidence, EvidenceKind, Reason, evidence_of, verdict_of
 from checker.rollout.output.data import data
 from checker.rollout.runs import RunResult, not_begun
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
@@ -47,12 +47,16 @@ def test_no_claim_is_no_verdict() -> None:
 
 def test_the_evidence_of_runs_is_the_worst_of_them() -> None:
     assert evidence_of([]).reason is Reason.NO_WORK_LEFT
-    assert evidence_of([not_begun(run_of(SAFE).spec)]).kind is Kind.MISSING
-    assert evidence_of([run_of(SAFE), run_of(SAFE, 1)]).kind is Kind.EXHAUSTED
-    assert evidence_of([run_of(SAFE), run_of(OPEN)]).kind is Kind.MISSING
-    assert evidence_of([run_of(SAFE)], whole=False).kind is Kind.MISSING
+    assert evidence_of([not_begun(run_of(SAFE).spec)]).kind is EvidenceKind.MISSING
+    assert evidence_of([run_of(SAFE), run_of(SAFE, 1)]).kind is EvidenceKind.EXHAUSTED
+    assert evidence_of([run_of(SAFE), run_of(OPEN)]).kind is EvidenceKind.MISSING
+    assert evidence_of([run_of(SAFE)], whole=False).kind is EvidenceKind.MISSING
     shown = evidence_of([run_of(UNSAFE, 2), run_of(OPEN), run_of(UNSAFE, 1)])
-    assert shown.kind is Kind.COUNTEREXAMPLE and shown.finding is not None and shown.finding.spec.faults == {CRASHES: 1}
+    assert (
+        shown.kind is EvidenceKind.COUNTEREXAMPLE
+        and shown.finding is not None
+        and shown.finding.spec.faults == {CRASHES: 1}
+    )
 
 
 def made(outcome: SafetyVerdict, **request: object) -> Plan:
@@ -77,6 +81,6 @@ def test_no_claim_is_safe_without_evidence() -> None:
             evidence = each.evidence
             assert (
                 evidence.outcome is not SAFE
-                or evidence.kind is Kind.PROOF
+                or evidence.kind is EvidenceKind.PROOF
                 or (all(result.outcome is SAFE for result in evidence.runs) and evidence.runs)
             )

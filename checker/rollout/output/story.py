@@ -46,7 +46,7 @@ def what_goes_wrong(plan: Plan) -> list[str]:
     result = min(results, key=lambda run: (run.outcome is not SafetyVerdict.UNSAFE, sum(run.spec.faults.values())))
     if plan.stages:
         return ["## Why not in one go", "", f"{capital(finding_words(result))}. {likelihood(result)}".rstrip()]
-    return ["## What goes wrong", "", _told(result)]
+    return ["## What goes wrong", "", _story_and_likelihood(result)]
 
 
 def told_runs(plan: Plan) -> list[RunResult]:
@@ -245,7 +245,7 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
     trace = result.trace
     assert trace is not None
     by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
-    lines = [f"### {by}{capital(finding_words(result))}", "", f"{_told(result)}{_unwaited(result)}"]
+    lines = [f"### {by}{capital(finding_words(result))}", "", f"{_story_and_likelihood(result)}{_unwaited(result)}"]
     if not traces:
         return [*lines, ""]
     known = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
@@ -253,7 +253,7 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
     return [*lines, "", *_picture(trace, clause(result)), "", *whole, ""]
 
 
-def _told(result: RunResult) -> str:
+def _story_and_likelihood(result: RunResult) -> str:
     """The story, and its likelihood."""
     return f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()
 

@@ -2,7 +2,7 @@
 
 Client libraries have threads, and handle events in any of them; with fifty such clients in one process, the benchmark
 would measure the threads. Here a client is a few fields and a socket, and the loop that reads the socket belongs to
-`benchmarks.herd.client_group`.
+`research.herd.client_group`.
 
 Rules of this module:
 
@@ -22,12 +22,12 @@ import socket
 import struct
 import time
 
-from benchmarks.herd.strategies import Strategy
 from harness.layouts import read, write
 from harness.processes import LOOPBACK, ServerError
 from refimpl.jute import decode, encode
 from refimpl.wire.client import MAX_FRAME, NOTIFICATION_XID
 from refimpl.wire.frames import Frames
+from research.herd.strategies import Strategy
 from spec.effects import Observe
 from spec.recipes.events import Answered, Ask, Event, Failed, Holds, Join, Notified
 from spec.recipes.member import MemberPhase

@@ -7,7 +7,7 @@ from the model is reported in a separate line, never smoothed over.
 import json
 from collections.abc import Iterator
 
-from benchmarks.herd.live import SERVERS, Report, Row
+from research.herd.live import SERVERS, Report, Row
 
 NONE = "-"
 BAR_WIDTH = 48

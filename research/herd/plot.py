@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.herd.live import Report, Row
 from benchmarks.outcome import NotMeasured
+from research.herd.live import Report, Row
 
 INSTALL = "matplotlib is missing (pip install 'quorate[plots]')"
 COLOURS = ("#b2182b", "#ef8a62", "#d9a441", "#2166ac", "#67a9cf")

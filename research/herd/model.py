@@ -11,10 +11,10 @@ Rules of this module:
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.herd.strategies import Strategy
 from checker.engine import Model, Move, Row, semantics
 from checker.models.recipes import RecipeSetup, recipe_model
 from checker.models.service import FaultBudgets, WatchNotification, client_name
+from research.herd.strategies import Strategy
 
 TRAVELS = ("arrive", "deliver")
 

@@ -19,11 +19,11 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
-from benchmarks.herd.client import Candidate
-from benchmarks.herd.strategies import Strategy
 from harness import Ensemble, ServerError
 from harness.processes import srvr
 from harness.session import Session
+from research.herd.client import Candidate
+from research.herd.strategies import Strategy
 from spec.text import required_integer
 
 SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks herd`: the cost of a leader's death, for several ways to watch.
+"""The command `python -m research.herd`: the cost of a leader's death, for several ways to watch.
 
 Rules: standard output holds the table or the JSON and nothing else; progress is printed to standard error on a
 terminal; the exit code is 0 only if every figure was measured and agrees with the model (1: one was missed, or differs;
@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.herd import plot
-from benchmarks.herd.live import measure
-from benchmarks.herd.strategies import STRATEGIES
-from benchmarks.herd.table import as_json, as_text
 from benchmarks.node.timing import Say
+from research.herd import plot
+from research.herd.live import measure
+from research.herd.strategies import STRATEGIES
+from research.herd.table import as_json, as_text
 from spec.text import INT, between, integers
 
 EXIT_MEASURED = 0
@@ -28,7 +28,7 @@ ERASE = "\r\x1b[K"
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks herd",
+        prog="python -m research.herd",
         description="Let leaders die, and count what that costs the others: notifications, requests, and the time"
         " until a new leader knows, for each way to wait, beside what the model counts. Leave the machine alone"
         " meanwhile.",

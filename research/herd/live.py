@@ -13,12 +13,12 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 
-from benchmarks.herd import model
-from benchmarks.herd.client_group import ClientGroup, Death, StalledError
-from benchmarks.herd.strategies import STRATEGIES, Strategy
 from benchmarks.node.timing import HEAP, Say
 from benchmarks.outcome import Missed
 from harness import KINDS, Ensemble, ServerError
+from research.herd import model
+from research.herd.client_group import ClientGroup, Death, StalledError
+from research.herd.strategies import STRATEGIES, Strategy
 
 SERVERS = 3
 TICK = 2000
