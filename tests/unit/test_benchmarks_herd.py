@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import __main__ as command
 from benchmarks.outcome import Missed
 from research.herd import command as herd_command
 from research.herd import plot
@@ -103,7 +102,7 @@ def test_the_plot_shows_every_figure_and_is_the_same_again(tmp_path: Path) -> No
 
 
 def test_the_command_counts_in_the_model_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["herd", "--kind", "none", "--clients", "3", "--json"]) == 0
+    assert herd_command.main(["--kind", "none", "--clients", "3", "--json"]) == 0
 
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["watched"]: row["model"]["notifications"] for row in rows} == {

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ARCHITECTURE, GLOSSARY = DOCS / "architecture.md", DOCS / "glossary.md"
 EACH_PAGE = pytest.mark.parametrize("page", [ARCHITECTURE, GLOSSARY], ids=lambda page: page.stem)
-TOPS = "spec|checker|refimpl|harness|benchmarks|tests|docs"
+TOPS = "spec|checker|refimpl|harness|benchmarks|research|tests|docs"
 PATH = re.compile(rf"(?<![\w./-])(?:\.\./)?((?:{TOPS})/[\w./-]*)")
 LINK = re.compile(rf"\[`(?P<label>(?:{TOPS})/[^`]*)`\]\(\.\./(?P<file>[^)#]+)\)")
 NAMES = re.compile(LINK.pattern + r"(?P<names>(?:,\s+`[\w.]+`)+)")
