@@ -1,4 +1,4 @@
-"""Answers kept on disk, so that the same question about the same files is answered at once.
+"""Answers kept on disk, so that the same question about the same files is answered without a run.
 
 Rules of this module:
 
@@ -6,7 +6,7 @@ Rules of this module:
   of the versions of Python and of the solvers. So an answer is found only by the question that it belongs to, and never
   by another version. Once the source has changed under a running process, that process reads and keeps nothing.
 - An answer that depends on the machine is not kept: one for which any run filled the free memory, shown or not.
-- A file that cannot be read or written, or that is no answer, is passed over: the cache makes nothing fail.
+- A file that cannot be read or written, or that holds something else, is passed over: the cache makes nothing fail.
 - Answers are private: the folder has the mode 0700, a file 0600.
 - The folder is `quorate/answers` in the user's cache ($XDG_CACHE_HOME or ~/.cache), or $QUORATE_ANSWERS; no answer is
   kept if that variable is empty. It holds at most `MOST` answers; the oldest go first.
@@ -78,7 +78,7 @@ class AnswerCache:
 
     @classmethod
     def of_user(cls, source: ProgramSource = STARTED) -> AnswerCache:
-        """The cache of the user who runs this process; without a home directory, none is kept."""
+        """The cache of the user of this process; without a home directory, none is kept."""
         named = os.environ.get(VARIABLE)
         if named is not None:
             return cls(Path(named) if named else None, source)

@@ -7,7 +7,7 @@ given order), claims, direct, stages, how (the way of working that is judged), w
 reconfig. `claims` is the table that all verdicts are made from: route, question, faults, verdict, evidence (proof |
 exhausted | counterexample | measured | missing), reason, and whether the claim counts in the verdict on its route.
 `working` is the way of working of a platform, as in a StatefulSet, and `leader` the server that leads a live ensemble;
-each is null where the input does not state it. `verdict` is the verdict on what is recommended: the first route of
+each is null where the input does not state it. `verdict` is the verdict on the recommended way: the first route of
 `reconfig` if that is safer, else `stages` if there are any, else `direct`. `direct.verdict` is always the verdict on
 the change in one go, and exit_code is 22 where only the stages or the commands are safe. After an interruption `now`
 (folder, applied, taken) has the servers that need no step, `direct` is the rest of the change, and `back` is the stage
@@ -24,9 +24,9 @@ basis, because, conditions to keep before later steps; steps of the way back).
 
 `ways` has each way of working, or nothing if the request names one: way, about (in words), verdict, leader, steps,
 without_faults and under_faults (verdict, reason, because, scenario: the run with the finding, or null; under_faults is
-null if no faults were asked for). `disks` are the disks with which servers start (server, disk: empty | stale |
-foreign), and `remedies` what is safe instead (kind, servers, proved). `releases` is the answer about the defects of the
-releases, or null if the request names none: before and after (numbers), while_clients_write and
+null if no faults were asked for). `disks` are the given disks of servers that start (server, disk: empty | stale |
+foreign), and `remedies` the safe alternatives (kind, servers, proved). `releases` is the answer about the defects of
+the releases, or null if the request names none: before and after (numbers), while_clients_write and
 while_nothing_is_written (verdicts), while_staying (the verdict on the run with the finding if the old release stays, or
 null), defects (one of them is enough to lose a write) and runs. `reconfig` is described by
 `checker.rollout.reconfig.fields`.
@@ -218,12 +218,7 @@ def _proof(assessment: StageAssessment, order: Order) -> dict[str, Any] | None:
 
 
 def _condition(given: StageCondition) -> dict[str, Any]:
-    return {
-        "step": given.step,
-        "running": list(given.running),
-        "renewed": given.renewed,
-        "stopped": list(given.stopped),
-    }
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(given).items()}
 
 
 def _step(step: ServerStep) -> dict[str, Any]:

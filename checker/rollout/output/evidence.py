@@ -168,7 +168,7 @@ RARE = (
 
 
 def releases(plan: Plan) -> list[str]:
-    """What the known defects of the releases can do; empty if the request names none, or they were not looked at."""
+    """The effects of the known defects of the releases; empty if the request names none, or they were not looked at."""
     software = plan.software
     if software is None or not plan.direct.stage.remaining:
         return []

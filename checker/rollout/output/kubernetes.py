@@ -1,7 +1,7 @@
 """The steps of a StatefulSet as `kubectl` commands, with the names of the manifest.
 
 Two sorts of steps exist. Where the controller takes them, a stage is one manifest that is applied, and a command that
-waits for the controller. Where a person takes them, the strategy is OnDelete: no pod restarts by itself, `kubectl
+waits for the controller. Where a person takes them, the strategy is OnDelete: no pod restarts alone, `kubectl
 scale` starts or stops the last pod, and a pod that is deleted comes back with the new template.
 
 Rules of this module: a strategy that is changed by `kubectl apply` alone is refused, since the API server has set
@@ -71,7 +71,7 @@ class StatefulSet:
         return f"kubectl scale{self._at} statefulset/{self.name} --replicas={ordinal + (step.action == START)}"
 
     def preparation(self, part: StageAssessment) -> list[str]:
-        """What a person does before the first step of a stage, so that no pod restarts by itself."""
+        """The commands before the first step of a stage, so that no pod restarts alone."""
         patch = f"kubectl patch{self._at} statefulset/{self.name} -p {quote(ON_DELETE)}"
         patched = ["No pod may restart by itself:", "", *fenced(patch, ""), ""]
         running = len(part.stage.running)
@@ -96,7 +96,7 @@ class StatefulSet:
         yield f"{self._apply(part, len(part.stage.new.members))}."
 
     def end(self, part: StageAssessment) -> list[str]:
-        """What a person does after the last step."""
+        """The work after the last step."""
         by_person = not part.way.is_of_controller and part.way is not Way.STOP_ALL
         return ["Then apply the new manifest as it is: no pod restarts.", ""] if self.patched and by_person else []
 

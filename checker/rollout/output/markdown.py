@@ -2,8 +2,8 @@
 
     the recommendation                      one line, with the basis of the verdict and what to see to
     by reconfig, or the steps               its commands, or the file of each server and the command that waits
-    if a step fails                         what to do, and whether going on and going back are safe
-    disks                                   what is safe instead
+    if a step fails                         the actions, and whether both directions are safe
+    disks                                   the safe alternatives
     what goes wrong                         the story of the run that was found
     evidence, folded                        every question, way, quorum, key and run, with the limits of the answer
 

@@ -1,4 +1,4 @@
-"""What a reader must know besides the recommendation: the basis of the verdict, and a line for each thing to see to.
+"""The notes under the recommendation: the basis of the verdict, and a line for each duty of the operator.
 
 Rules of this module: it judges nothing, and says each idea once. No sentence has more than 25 words, except in
 warnings about the files.
@@ -102,7 +102,7 @@ def notes(plan: Plan) -> list[str]:
 
 
 def _verdicts(plan: Plan) -> Iterator[str]:
-    """The basis of what is recommended, and what is not safe."""
+    """The basis of the recommendation, and the unsafe parts."""
     by_restarts = plan.reconfig_route is None and any(_steps(part) for part in plan.advised)
     if by_restarts and plan.outcome is SafetyVerdict.SAFE:
         yield _basis(plan.advised)
@@ -188,7 +188,7 @@ def _open(part: StageAssessment) -> dict[str, list[str]]:
 
 
 def _ways(plan: Plan) -> Iterator[str]:
-    """The other ways to make the change in one go, where that is what the plan recommends."""
+    """The other ways to make the change in one go, where the plan recommends that."""
     others = [answer for answer in plan.ways if answer.way is not plan.request.way]
     if not others or not plan.direct.stage.remaining or plan.request.disks or plan.outcome is not SafetyVerdict.SAFE:
         return
@@ -209,7 +209,7 @@ def _ways(plan: Plan) -> Iterator[str]:
 
 
 def _releases(plan: Plan) -> Iterator[str]:
-    """What the known defects of the releases can do in these steps."""
+    """The effects of the known defects of the releases in these steps."""
     releases, software = plan.request.releases, plan.software
     if releases is None or not plan.direct.stage.remaining:
         return
@@ -234,7 +234,7 @@ def _under(software: SoftwareAnswer) -> str:
 
 
 def _addresses(plan: Plan) -> Iterator[str]:
-    """The changes of addresses, and what they mean for the operator."""
+    """The changes of addresses, and their meaning for the operator."""
     stage = plan.direct.stage
     if stage.readdressed:
         yield (
@@ -302,7 +302,7 @@ def _reconfig(plan: Plan) -> Iterator[str]:
 
 
 def _keys(plan: Plan) -> Iterator[str]:
-    """What an operator sees to because of the keys that change, and the servers that do not talk meanwhile."""
+    """The duties of an operator because of the keys that change, and the servers that do not talk meanwhile."""
     differences = plan.direct.stage.differences
     if plan.direct.stage.strangers:
         sasl = any(difference.key.startswith("quorum.auth.") for difference in differences)
@@ -318,7 +318,7 @@ def _keys(plan: Plan) -> Iterator[str]:
 
 
 def _crashes(plan: Plan) -> Iterator[str]:
-    """The file with which a server starts again after a crash, where the verdict may depend on it."""
+    """The file of a server that starts again after a crash, where the verdict may depend on it."""
     answers = [answer for part in plan.advised for *_, answer in part.answers]
     if plan.request.at_step:
         yield "**Files are copied at their step**: a server that crashes before it starts again with its old file."

@@ -48,7 +48,7 @@ MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing el
 
 
 def steps(plan: Plan) -> list[list[str]]:
-    """The sections with what to do: the steps, or what is possible instead."""
+    """The sections for the operator: the steps, or the alternatives."""
     if plan.reconfig_route is not None:
         return []
     if plan.back is not None and plan.outcome is not SafetyVerdict.SAFE and plan.back.outcome is SafetyVerdict.SAFE:
@@ -58,7 +58,7 @@ def steps(plan: Plan) -> list[list[str]]:
 
 
 def steps_behind(plan: Plan) -> list[list[str]]:
-    """The sections with steps that the answer does not advise, or need not show at once."""
+    """The sections with steps that the answer does not advise, or shows later."""
     shown = [lines[0] for lines in steps(plan)]
     ways = [_forward(plan), *([_back(plan, plan.back)] if plan.back is not None and plan.back.orders else [])]
     return [lines for lines in ways if lines and lines[0] not in shown]
@@ -99,7 +99,7 @@ def _forward(plan: Plan) -> list[str]:
 
 
 def _preparation(plan: Plan) -> list[str]:
-    """What the operator does before the first step."""
+    """The preparation before the first step."""
     software, stage, releases = plan.software, plan.direct.stage, plan.request.releases
     checks = [] if releases is None else upgrade_conditions(releases.old, releases.new)
     lines = ["**Before the first step:**", "", *(f"- {check}" for check in checks), ""] if checks else []
@@ -262,7 +262,7 @@ def _release(plan: Plan) -> str:
 
 
 def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
-    """The service while a step is done, after a space; empty if it simply goes on."""
+    """The service while a step is done, after a space; empty if it continues."""
     if not quorum_without(part.stage, order.steps, step, plan.request.down):
         until = "it is back"
         if step.action == STOP:
@@ -278,7 +278,7 @@ def _with_waits(part: StageAssessment, order: Order) -> str:
 
 
 def _instead(plan: Plan) -> list[str]:
-    """What may be safe if the requested change is not; empty if nothing is known."""
+    """The alternative that may be safe if the requested change is not; empty if nothing is known."""
     parts = one_at_a_time(plan.request.old, plan.request.new) if plan.request.now is None else ()
     if plan.request.disks:
         return []
@@ -324,7 +324,7 @@ def failed_steps(plan: Plan) -> list[tuple[StageAssessment, Order, tuple[Failure
 
 
 def if_a_step_fails(plan: Plan) -> list[str]:
-    """The actions if a step fails, and whether going on and going back are safe."""
+    """The actions if a step fails, and whether both directions are safe."""
     rows = [row for _, _, table in failed_steps(plan) for row in table]
     if not rows or not _is_advised(plan):
         return []

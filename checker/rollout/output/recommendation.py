@@ -1,6 +1,6 @@
 """The first line of the answer: one imperative sentence, do it so, or do not do it; and the verdict in one line.
 
-Rules of this module: it judges nothing. No word of model checking stands in the first line.
+Rules of this module: it judges nothing. The first line has no word of model checking.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def command_words(command: MembershipCommand) -> str:
 
 
 def _despite_defects(plan: Plan, software: SoftwareAnswer) -> str:
-    """The recommendation by the protocol, with what the defects of the releases demand."""
+    """The recommendation by the protocol, with the demands of the defects of the releases."""
     by_protocol, defects = _by_protocol(plan), f"defects of ZooKeeper {software.releases}"
     if software.outcome is SafetyVerdict.SAFE or not plan.direct.stage.remaining:
         return by_protocol

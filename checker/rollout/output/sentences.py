@@ -2,7 +2,7 @@
 
     answer_sentence     the reason for the outcome of a question
     verdict_words       a verdict with its basis, for a table
-    finding_words       a violation with what it needs
+    finding_words       a violation with its needs
     run_sentence        the reason for the end of a run
     direction_sentence  the basis of a direction after a failed step
     changes             a stage in imperative words: `add servers 4 and 5`
@@ -162,7 +162,7 @@ def verdict_words(answer: Evidence) -> str:
 
 
 def needs(result: RunResult) -> str:
-    """What a run with a finding needs besides the steps of the operator.
+    """The needs of a run with a finding, apart from the steps of the operator.
 
     The model lets every message take any time. Without a fault a committed write is lost only if it reaches too few
     servers in time, and if the next election does not hear those that have it: `finalizeWait` is 200 ms.
@@ -179,7 +179,7 @@ def clause(result: RunResult) -> str:
 
 
 def finding_words(result: RunResult) -> str:
-    """The violation of a run, with what it needs."""
+    """The violation of a run, with its needs."""
     return escaped(f"{needs(result)}, {clause(result)}")
 
 

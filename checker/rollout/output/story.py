@@ -1,7 +1,7 @@
-"""What goes wrong, as a story: who starts, who elects whom, which client gets which answer, and what is then lost.
+"""What goes wrong, as a story: who starts, who elects whom, which client gets which answer, and which write is lost.
 
 Rules of this module: it judges nothing. Every sentence is a step of the run that was found, or a fact of the states on
-its way. A likelihood is what was measured on real servers, or the condition that the run needs.
+its way. A likelihood is a measurement on real servers, or the condition that the run needs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def story(result: RunResult) -> list[str]:
 
 
 def _beginning(result: RunResult) -> Iterator[str]:
-    """The disks that are not what they were."""
+    """The disks that were changed."""
     if result.spec.question is Question.EMPTY_DISK:
         hosts = (
             "its new host has an empty disk"
@@ -89,11 +89,11 @@ def _beginning(result: RunResult) -> Iterator[str]:
 
 
 Event = str | tuple[str, Sid]
-"""A sentence, or what the operator does with a server."""
+"""A sentence, or the action of the operator at a server."""
 
 
 def _events(result: RunResult, trace: Trace, at: int, move: Move) -> Iterator[Event]:
-    """What a move adds to the story."""
+    """The contribution of a move to the story."""
     step = trace.steps[at + 1]
     if not isinstance(move.action, Action):
         if isinstance(result.spec, ReconfigSpec):
@@ -133,7 +133,7 @@ def _files(sids: list[Sid]) -> str:
 
 
 def _answer(result: RunResult, trace: Trace, written: int, leader: Sid) -> Iterator[str]:
-    """The answer that a client gets for its write, and who has the write on disk by then."""
+    """The answer that a client gets for its write, and the servers with the write on disk by then."""
     before = _servers(result, trace.steps[written - 1])[leader].get("committed")
     for step in trace.steps[written:]:
         running = {sid: fields for sid, fields in _servers(result, step).items() if fields.get("state") != DOWN}
@@ -173,7 +173,7 @@ def _is_in_snapshot(zxid: str, fields: Fields) -> bool:
 
 
 def _end(result: RunResult, trace: Trace) -> Iterator[str]:
-    """What is wrong in the last state."""
+    """The fault of the last state."""
     last, values = _servers(result, trace.steps[-1]), dict(trace.values)
     leaders = [sid for sid, fields in last.items() if fields.get("state") == LEADING]
     if result.prop in LOST_WRITES and leaders:
@@ -211,7 +211,7 @@ def _in_words(result: RunResult, caption: str) -> str:
 
 
 def likelihood(result: RunResult) -> str:
-    """What the run needs, and what was seen on real servers."""
+    """The measurements on real servers."""
     if result.spec.faults:
         return ""
     if result.prop in TWO_LEADERS and _is_three_to_five(result.spec.stage):

@@ -6,7 +6,7 @@ The question is a shell function that the reader pastes once, and that each step
     a client port                `srvr` there; over ssh where it listens on its loopback address alone, as with Strimzi
     a secure client port only    the AdminServer; without one `srvr` by TLS
 
-On 3.9.5 `srvr` is answered at a secure client port, too, and a server that serves nobody names no state at its
+On 3.9.5 `srvr` is answered at a secure client port, too, and a server that does not serve names no state at its
 AdminServer (both tried).
 """
 
@@ -31,9 +31,9 @@ MODE, STATE = "Mode: ", "server_state.*"
 
 @dataclass(frozen=True)
 class ServerQuestion:
-    """A shell function that waits. `asks` prints an answer in which `mark` is before the role of the server.
+    """A shell function that waits. `asks` prints an answer where `mark` is before the role of the server.
 
-    The arguments of the function say which server. `assumes` is what a reader must know, a sentence or more.
+    The arguments of the function say which server. `assumes` is a remark for the reader, a sentence or more.
     """
 
     name: str

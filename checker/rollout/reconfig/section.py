@@ -1,4 +1,4 @@
-"""The answer about `reconfig` as Markdown: the commands and server starts, the ways beside each other, the obstacles.
+"""The answer about `reconfig` as Markdown: the commands and server starts, the comparison of the ways, the obstacles.
 
 Rules of this module: it judges nothing. A search that was not finished is called that wherever it is named.
 """
@@ -99,7 +99,7 @@ GROUNDS = {
 
 
 def commands(plan: Plan) -> list[str]:
-    """The commands and server starts of the advised route; empty if there is none."""
+    """The commands and server starts of the advised route; empty without one."""
     answer = plan.by_reconfig
     if answer is None or answer.advised is None:
         return []
@@ -108,7 +108,7 @@ def commands(plan: Plan) -> list[str]:
 
 
 def comparison(plan: Plan) -> list[str]:
-    """The ways beside each other; empty if there is no route."""
+    """The comparison of the ways; empty without a route."""
     answer = plan.by_reconfig
     if answer is None or answer.advised is None:
         return []
@@ -153,7 +153,7 @@ def _steps(route: RouteAnswer) -> Iterator[str]:
 
 
 def _of_command(command: MembershipCommand) -> Iterator[str]:
-    """What the operator does for a command, in order."""
+    """The actions of the operator for a command, in order."""
     for sid in command.joiners:
         members = _block(f"server.{each}={line}" for each, line in command.file_of(sid).items())
         wait = f"{AT_PORT.name} {_address(command, sid)} ."  # in any role
@@ -191,7 +191,7 @@ def _versions(command: MembershipCommand) -> str:
     return f"({asked}) | grep '^version='"
 
 
-# The ways beside each other.
+# The comparison of the ways.
 
 
 def _comparison(plan: Plan, answer: ReconfigAnswer) -> list[str]:
