@@ -4,8 +4,10 @@ import { filledIn, showFields } from "./fields.js";
 import { ask, askLines } from "./server.js";
 import { fileSet } from "./sets.js";
 
-const COMMAND = /^(?!\w+: )(?=.{16}).*\s/; // code within a line that is a command: a few words, and no key with its value
+const COMMAND = /^(?!\w+: )\S+\s/; // code within a line that is a command: some words, and no key with its value
+const CHANGED = "The question has changed since; judge it again.";
 const sets = Object.fromEntries(["before", "after", "now"].map((name) => [name, fileSet(name, refuse)]));
+/** @typedef {import("./sets.js").UploadedFile} UploadedFile */
 /** @type {import("./fields.js").Field[]} */
 let fields = [];
 /** @type {AbortController | null} */
@@ -21,9 +23,8 @@ byId("question").addEventListener("submit", async (event) => {
   let answer = null;
   busy(true);
   tick();
-  const files = Object.fromEntries(Object.entries(sets).map(([name, set]) => [name, set.files()]));
+  const body = question();
   try {
-    const body = { ...files, options: filledIn(fields) };
     answer = await askLines("/api/plan", body, asked.signal, ({ runs, now }) => {
       byId("progress").textContent = `${counted(runs, "question")} answered; now: ${now}`;
     });
@@ -34,12 +35,20 @@ byId("question").addEventListener("submit", async (event) => {
     busy(false);
     asked = null;
   }
-  if (answer) showAnswer(answer, files);
+  if (!answer) return;
+  showAnswer(answer, body);
+  if (JSON.stringify(question()) !== JSON.stringify(body)) byId("kept").textContent = CHANGED;
 });
 byId("cancel").addEventListener("click", () => asked?.abort());
-byId("question").addEventListener("input", () => { byId("kept").textContent = "The question has changed since; judge it again."; });
+byId("question").addEventListener("input", () => { byId("kept").textContent = CHANGED; });
 for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault()); // beside the sets
 ask("/api/fields").then((given) => showFields((fields = given)), (error) => tell(error.message, "bad"));
+
+/** The question, as the server takes it. */
+function question() {
+  const files = Object.entries(sets).map(([name, set]) => [name, set.files()]);
+  return { ...Object.fromEntries(files), options: filledIn(fields) };
+}
 
 /**
  * Show an error beside the field that it is about, or above everything.
@@ -73,9 +82,9 @@ function busy(on) {
 
 /**
  * @param {{verdict: string, html: string, markdown: string, command: string, kept: boolean}} answer
- * @param {Record<string, {name: string, text: string}[]>} files
+ * @param {Record<string, UploadedFile[]>} body  the question
  */
-function showAnswer(answer, files) {
+function showAnswer(answer, { before, after, now }) {
   // The server has escaped all text, and the policy of the page lets no script in it run.
   const parsed = new DOMParser().parseFromString(answer.html, "text/html");
   byId("plan").replaceChildren(...parsed.body.childNodes);
@@ -83,7 +92,7 @@ function showAnswer(answer, files) {
   byId("kept").textContent = answer.kept ? "This question was answered before; the answer is kept on this machine." : "";
   byId("copy").onclick = () => copy(answer.markdown, byId("copy"));
   byId("command").textContent = answer.command;
-  const texts = new Map(Object.entries(files).flatMap(([set, each]) => each.map(({ name, text }) => [`${set}/${name}`, text])));
+  const texts = new Map(Object.entries({ before, after, now }).flatMap(([set, each]) => each.map(({ name, text }) => [`${set}/${name}`, text])));
   offerCopies(texts);
   byId("answer").hidden = false;
   byId("answer").focus();
