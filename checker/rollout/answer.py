@@ -140,14 +140,16 @@ class Plan:
 
     @property
     def checks_between(self) -> tuple[StageCondition | None, ...]:
-        """What the operator checks before each recommended stage; None for the first one.
+        """What the operator checks before each recommended stage; None for the first one of a whole change.
 
         The verdict on a stage assumes that the ensemble is healthy when it begins, in every way of working.
         """
-        stages, down = [part.stage for part in self.advised], self.request.down
-        return tuple(
-            condition_between(stages[:number], stage, down) if number else None for number, stage in enumerate(stages)
-        )
+        (first, *stages), down = [part.stage for part in self.advised], self.request.down
+        running = tuple(sorted(first.running - down))
+        interrupted = self.request.now is not None and bool(first.remaining)
+        check = StageCondition(1, running, renewed=False) if interrupted else None
+        later = ((number, stage) for number, stage in enumerate(stages, start=1))
+        return (check, *(condition_between([first, *stages][:number], stage, down) for number, stage in later))
 
     @property
     def outcome(self) -> SafetyVerdict:

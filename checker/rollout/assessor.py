@@ -32,6 +32,7 @@ from checker.rollout.scenarios import (
     PARTITIONS,
     SAFE_DATA,
     SERVED_ALONE,
+    Opening,
     Question,
     RunSpec,
 )
@@ -58,7 +59,7 @@ class Assessor:
     ) -> None:
         self._work, self._faults, self._down, self._way = work, faults, down, way
         self._at_step = at_step and not way.is_of_controller
-        self._leaders: dict[tuple[str, str], list[Sid]] = {}  # by the labels of a stage
+        self._first_states: dict[tuple[str, str], tuple[Opening, list[Sid]]] = {}  # by the labels of a stage
 
     def begin(self, stage: Stage) -> StageAssessment:
         """A stage without runs."""
@@ -66,22 +67,37 @@ class Assessor:
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when the stage begins. The first one leads if all start together."""
-        voters = sorted(may_lead(stage, self._down), reverse=True)
         if too_large(stage):
-            return voters
+            return sorted(may_lead(stage, self._down), reverse=True)
+        return self._first_state(stage)[1]
+
+    def _first_state(self, stage: Stage) -> tuple[Opening, list[Sid]]:
+        """The moves before the first step, and the servers that may lead then.
+
+        Before an interrupted roll-out goes on, all servers that run follow one leader, if their files allow that.
+        """
         key = stage.old.label, stage.new.label
-        if key not in self._leaders:
-            spec = RunSpec(stage, (), None, Question.ELECTION, always=_leaders(stage), down=self._down)
-            self._leaders[key] = [sid for sid in voters if leads_first(replace(spec, leader=sid))]
-        return self._leaders[key]
+        if key not in self._first_states:
+            settled: Opening = ({"settle": sorted(stage.running - self._down)},)
+            voters = sorted(may_lead(stage, self._down), reverse=True)
+            for opening in (settled, ()) if stage.applied else ((),):
+                spec = RunSpec(
+                    stage, (), None, Question.ELECTION, always=_leaders(stage), down=self._down, opening=opening
+                )
+                leaders = [sid for sid in voters if leads_first(replace(spec, leader=sid))]
+                self._first_states[key] = opening, leaders
+                if leaders:
+                    break
+        return self._first_states[key]
 
     def _spec(
         self, part: StageAssessment, order: Order, question: Question, faults: Mapping[str, int] | None = None
     ) -> RunSpec:
         """A question about an order of a stage, with nothing to check yet."""
+        opening = self._first_state(part.stage)[0] if part.stage.applied and not too_large(part.stage) else ()
         return RunSpec(
             part.stage, order.steps, order.leader, question, faults or {},
-            down=self._down, way=self._way, at_step=self._at_step,
+            down=self._down, way=self._way, at_step=self._at_step, opening=opening,
         )  # fmt: skip
 
     def without_faults(
@@ -140,7 +156,7 @@ class Assessor:
         result = self._work.ask(
             replace(
                 spec, leader=None if done else order.leader, zab=False, always=("LeaderIsAVoter",), recoverable=True,
-                patient=False, done=done,
+                patient=False, done=done, opening=() if done else spec.opening,
             )
         )  # fmt: skip
         return replace(result, outcome=SafetyVerdict.UNSAFE) if result.outcome is SafetyVerdict.STALLS else result

@@ -28,7 +28,7 @@ from dataclasses import replace
 
 from checker.models.ensemble.actions import Action
 from checker.rollout.runs import RunResult
-from checker.rollout.scenarios import ELECTIONS, SERVED_ALONE, THROWN_AWAY, Opening, Question, RunSpec
+from checker.rollout.scenarios import ELECTIONS, SERVED_ALONE, THROWN_AWAY, Question, RunSpec
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, Steps
 from spec.quorum import Sid
@@ -45,10 +45,10 @@ def after_split(result: RunResult) -> tuple[RunSpec, ...]:
         return ()
     if result.prop == SERVED_ALONE:
         alone = [sid for sid, status in result.last_statuses.items() if status.is_standalone]
-        opening = tuple(_split(result, sides, alone))
+        opening = (*result.spec.opening, *_split(result, sides, alone))
         spec = replace(result.spec, recoverable=False, writes=1, elections=ELECTIONS, opening=opening)
         return (replace(spec, question=Question.COMMITS, always=THROWN_AWAY),)
-    opening = tuple(_split(result, sides))
+    opening = (*result.spec.opening, *_split(result, sides))
     behind = replace(result.spec, recoverable=False, writes=2, elections=ELECTIONS, opening=opening)
     return (
         replace(behind, question=Question.COMMITS, always=("OneTxnPerZxid",)),
@@ -100,7 +100,7 @@ def _waits(spec: RunSpec) -> Iterator[bool]:
 def lonely_writes(spec: RunSpec) -> Iterator[RunSpec]:
     """A question about commits, behind each number of steps and two writes of each server, the second one lonely."""
     servers = [sid for sid in spec.stage.sids if sid not in spec.down]
-    done: Opening = ()
+    done = spec.opening
     for step in spec.steps_taken:
         for leader in servers:
             written = {"write": leader}

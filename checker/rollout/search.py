@@ -270,17 +270,27 @@ class PlanSearch:
                 yield up
 
     def _best_order(self, assessment: StageAssessment, leader: Sid) -> None:
-        """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried."""
+        """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried.
+
+        After a wait in vain the same order is tried with that server as the last one.
+        """
         best: StageAssessment | None = None
-        least = (True, 0)
-        for steps in islice(self._orders(assessment.stage, leader), ORDERS_OF_A_STAGE):
+        least = (True, len(assessment.stage.sids))
+        preferred, repaired, tried = self._orders(assessment.stage, leader), list[Steps](), set[Steps]()
+        while len(tried) < ORDERS_OF_A_STAGE and least > (False, 0):
+            fresh = (steps for steps in preferred if steps not in tried)
+            steps = repaired.pop() if repaired else next(fresh, None)
+            if steps is None:
+                break
+            tried.add(steps)
             trial = assessment.blank
             order = self.assessor.without_faults(trial, leader, steps)
             badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
             if best is None or badness < least:
                 best, least = trial, badness
-            if least == (False, 0):
-                break
+            if order.vain and not self._request.way.has_one_order:
+                later = tuple(sorted(steps, key=lambda step, stuck=order.vain[0].stuck: step.sid == stuck))  # type: ignore[misc]
+                repaired += [later] if later not in tried else []
         assert best is not None
         assessment.orders += best.orders
         assessment.runs += best.runs

@@ -84,7 +84,7 @@ def data(plan: Plan) -> dict[str, Any]:
         "left_out": list(plan.left_out),
         "orders_tried": plan.tried,
         "claims": [_claim(route, claim) for route, claims in plan.table.items() for claim in claims],
-        "direct": _stage(plan, plan.direct),
+        "direct": _stage(plan, plan.direct, None if plan.stages else plan.checks_between[0]),
         "stages": [
             _stage(plan, stage, check)
             for stage, check in zip(plan.stages, plan.checks_between if plan.stages else (), strict=True)
