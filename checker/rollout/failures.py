@@ -71,7 +71,7 @@ def failures(
         serves = has_quorum(stage, new | old, new)
         going_on = _on_with_defects(_going_on(assessment, order, number + 1), software)
         changed = frozenset(each.sid for each in (*done, step))
-        stop = _stop_on_the_way_back(assessment, changed)
+        stop = _stop_on_the_way_back(assessment, order.leader, changed)
         going_back = stop or _back_with_defects(_going_back(assessment, order, number + 1), software)
         undo = _undone(stage, order.leader, (*done, step))
         found.append(
@@ -156,11 +156,15 @@ def _going_back(assessment: StageAssessment, order: Order, number: int) -> Evide
     return Evidence(SafetyVerdict.OPEN, basis)
 
 
-def _stop_on_the_way_back(assessment: StageAssessment, changed: frozenset[Sid]) -> Evidence | None:
-    """The fact by which the way back comes to a stop once these servers have their new files."""
+def _stop_on_the_way_back(assessment: StageAssessment, leader: Sid, changed: frozenset[Sid]) -> Evidence | None:
+    """The fact by which the way back comes to a stop once these servers have their new files.
+
+    A server without `reconfigEnabled` follows the first leader, which has its old file: seen on 3.9.5.
+    """
     begun = replace(assessment.stage, applied=assessment.stage.applied | changed)
     back = replace(assessment.blank, stage=reverse(begun), disks={})
-    return next((fact for _, fact in back.facts() if fact.outcome is SafetyVerdict.STALLS), None)
+    stops = (fact for _, fact in back.facts() if fact.outcome is SafetyVerdict.STALLS)
+    return next((fact for fact in stops if fact.reason is not Reason.RECONFIG_OFF or leader in changed), None)
 
 
 def _on_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evidence:

@@ -277,7 +277,10 @@ def test_the_way_back_from_the_end_is_the_opposite_change() -> None:
 
 
 def test_the_way_back_to_files_without_reconfig_enabled_comes_to_a_stop(tmp_path: Path) -> None:
-    """Seen twice on 3.9.5: without service until the last server has its old file. One alone has nobody to follow."""
+    """Seen twice on 3.9.5: without service until the last server has its old file.
+
+    Before the leader is restarted, the others come back with their old files and follow it: seen on 3.9.5, too.
+    """
     for name, first in (("old", ""), ("new", "reconfigEnabled=true\n")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "zoo.cfg").write_text(first + (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8"))
@@ -288,5 +291,5 @@ def test_the_way_back_to_files_without_reconfig_enabled_comes_to_a_stop(tmp_path
     found = failures(made.direct, made.direct.orders[0])
     assert made.outcome is SafetyVerdict.SAFE
     assert [row.going_on.outcome for row in found] == [SafetyVerdict.SAFE] * 3
-    assert [row.going_back.outcome for row in found] == [SafetyVerdict.SAFE, *[SafetyVerdict.STALLS] * 2]
-    assert {row.going_back.reason for row in found[1:]} == {Reason.RECONFIG_OFF}
+    assert [row.going_back.outcome for row in found] == [*[SafetyVerdict.SAFE] * 2, SafetyVerdict.STALLS]
+    assert found[2].going_back.reason is Reason.RECONFIG_OFF
