@@ -10,13 +10,18 @@ Rules of this module:
 - Nothing is retried. If the server ends the connection, DisconnectedError is raised, and `connect` can attach the
   session again to any server.
 - Every wait is bounded, by `SECONDS` unless the caller chooses another bound.
+- ZooKeeper 3.6.0 to 3.8.0 may hold an answer until another request comes (ZOOKEEPER-4537). A session that `wakes` makes
+  such a request after the bound, and waits once more. It makes it in another session, since a server ignores any
+  request that follows the end of a session, and reads none before a session has begun.
 
-Source: `ClientCnxn`; ZooKeeper Programmer's Guide, sessions.
+Source: `ClientCnxn`, `CommitProcessor.run`; ZooKeeper Programmer's Guide, sessions.
 """
 
 import select
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, NoReturn
 
 from harness.layouts import read, read_answer, write, write_request
@@ -62,12 +67,29 @@ class Event(NamedTuple):
     path: str
 
 
-class Session:
-    """One session; `connect` opens it, or attaches it to another server."""
+@contextmanager
+def other_session(place: Place, seconds: float) -> Iterator[None]:
+    """A short session that begins before the context, and has ended after it if the server answers. Raises OSError."""
+    with socket.create_connection(address_of(place), timeout=seconds) as connection:
+        frames = (write("ililbt", (0, 0, 1, 0, bytes(16), False)), struct.pack("!ii", 1, CLOSE_SESSION))
+        connection.sendall(b"".join(struct.pack("!i", len(frame)) + frame for frame in frames))
+        yield
+        with suppress(OSError):
+            while connection.recv(1 << 10):
+                pass
 
-    def __init__(self, timeout: int, seconds: float = SECONDS) -> None:
+
+class Session:
+    """One session; `connect` opens it, or attaches it to another server.
+
+    `late` says that an answer came only after the request of another session.
+    """
+
+    def __init__(self, timeout: int, seconds: float = SECONDS, *, wakes: bool = False) -> None:
         self.timeout = timeout
+        self.late = False
         self._seconds = seconds
+        self._wakes = wakes
         self.session_id = 0
         self.password = bytes(16)
         self.last_zxid = 0
@@ -83,6 +105,7 @@ class Session:
     def connect(self, place: Place) -> int:
         """Open or attach the session; return the granted timeout in milliseconds, 0 if the session has expired."""
         self.drop()
+        self._place = place
         self._socket = socket.create_connection(address_of(place), timeout=self._seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._send(write("ililbt", (0, self.last_zxid, self.timeout, self.session_id, self.password, False)))
@@ -131,9 +154,9 @@ class Session:
             # The reply to a failed multi has a body; an error of any other request has none.
             return Answer(err, zxid, read_answer(opcode, body) if body or not err else ())
 
-    def readable(self) -> bool:
-        """Whether a frame, or the end of the connection, has arrived."""
-        return self._socket is not None and bool(select.select([self._socket], [], [], 0)[0])
+    def readable(self, seconds: float = 0) -> bool:
+        """Whether a frame, or the end of the connection, has arrived, or arrives within this time."""
+        return self._socket is not None and bool(select.select([self._socket], [], [], seconds)[0])
 
     def receive_raw(self) -> tuple[int, int]:
         """Read the next reply, without a layout: return its error and the length of its body."""
@@ -145,7 +168,7 @@ class Session:
         """Wait for the next event without a request; None after `seconds`. Raises ServerError for any other frame."""
         if self._socket is None:
             raise DisconnectedError("the session has no connection")
-        if not select.select([self._socket], [], [], seconds)[0]:
+        if not self.readable(seconds):
             return None
         frame = self._receive()
         xid, _, _ = REPLY.unpack_from(frame)
@@ -177,6 +200,11 @@ class Session:
 
     def _receive(self) -> bytes:
         """One frame without its length."""
+        if self._wakes and self.connected and not self.readable(self._seconds):
+            with other_session(self._place, self._seconds):
+                if not self.readable(self._seconds):
+                    raise ServerError(f"no answer from the server within {2 * self._seconds:g} s")
+            self.late = True
         (length,) = struct.unpack("!i", self._exactly(4))
         return self._exactly(length)
 

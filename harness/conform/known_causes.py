@@ -4,7 +4,8 @@ Rules of this module:
 
 - A cause fits by the command and by both answers, never by the wording of a message. A cause of a release fits only if
   the release of the tested server is known, by `srvr` or by `--release`.
-- A release and a meant difference explain a difference; a setting names it, and it remains a difference.
+- A release and a meant difference explain a difference; a setting names it, and it remains a difference. So does a
+  missing answer that came after all, if the release does not explain it.
 - `harmless` means that the data are the same afterwards, so the comparison continues.
 
 Source: the classes and issues named in each entry; docs/explanation-node.md, "Where it differs from ZooKeeper 3.8".
@@ -32,6 +33,7 @@ from harness.conform.mismatch import (
     masked_address,
     modes_together,
     not_supported,
+    only_late,
     raw,
     refused_ttl,
     told_without_read,
@@ -46,7 +48,24 @@ def number_of(release: str) -> tuple[int, ...]:
     return tuple(map(required_integer, release.split(".")))
 
 
+SILENT_ONCE = KnownCause(
+    "the server did not answer once",
+    CauseKind.SILENCE,
+    "it answered when it had another request, or when all was repeated",
+    only_late,
+    harmless=True,
+)
 CAUSES: tuple[KnownCause, ...] = (
+    KnownCause(
+        "an answer waits until the server has another request",
+        CauseKind.RELEASE,
+        "since ZOOKEEPER-2024, until ZOOKEEPER-4537; `CommitProcessor.run`",
+        only_late,
+        harmless=True,
+        since="3.6.0",
+        fixed=("3.6.4", "3.7.2", "3.8.1", "3.9.0"),
+    ),
+    SILENT_ONCE,
     KnownCause(
         "a check of watches counts those of other sessions",
         CauseKind.RELEASE,
@@ -215,7 +234,7 @@ def newer_opcode(number: int | None, release: str | None) -> Opcode | None:
 def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
     """The known cause that fits a difference, or None."""
     if release == zetcd.NAME:
-        return next((cause for cause in zetcd.CAUSES if cause.fits(mismatch)), None)
+        return next((cause for cause in (SILENT_ONCE, *zetcd.CAUSES) if cause.fits(mismatch)), None)
     if (cause := _of_newer_opcode(mismatch, release)) is not None:
         return cause
     for cause in CAUSES:

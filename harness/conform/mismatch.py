@@ -20,7 +20,10 @@ OK, NO_NODE, NO_AUTH, INVALID_ACL, NO_WATCHER = 0, -101, -102, -114, -121
 
 
 class Mismatch(NamedTuple):
-    """A command and its two answers, with the events up to the barrier after it and the commands before it."""
+    """A command and its two answers, with the events up to the barrier after it and the commands before it.
+
+    `late` says that an answer of the tested server came only after the request of another session.
+    """
 
     command: c.Command
     tested: Any
@@ -28,6 +31,7 @@ class Mismatch(NamedTuple):
     tested_events: tuple[Any, ...]
     expected_events: tuple[Any, ...]
     before: tuple[c.Command, ...] = ()
+    late: bool = False
 
 
 class CauseKind(Enum):
@@ -37,6 +41,7 @@ class CauseKind(Enum):
     SETTING = "setting"
     MEANT = "meant difference of the oracle"
     SERVER = "server that is not ZooKeeper"
+    SILENCE = "no answer in time"
 
 
 class KnownCause(NamedTuple):
@@ -56,7 +61,13 @@ class KnownCause(NamedTuple):
     @property
     def explains(self) -> bool:
         """Whether a difference with this cause is no longer a finding."""
-        return self.kind is not CauseKind.SETTING
+        return self.kind not in {CauseKind.SETTING, CauseKind.SILENCE}
+
+
+def only_late(mismatch: Mismatch) -> bool:
+    """Whether both sides answered alike, and the tested one only after the request of another session."""
+    _, tested, expected, tested_events, expected_events, _, late = mismatch
+    return late and (tested, tested_events) == (expected, expected_events)
 
 
 def not_supported(mismatch: Mismatch) -> bool:

@@ -111,7 +111,7 @@ def _shown(result: CaseResult) -> Iterator[str]:
 
 def _answers(difference: Difference) -> Iterator[str]:
     mismatch = difference.mismatch
-    yield f"server {_outcome(mismatch.tested)}"
+    yield f"server {_outcome(mismatch.tested)}{', only after the request of another session' * mismatch.late}"
     yield f"oracle {_outcome(mismatch.expected)}"
     if mismatch.tested_events != mismatch.expected_events:
         yield f"events of each session: server {_events(mismatch.tested_events)}"

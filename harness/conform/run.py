@@ -4,6 +4,7 @@ Rules of this module:
 
 - Each script runs at the oracle and at the tested server, one after the other, below fresh znodes of the same path.
 - A difference that was seen once in this run is repeated before it is reported: `unstable` marks one that was gone.
+  A script with a late answer is repeated too.
 - A random script with an unexplained difference is minimised, unless a difference with the same signature was found
   before; then it is only counted.
 """
@@ -19,8 +20,10 @@ from harness.conform.cases.case import Case
 from harness.conform.comparison import Difference, differences
 from harness.conform.dialect import translated
 from harness.conform.kills.run import KillsResult
+from harness.conform.known_causes import SILENT_ONCE
 from harness.conform.minimise import minimised
 from harness.conform.mismatch import not_supported
+from harness.conform.protocol import NO_ANSWER
 from harness.conform.random_scripts import ScriptGenerator
 from harness.conform.servers import Side
 
@@ -135,10 +138,13 @@ def _in_dialect(case: Case, missing: frozenset[int]) -> Case:
 
 def _result(bench: Bench, case: Case) -> CaseResult:
     found = bench.compare(case.script, case.exact)
-    if not found or all(each.explained for each in found):
+    late = tuple(each for each in found if each.mismatch.late)
+    if not late and all(each.explained for each in found):
         return CaseResult(case, found)
-    again = bench.compare(case.script, case.exact)
-    return CaseResult(case, again or found, unstable=not again)
+    if again := bench.compare(case.script, case.exact):
+        return CaseResult(case, (*late, *again))
+    gone = (each._replace(cause=SILENT_ONCE) if each.mismatch.tested == NO_ANSWER else each for each in found)
+    return CaseResult(case, late or tuple(gone), unstable=True)
 
 
 def _opcode_rows(bench: Bench) -> Iterator[opcodes.OpcodeRow]:
@@ -155,29 +161,26 @@ def _random(bench: Bench, count: int, seed: int, missing: frozenset[int]) -> lis
     for number in range(1, count + 1):
         bench.progress(f"random script {number} of {count}")
         script = translated(generator.script(number), missing)
-        seen = bench.compare(script)
-        if not seen:
+        result = _result(bench, Case("random scripts", f"random script {number}", script))
+        if not result.differences:
             continue
-        last = seen[-1]
-        key = last.signature
+        key = result.differences[-1].signature
         if key in found:
             found[key] = found[key]._replace(times=found[key].times + 1)
             continue
-        found[key] = RandomFinding(_minimised(bench, number, script, key), 1)
+        found[key] = RandomFinding(result if result.unstable else _minimised(bench, result, key), 1)
     return list(found.values())
 
 
-def _minimised(bench: Bench, number: int, script: c.Script, signature: object) -> CaseResult:
-    """The smallest script with a difference of this signature."""
-    attempts = 0
+def _minimised(bench: Bench, result: CaseResult, signature: object) -> CaseResult:
+    """The result of the smallest script with a difference of this signature; the given one if that differs no more."""
+    case, attempts = result.case, 0
 
     def differs(candidate: c.Script) -> bool:
         nonlocal attempts
         attempts += 1
-        bench.progress(f"random script {number}: minimised from {len(script)} commands, attempt {attempts}")
+        bench.progress(f"{case.name}: minimised from {len(case.script)} commands, attempt {attempts}")
         return any(each.signature == signature for each in bench.compare(candidate))
 
-    smaller = minimised(script, differs)
-    found = bench.compare(smaller)
-    case = Case("random scripts", f"random script {number}", smaller)
-    return CaseResult(case, found or bench.compare(smaller), unstable=not found)
+    smaller = _result(bench, case._replace(script=minimised(case.script, differs)))
+    return smaller if smaller.differences else result

@@ -168,7 +168,7 @@ class Side:
 
     def _session(self) -> Session:
         """A new session; servers that have stopped are started first, if there is a way to."""
-        session = Session(TIMEOUT, self._seconds)
+        session = Session(TIMEOUT, self._seconds, wakes=True)
         try:
             session.connect(self.places[0])
         except (OSError, ServerError):

@@ -49,7 +49,7 @@ class Death:
 
 
 class StalledError(ServerError):
-    """A wait exceeded its limit: 3.8.0 sometimes stops answering a client, without a line in its log."""
+    """A wait exceeded its limit: 3.8.0 may hold an answer until another request comes (ZOOKEEPER-4537)."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Rules: nothing else runs meanwhile; a kind that cannot be started, or a case that fails, is listed in `missed` and the
 measurement continues; a figure is the median over the deaths of one group. If a server stops answering, which 3.8.0
-sometimes does, the group is started again, a few times at most, and the number of these restarts is reported with the
-figures.
+sometimes does (ZOOKEEPER-4537), the group is started again, a few times at most, and the number of these restarts is
+reported with the figures.
 """
 
 from collections.abc import Iterator, Sequence

@@ -24,7 +24,7 @@ def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
         if left != right:
             return (
                 f"command {number}, {left.command}:\n"
-                f"  one   {left.outcome}\n        events {left.events}\n"
-                f"  other {right.outcome}\n        events {right.events}"
+                f"  one   {left.outcome}{' (late)' * left.late}\n        events {left.events}\n"
+                f"  other {right.outcome}{' (late)' * right.late}\n        events {right.events}"
             )
     return None

@@ -4,15 +4,18 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from harness import Ensemble, Member, Process, ServerError, View, free_ports, wait_until, word
+from harness import Ensemble, Member, Process, ServerError, View, free_ports, interpreter, wait_until, word
 from harness import commands as c
 from harness.interpreter import Seen
 from harness.layouts import read, write
+from harness.processes import Place, srvr
 from harness.zoo_cfg import write_zoo_cfg
 from spec.config import parse_zoo_cfg
 from tests.node.scripts import first_difference, run_script
@@ -29,6 +32,40 @@ def test_a_server_with_another_setting_is_told_apart(launch: Callable[..., Ensem
     difference = first_difference(*seen)
     assert difference is not None
     assert difference.startswith("command 1, Create(who=0, path='/lasting'")
+
+
+@pytest.fixture(scope="module")
+def one(launch: Callable[..., Ensemble]) -> Ensemble:
+    return launch(["node"], tick_time=200)
+
+
+def test_a_server_that_applies_only_with_another_request_is_helped_and_the_record_says_so(
+    one: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a follower of 3.8.0 may do (ZOOKEEPER-4537)."""
+    helped: list[Place] = []
+
+    @contextmanager
+    def other_session(place: Place, _seconds: float) -> Iterator[None]:
+        helped.append(place)
+        yield
+
+    monkeypatch.setattr(interpreter, "SECONDS", 0.5)
+    monkeypatch.setattr(interpreter, "other_session", other_session)
+    monkeypatch.setattr(interpreter, "srvr", lambda place: srvr(place) if helped else {"Zxid": "0x0"})
+    port = one.client_port(1)
+    seen = run_script([port], "/applies", 1, (c.Create(0, "/a"), c.Drop(0), c.Connect(0, 0), c.Get(0, "/a")))
+    assert helped == [port]
+    assert [each.late for each in seen] == [False, False, True, False]
+    assert "(late)" in str(first_difference(seen, [each._replace(late=False) for each in seen]))
+
+
+def test_an_expiry_that_comes_only_with_another_request_is_seen(one: Ensemble) -> None:
+    run = interpreter.Interpreter([one.client_port(1)], "/expiry", 1)
+    with patch.object(run._control, "wait_event", time.sleep):
+        (seen,) = run.run((c.Expire(0),))
+    run.close()
+    assert seen.outcome == "expired"
 
 
 def test_an_event_that_only_one_side_saw_is_a_difference() -> None:

@@ -6,6 +6,7 @@ from base64 import b64encode
 import pytest
 
 from harness import commands as c
+from harness.conform import opcodes, report
 from harness.conform.cases.case import ANNA, SECRET
 from harness.conform.comparison import differences
 from harness.conform.known_causes import CAUSES, cause_of
@@ -142,6 +143,30 @@ def test_a_cause_of_releases_ends_in_each_line_with_its_correction(release: str,
     assert (cause.kind is CauseKind.RELEASE) == named
 
 
+@pytest.mark.parametrize(
+    ("release", "known"),
+    [
+        ("3.5.10", False), ("3.6.0", True), ("3.6.3", True), ("3.6.4", False), ("3.7.1", True), ("3.7.2", False),
+        ("3.8.0", True), ("3.8.1", False), ("3.9.0", False), (None, False), ("zetcd-0.0.5", False),
+    ],
+)  # fmt: skip
+def test_a_late_answer_is_named_and_explained_by_zookeeper_4537_alone(release: str | None, known: bool) -> None:
+    # git show TAG:.../CommitProcessor.java: these releases look at their queues before they lock.
+    command = c.SetAcl(0, "/a", ())
+    (found,) = differences([seen(command, ok())._replace(late=True)], [seen(command, ok())], True, release)
+    assert found.cause is not None
+    assert (found.explained, found.cause.kind) == (known, CauseKind.RELEASE if known else CauseKind.SILENCE)
+
+
+def test_a_late_answer_that_is_wrong_is_unexplained_and_zxids_after_one_are_not_compared() -> None:
+    read, write = c.Get(0, "/a"), c.Set(0, "/a")
+    (found,) = differences([seen(read, error(-102))._replace(late=True)], [seen(read, ok())], False, "3.8.0")
+    assert found.cause is None
+    late = [seen(read, ok())._replace(late=True), seen(write, ok(zxid=6))]
+    expected = [seen(read, ok()), seen(write, ok(zxid=4))]
+    assert [each.number for each in differences(late, expected, True, "3.8.0")] == [0]
+
+
 def test_without_a_release_no_cause_of_a_release_is_named() -> None:
     mismatch = Mismatch(c.CheckWatches(0, "/a"), ok(), error(-121), QUIET, QUIET)
     assert cause_of(mismatch, None) is None
@@ -229,6 +254,42 @@ def test_a_random_script_is_minimised_to_the_two_commands_of_the_defect() -> Non
     assert [(type(each), getattr(each, "path", None)) for each in script] == [(c.Delete, "/a"), (c.Set, "/a")]
     assert result.random[0].times > 1
     assert not result.is_equal
+
+
+class SilentOnceSide(ScriptedSide):
+    """A side that lets its fourth script wait: for the request of another session, or in vain."""
+
+    def __init__(self, outcome: object) -> None:
+        super().__init__(False)
+        self._outcome = outcome
+
+    def run(self, script: c.Script) -> list[Seen]:
+        first, *rest = super().run(script)
+        if self.count != 4:
+            return [first, *rest]
+        return [first._replace(outcome=self._outcome, late=self._outcome == ok()), *rest]
+
+
+@pytest.mark.parametrize("count", [0, 5], ids=["in a case", "in a random script"])
+@pytest.mark.parametrize(
+    ("outcome", "release", "equal", "named"),
+    [
+        (ok(), "3.8.0", True, "release: an answer waits until the server has another request ("),
+        (ok(), "3.9.5", False, "no answer in time: the server did not answer once ("),
+        (NO_ANSWER, "3.8.0", False, "no answer in time: the server did not answer once ("),
+    ],
+)
+def test_a_missing_answer_that_comes_after_all_is_an_outcome_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, count: int, outcome: object, release: str, equal: bool, named: str
+) -> None:
+    monkeypatch.setattr(opcodes, "rows", tuple)
+    bench = Bench(ScriptedSide(False), SilentOnceSide(outcome), release, lambda _text: None)
+    result = measure(bench, () if count else ("create",), count, seed=1)
+    assert result.is_equal == equal
+    text = report.text(result)
+    assert named in text and "(gone when repeated)" in text and "unexplained:" not in text
+    assert (len(result.random), Status.PASSED in {each.status for each in result.cases}) == (bool(count), not count)
+    assert sum(each.status is not Status.PASSED for each in result.cases) == (not count)
 
 
 def test_equal_sides_pass_every_case() -> None:

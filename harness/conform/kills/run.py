@@ -98,7 +98,7 @@ class KillsRun:
 
     def _prepare(self) -> list[Operation]:
         """Create the root and the registers; return the creations of the registers."""
-        session = Session(TIMEOUT)
+        session = Session(TIMEOUT, wakes=True)
         session.connect(self._places[0])
         made: list[Operation] = []
         for number, path in enumerate((self._root, *registers(self._root))):
@@ -165,7 +165,7 @@ class KillsRun:
         """The znodes below the root on one server, after a sync; read again if the connection ends meanwhile."""
         deadline = time.monotonic() + RECOVERY
         while True:
-            session = Session(TIMEOUT)
+            session = Session(TIMEOUT, wakes=True)
             try:
                 session.connect(self._places[number - 1])
                 session.ask(c.Sync.opcode, self._root)
