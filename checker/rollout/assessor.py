@@ -115,7 +115,7 @@ class Assessor:
             spec = self._spec(assessment, Order(leader, steps), Question.ELECTION)
             spec = replace(spec, always=always, recoverable=True)
             result = self._work.ask(spec)
-            if beside_a_proof and result.outcome is SafetyVerdict.OPEN:
+            if (beside_a_proof or assessment.proved) and result.outcome is SafetyVerdict.OPEN:
                 result = self._work.ask(replace(spec, zab=False, always=always[1:]))
             if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or self._way.is_of_controller:
                 break
