@@ -14,7 +14,7 @@
     openings     the first moves of runs that are too deep for a search from the beginning
     assessor     the questions about a stage: leaders, commits, healing, without faults and under faults
     claims       the table of claims: the kinds of evidence, and the fold that makes a verdict
-    assessment   the claims about a stage, from the runs and from a proof about quorums
+    route        the claims about a route of a stage, from the runs and from a proof about quorums
     failures     the state after a failed step, and the verdicts on it
     answer       the request and the result
     planner      the whole plan

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from math import factorial
 
 from checker.report.verdict import ExitCode
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.claims import Claim, verdict_of
 from checker.rollout.disks.hazards import DiskRemedy, Disks
 from checker.rollout.disks.volumes import with_lost_volumes
@@ -14,6 +13,7 @@ from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
+from checker.rollout.route import PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.scenarios import Question
 from checker.rollout.software.answers import SoftwareAnswer
@@ -105,13 +105,13 @@ class Plan:
     """
 
     request: PlanRequest
-    direct: StageAssessment
-    stages: list[StageAssessment] = field(default_factory=list)
-    back: StageAssessment | None = None
+    direct: PlanRoute
+    stages: list[PlanRoute] = field(default_factory=list)
+    back: PlanRoute | None = None
     tried: int = 0
     unsafe: int = 0
     notes: list[str] = field(default_factory=list)
-    ways: tuple[StageAssessment, ...] = ()
+    ways: tuple[PlanRoute, ...] = ()
     remedies: tuple[DiskRemedy, ...] = ()
     software: SoftwareAnswer | None = None
     by_reconfig: ReconfigAnswer | None = None
@@ -134,7 +134,7 @@ class Plan:
         return tuple(sid for sid in out if sid not in self.request.down)
 
     @property
-    def advised(self) -> list[StageAssessment]:
+    def advised(self) -> list[PlanRoute]:
         """The stages that the plan recommends."""
         return self.stages or [self.direct]
 
@@ -228,7 +228,7 @@ class Plan:
         return SafetyVerdict.OPEN not in verdicts
 
     @property
-    def judged(self) -> list[StageAssessment]:
+    def judged(self) -> list[PlanRoute]:
         """Everything that was judged: the change in one go, its stages, and the way back."""
         return [self.direct, *self.stages, *([self.back] if self.back else [])]
 

@@ -1,7 +1,7 @@
 """Asks the questions about a stage, in given orders, by runs with and without faults.
 
 Each question is put to the model that answers it soonest (`checker.rollout.scenarios`): without faults for every
-server that may lead at first, with faults for one of them. `checker.rollout.assessment` derives the answers.
+server that may lead at first, with faults for one of them. `checker.rollout.route` derives the answers.
 
 Rules of this module:
 
@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from checker.rollout.assessment import Order, StageAssessment, pairs_of, too_large
 from checker.rollout.disks.hazards import with_disks
 from checker.rollout.openings import after_split, before_restart, lonely_writes
+from checker.rollout.route import Order, PlanRoute, pairs_of, too_large
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, leads_first
 from checker.rollout.scenarios import (
     ALONE_COMPLETE,
@@ -61,9 +61,9 @@ class Assessor:
         self._at_step = at_step and not way.is_of_controller
         self._first_states: dict[tuple[str, str], tuple[Opening, list[Sid]]] = {}  # by the labels of a stage
 
-    def begin(self, stage: Stage) -> StageAssessment:
+    def begin(self, stage: Stage) -> PlanRoute:
         """A stage without runs."""
-        return StageAssessment(stage, pairs_of(stage), self._faults, way=self._way)
+        return PlanRoute(stage, pairs_of(stage), self._faults, way=self._way)
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when the stage begins. The first one leads if all start together."""
@@ -91,7 +91,7 @@ class Assessor:
         return self._first_states[key]
 
     def _spec(
-        self, part: StageAssessment, order: Order, question: Question, faults: Mapping[str, int] | None = None
+        self, part: PlanRoute, order: Order, question: Question, faults: Mapping[str, int] | None = None
     ) -> RunSpec:
         """A question about an order of a stage, with nothing to check yet."""
         opening = self._first_state(part.stage)[0] if part.stage.applied and not too_large(part.stage) else ()
@@ -101,7 +101,7 @@ class Assessor:
         )  # fmt: skip
 
     def without_faults(
-        self, assessment: StageAssessment, leader: Sid, steps: Steps, *, beside_a_proof: bool = False, last: bool = True
+        self, route: PlanRoute, leader: Sid, steps: Steps, *, beside_a_proof: bool = False, last: bool = True
     ) -> Order:
         """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits.
 
@@ -110,12 +110,12 @@ class Assessor:
         of the election alone.
         """
         vain: list[RunResult] = []
-        always = _leaders(assessment.stage)
+        always = _leaders(route.stage)
         while True:
-            spec = self._spec(assessment, Order(leader, steps), Question.ELECTION)
+            spec = self._spec(route, Order(leader, steps), Question.ELECTION)
             spec = replace(spec, always=always, recoverable=True)
             result = self._work.ask(spec)
-            if (beside_a_proof or assessment.proved) and result.outcome is SafetyVerdict.OPEN:
+            if (beside_a_proof or route.proved) and result.outcome is SafetyVerdict.OPEN:
                 result = self._work.ask(replace(spec, zab=False, always=always[1:]))
             if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or self._way.is_of_controller:
                 break
@@ -124,10 +124,10 @@ class Assessor:
         cut = result.outcome is SafetyVerdict.OPEN and not result.complete
         unsettled = result.outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN)
         order = Order(leader, steps, tuple(vain), open_run=result if cut else None, unsettled=unsettled)
-        assessment.orders.append(order)
-        assessment.runs += self._of_both(order, result)
+        route.orders.append(order)
+        route.runs += self._of_both(order, result)
         if last:
-            self.settle(assessment, order)
+            self.settle(route, order)
         return order
 
     def _of_both(self, order: Order, result: RunResult) -> Iterator[RunResult]:
@@ -143,16 +143,16 @@ class Assessor:
         if result.outcome is SafetyVerdict.STALLS or (result.outcome is SafetyVerdict.SAFE and not order.vain):
             yield replace(result, spec=healing)
 
-    def settle(self, assessment: StageAssessment, order: Order) -> None:
+    def settle(self, route: PlanRoute, order: Order) -> None:
         """Check that all servers can settle, if the run about leaders does not say it."""
         if order.unsettled:
-            assessment.runs.append(self._settles(assessment, order))
+            route.runs.append(self._settles(route, order))
 
     def _settles(
-        self, assessment: StageAssessment, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
+        self, route: PlanRoute, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
     ) -> RunResult:
         """Check that all servers can settle, with the election alone, which needs no bound on elections."""
-        spec = self._spec(assessment, order, Question.HEALING, faults)
+        spec = self._spec(route, order, Question.HEALING, faults)
         result = self._work.ask(
             replace(
                 spec, leader=None if done else order.leader, zab=False, always=("LeaderIsAVoter",), recoverable=True,
@@ -161,15 +161,15 @@ class Assessor:
         )  # fmt: skip
         return replace(result, outcome=SafetyVerdict.UNSAFE) if result.outcome is SafetyVerdict.STALLS else result
 
-    def commits(self, assessment: StageAssessment, order: Order, faults: Mapping[str, int] | None = None) -> RunResult:
+    def commits(self, route: PlanRoute, order: Order, faults: Mapping[str, int] | None = None) -> RunResult:
         """Check that committed writes survive."""
-        spec = self._spec(assessment, order, Question.COMMITS, faults)
-        always = (*SAFE_DATA, ALONE_COMPLETE) if assessment.stage.standalone else SAFE_DATA
-        assessment.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always)))
-        result = assessment.runs[-1]
+        spec = self._spec(route, order, Question.COMMITS, faults)
+        always = (*SAFE_DATA, ALONE_COMPLETE) if route.stage.standalone else SAFE_DATA
+        route.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always)))
+        result = route.runs[-1]
         if result.outcome is not SafetyVerdict.UNSAFE and counts_an_observer(spec.stage, spec.steps, spec.down):
-            assessment.runs += self._losses(result.spec)
-        return assessment.runs[-1]
+            route.runs += self._losses(result.spec)
+        return route.runs[-1]
 
     def _after_split(self, split: RunResult) -> list[RunResult]:
         """The runs that lose or double data, and those that a limit ended; empty if the opening is impossible."""
@@ -189,65 +189,65 @@ class Assessor:
             if result.outcome is SafetyVerdict.UNSAFE:
                 return
 
-    def leaders_under_faults(self, assessment: StageAssessment, order: Order) -> bool:
+    def leaders_under_faults(self, route: PlanRoute, order: Order) -> bool:
         """Whether faults make two leaders, by the election alone."""
-        always = _leaders(assessment.stage)[1:]
+        always = _leaders(route.stage)[1:]
         for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            spec = self._spec(assessment, order, Question.ELECTION, faults)
-            assessment.runs.append(self._work.ask(replace(spec, zab=False, always=always)))
-            if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
+            spec = self._spec(route, order, Question.ELECTION, faults)
+            route.runs.append(self._work.ask(replace(spec, zab=False, always=always)))
+            if route.runs[-1].outcome is SafetyVerdict.UNSAFE:
                 return True
         return False
 
-    def commits_under_faults(self, assessment: StageAssessment, order: Order) -> None:
+    def commits_under_faults(self, route: PlanRoute, order: Order) -> None:
         """Check that committed writes survive faults, until a violation is found."""
         for faults in splits(self._faults, (PARTITIONS, DISCONNECTS, CRASHES)):
-            if self.commits(assessment, order, faults).outcome is SafetyVerdict.UNSAFE:
+            if self.commits(route, order, faults).outcome is SafetyVerdict.UNSAFE:
                 return
 
-    def empty_disks(self, assessment: StageAssessment, order: Order) -> None:
+    def empty_disks(self, route: PlanRoute, order: Order) -> None:
         """Check that committed writes survive if servers on other hosts start with empty disks; a crash comes first."""
         for faults in ({}, *splits(self._faults, (CRASHES, PARTITIONS, DISCONNECTS))):
-            spec = self._spec(assessment, order, Question.EMPTY_DISK, faults)
-            always = _no_loss(assessment.stage)
-            assessment.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always)))
-            if assessment.runs[-1].outcome is SafetyVerdict.UNSAFE:
+            spec = self._spec(route, order, Question.EMPTY_DISK, faults)
+            always = _no_loss(route.stage)
+            route.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always)))
+            if route.runs[-1].outcome is SafetyVerdict.UNSAFE:
                 return
 
-    def given_disks(self, assessment: StageAssessment, leader: Sid, steps: Steps, *, faults: Mapping[str, int]) -> bool:
+    def given_disks(self, route: PlanRoute, leader: Sid, steps: Steps, *, faults: Mapping[str, int]) -> bool:
         """Whether a committed write is lost because servers start with the given disks."""
-        order = Order(leader, with_disks(assessment.stage, steps, assessment.disks))
-        spec = self._spec(assessment, order, Question.GIVEN_DISKS, faults)
-        always, disks = _no_loss(assessment.stage), assessment.disks
-        assessment.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always, disks=disks)))
-        return assessment.runs[-1].outcome is SafetyVerdict.UNSAFE
+        order = Order(leader, with_disks(route.stage, steps, route.disks))
+        spec = self._spec(route, order, Question.GIVEN_DISKS, faults)
+        always, disks = _no_loss(route.stage), route.disks
+        route.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always, disks=disks)))
+        return route.runs[-1].outcome is SafetyVerdict.UNSAFE
 
-    def heals(self, assessment: StageAssessment, order: Order) -> None:
+    def heals(self, route: PlanRoute, order: Order) -> None:
         """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""
-        assessment.runs.append(self._settles(assessment, order, {PARTITIONS: self._faults}))
-        if self._down or left_out(assessment.stage, order.steps):
+        route.runs.append(self._settles(route, order, {PARTITIONS: self._faults}))
+        if self._down or left_out(route.stage, order.steps):
             return
         for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            assessment.runs.append(self._settles(assessment, order, faults, done=True))
+            route.runs.append(self._settles(route, order, faults, done=True))
 
-    def with_versions(self, assessment: StageAssessment, steps: Steps, leaders: Sequence[Sid]) -> None:
+    def with_versions(self, route: PlanRoute, steps: Steps, leaders: Sequence[Sid]) -> None:
         """Run every restart of an order, for each server that may lead at first."""
         for leader in leaders:
             order = Order(leader, steps)
             for number, step in enumerate(steps):
                 if step.action == RESTART:
                     sofar = Order(leader, steps[: number + 1])
-                    opening = tuple(before_restart(assessment.stage, sofar.steps))
+                    opening = tuple(before_restart(route.stage, sofar.steps))
                     spec = replace(
-                        self._spec(assessment, sofar, Question.ELECTION), zab=False, patient=False,
+                        self._spec(route, sofar, Question.ELECTION), zab=False, patient=False,
                         always=("OneLeader", "LeaderIsAVoter", "OnlyVotersCounted"), opening=opening,
                     )  # fmt: skip
                     result = self._work.ask(spec)
                     if result.end is RunEnd.IMPOSSIBLE:
                         order = replace(order, explored=False)  # the steps after this one were not run
                         break
-                    assessment.runs.append(result)
-            assessment.orders.append(order)
+                    route.runs.append(result)
+            route.orders.append(order)
 
 
 def _leaders(stage: Stage) -> tuple[str, ...]:

@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.order_proof import OrderProof
+from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.software.answers import SoftwareAnswer
@@ -57,22 +57,22 @@ class Failure:
 
 
 def failures(
-    assessment: StageAssessment,
+    route: PlanRoute,
     order: Order,
     down: frozenset[Sid] = frozenset(),
     software: SoftwareAnswer | None = None,
 ) -> tuple[Failure, ...]:
     """The state after each step of an order, if that step fails; `software` is the answer about the releases."""
-    stage, found = assessment.stage, []
+    stage, found = route.stage, []
     for number, step in enumerate(order.steps):
         done = order.steps[:number]
         new = (stage.renewed | {each.sid for each in done if each.action != STOP}) - {step.sid} - down
         old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
-        going_on = _on_with_defects(_going_on(assessment, order, number + 1), software)
+        going_on = _on_with_defects(_going_on(route, order, number + 1), software)
         changed = frozenset(each.sid for each in (*done, step))
-        stop = _stop_on_the_way_back(assessment, order.leader, changed)
-        going_back = stop or _back_with_defects(_going_back(assessment, order, number + 1), software)
+        stop = _stop_on_the_way_back(route, order.leader, changed)
+        going_back = stop or _back_with_defects(_going_back(route, order, number + 1), software)
         undo = _undone(stage, order.leader, (*done, step))
         found.append(
             Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
@@ -96,24 +96,24 @@ def _undone(stage: Stage, leader: Sid, steps: Sequence[ServerStep]) -> Steps:
     return tuple(undone)
 
 
-def _proved(assessment: StageAssessment) -> bool:
+def _proved(route: PlanRoute) -> bool:
     """Whether the proof answers the safety questions for every mixture of files, and for the given disks."""
-    stage = assessment.stage
-    reasons = {answer.reason for question, _, answer in assessment.answers if question in WITH_DISKS}
-    return assessment.proved and reasons == {Reason.PROVED} and not stage.gossips and not stage.readdressed
+    stage = route.stage
+    reasons = {answer.reason for question, _, answer in route.answers if question in WITH_DISKS}
+    return route.proved and reasons == {Reason.PROVED} and not stage.gossips and not stage.readdressed
 
 
-def _proof(assessment: StageAssessment, order: Order) -> OrderProof | None:
+def _proof(route: PlanRoute, order: Order) -> OrderProof | None:
     """The proof of an order, where proofs answer both safety questions, and no disk is given."""
-    answers = {answer.reason for question, _, answer in assessment.answers if question in SAFETY}
-    if answers != {Reason.PROVED_IN_ORDER} or assessment.stage.readdressed or assessment.disks:
+    answers = {answer.reason for question, _, answer in route.answers if question in SAFETY}
+    if answers != {Reason.PROVED_IN_ORDER} or route.stage.readdressed or route.disks:
         return None
-    return assessment.order_proof(order)
+    return route.order_proof(order)
 
 
-def _not_safe(assessment: StageAssessment) -> Evidence | None:
+def _not_safe(route: PlanRoute) -> Evidence | None:
     """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
-    asked = [(q, answer) for q, faulty, answer in assessment.answers if assessment.faults or not faulty]
+    asked = [(q, answer) for q, faulty, answer in route.answers if route.faults or not faulty]
     answers = [answer for question, answer in asked if question in WITH_DISKS]
     for outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN):
         for answer in answers:
@@ -122,47 +122,47 @@ def _not_safe(assessment: StageAssessment) -> Evidence | None:
     return None
 
 
-def _going_on(assessment: StageAssessment, order: Order, number: int) -> Evidence:
+def _going_on(route: PlanRoute, order: Order, number: int) -> Evidence:
     """The way on after a step, by its number."""
-    if _proved(assessment):
+    if _proved(route):
         return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
-    if (proof := _proof(assessment, order)) is not None:
+    if (proof := _proof(route, order)) is not None:
         later = tuple(each for each in proof.conditions if each.step > number)
         return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER, conditions=later)
-    if (direction := _not_safe(assessment)) is not None:
+    if (direction := _not_safe(route)) is not None:
         return direction
-    if assessment.stage.readdressed:
+    if route.stage.readdressed:
         return Evidence(SafetyVerdict.OPEN, Reason.TWO_DISKS)
     crashed = {
         result.spec.question
-        for result in assessment.runs
+        for result in route.runs
         if (result.spec.leader, result.spec.steps) == (order.leader, order.steps)
         and result.spec.faults.get(CRASHES)
         and result.outcome is SafetyVerdict.SAFE
     }
-    if crashed.issuperset(question for question in WITH_DISKS if question in assessment.questions):
+    if crashed.issuperset(question for question in WITH_DISKS if question in route.questions):
         return Evidence(SafetyVerdict.SAFE, Reason.CRASH_EXPLORED)
     return Evidence(SafetyVerdict.OPEN, Reason.NO_CRASH_EXPLORED)
 
 
-def _going_back(assessment: StageAssessment, order: Order, number: int) -> Evidence:
+def _going_back(route: PlanRoute, order: Order, number: int) -> Evidence:
     """The way back after a step, by its number."""
-    if _proved(assessment):
+    if _proved(route):
         return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
-    proof = _proof(assessment, order)
+    proof = _proof(route, order)
     if proof is not None and not any(1 < condition.step <= number for condition in proof.conditions):
         return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER)
-    basis = Reason.TWO_DISKS if assessment.stage.readdressed else Reason.BACK_NOT_EXPLORED
+    basis = Reason.TWO_DISKS if route.stage.readdressed else Reason.BACK_NOT_EXPLORED
     return Evidence(SafetyVerdict.OPEN, basis)
 
 
-def _stop_on_the_way_back(assessment: StageAssessment, leader: Sid, changed: frozenset[Sid]) -> Evidence | None:
+def _stop_on_the_way_back(route: PlanRoute, leader: Sid, changed: frozenset[Sid]) -> Evidence | None:
     """The fact by which the way back comes to a stop once these servers have their new files.
 
     A server without `reconfigEnabled` follows the first leader, which has its old file: seen on 3.9.5.
     """
-    begun = replace(assessment.stage, applied=assessment.stage.applied | changed)
-    back = replace(assessment.blank, stage=reverse(begun), disks={})
+    begun = replace(route.stage, applied=route.stage.applied | changed)
+    back = replace(route.blank, stage=reverse(begun), disks={})
     stops = (fact for _, fact in back.facts() if fact.outcome is SafetyVerdict.STALLS)
     return next((fact for fact in stops if fact.reason is not Reason.RECONFIG_OFF or leader in changed), None)
 

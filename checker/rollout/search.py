@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assessment import Order, StageAssessment, too_large
 from checker.rollout.assessor import Assessor
+from checker.rollout.route import Order, PlanRoute, too_large
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
@@ -201,7 +201,7 @@ class PlanSearch:
             self.seek_violation(made.direct, leader, steps)
         made.tried, made.unsafe = 1, int(made.direct.outcome_with_disks is SafetyVerdict.UNSAFE)
 
-    def seek_violation(self, trial: StageAssessment, leader: Sid, steps: Steps) -> None:
+    def seek_violation(self, trial: PlanRoute, leader: Sid, steps: Steps) -> None:
         """Search one order for a violation, the small models first; the first violation ends the search."""
         assessor = self.assessor
         order = assessor.without_faults(trial, leader, steps)
@@ -215,14 +215,14 @@ class PlanSearch:
         """Whether stages may be the answer."""
         return not self._request.in_one_go and self._request.now is None
 
-    def judge_parts(self, parts: Sequence[StageAssessment]) -> None:
+    def judge_parts(self, parts: Sequence[PlanRoute]) -> None:
         """All questions about some stages."""
         self._without_faults(parts)
         self._commits(parts)
         self._under_faults(parts)
         self._empty_disks(parts)
 
-    def _empty_disks(self, parts: Sequence[StageAssessment]) -> None:
+    def _empty_disks(self, parts: Sequence[PlanRoute]) -> None:
         """The question about servers on other hosts. A violation answers it, so the first order is often enough."""
         for part in (part for part in parts if part.stage.moved and not too_large(part.stage)):
             for order in part.orders:
@@ -241,7 +241,7 @@ class PlanSearch:
             raise OrderError(f"{what}; compare its weights and groups", "before")
         return leaders
 
-    def _without_faults(self, parts: Sequence[StageAssessment]) -> None:
+    def _without_faults(self, parts: Sequence[PlanRoute]) -> None:
         """For every leader of every stage the first order of preference without a wait in vain.
 
         The first leader of each stage comes first.
@@ -269,21 +269,21 @@ class PlanSearch:
                 seen.add(up)
                 yield up
 
-    def _best_order(self, assessment: StageAssessment, leader: Sid) -> None:
+    def _best_order(self, route: PlanRoute, leader: Sid) -> None:
         """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried.
 
         After a wait in vain the same order is tried with that server as the last one.
         """
-        best: StageAssessment | None = None
-        least = (True, len(assessment.stage.sids))
-        preferred, repaired, tried = self._orders(assessment.stage, leader), list[Steps](), set[Steps]()
+        best: PlanRoute | None = None
+        least = (True, len(route.stage.sids))
+        preferred, repaired, tried = self._orders(route.stage, leader), list[Steps](), set[Steps]()
         while len(tried) < ORDERS_OF_A_STAGE and least > (False, 0):
             fresh = (steps for steps in preferred if steps not in tried)
             steps = repaired.pop() if repaired else next(fresh, None)
             if steps is None:
                 break
             tried.add(steps)
-            trial = assessment.blank
+            trial = route.blank
             order = self.assessor.without_faults(trial, leader, steps)
             badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
             if best is None or badness < least:
@@ -292,8 +292,8 @@ class PlanSearch:
                 later = tuple(sorted(steps, key=lambda step, stuck=order.vain[0].stuck: step.sid == stuck))  # type: ignore[misc]
                 repaired += [later] if later not in tried else []
         assert best is not None
-        assessment.orders += best.orders
-        assessment.runs += best.runs
+        route.orders += best.orders
+        route.runs += best.runs
 
     def try_proved(self, made: Plan) -> bool:
         """An order with a proof for every leader; whether all of them serve in the end without a wait in vain."""
@@ -368,7 +368,7 @@ class PlanSearch:
             if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 break
 
-    def judge_all(self, trial: StageAssessment, ways: Sequence[tuple[Sid, Steps]]) -> bool:
+    def judge_all(self, trial: PlanRoute, ways: Sequence[tuple[Sid, Steps]]) -> bool:
         """An order for each leader, until one is unsafe or has a wait in vain; whether one has."""
         for leader, steps in ways:
             order = self.assessor.without_faults(trial, leader, steps)
@@ -381,7 +381,7 @@ class PlanSearch:
             self._empty_disks([trial])
         return False
 
-    def judge(self, trial: StageAssessment, leader: Sid, steps: Steps, *, whole: bool) -> None:
+    def judge(self, trial: PlanRoute, leader: Sid, steps: Steps, *, whole: bool) -> None:
         """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""
         order = self.assessor.without_faults(trial, leader, steps)
         if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
@@ -390,12 +390,12 @@ class PlanSearch:
             self._under_faults([trial])
             self._empty_disks([trial])
 
-    def _commits(self, parts: Sequence[StageAssessment]) -> None:
+    def _commits(self, parts: Sequence[PlanRoute]) -> None:
         for part in parts:
             for order in part.orders_to_explore if self._is_explored(part) else ():
                 self.assessor.commits(part, order)
 
-    def _is_explored(self, part: StageAssessment) -> bool:
+    def _is_explored(self, part: PlanRoute) -> bool:
         """Whether commits and faults are explored: not if a proof answers, unless runs are demanded.
 
         No proof covers servers with other addresses, which may look for a leader for ever.
@@ -403,7 +403,7 @@ class PlanSearch:
         needed = not part.is_settled_by_proof or bool(part.stage.readdressed)
         return not too_large(part.stage) and (self._request.explored or needed)
 
-    def _under_faults(self, parts: Sequence[StageAssessment]) -> None:
+    def _under_faults(self, parts: Sequence[PlanRoute]) -> None:
         """With faults: the runs that may find something come first, the runs that a proof covers last."""
         explored = [part for part in parts if self._request.faults and self._is_explored(part)]
         for part in explored:

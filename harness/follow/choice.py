@@ -6,14 +6,14 @@ modelled; then each server is restarted once, the leader last, as the preferred 
 
 from __future__ import annotations
 
-from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.config_state import ConfigState
 from checker.rollout.order_proof import StageCondition
+from checker.rollout.route import Order, PlanRoute
 from checker.rollout.steps import Steps, steps_of
 from spec.quorum import Sid
 
 
-def steps_for(part: StageAssessment, leader: Sid) -> Steps:
+def steps_for(part: PlanRoute, leader: Sid) -> Steps:
     """The steps of a stage if this server leads when it begins: those for it, or else those shown first."""
     for order in part.orders:
         if order.leader == leader and order.steps:
@@ -23,7 +23,7 @@ def steps_for(part: StageAssessment, leader: Sid) -> Steps:
     return steps_of(part.stage, sorted(part.stage.remaining, key=lambda sid: (sid == leader, sid)))
 
 
-def conditions_for(part: StageAssessment, leader: Sid, steps: Steps) -> dict[int, StageCondition]:
+def conditions_for(part: PlanRoute, leader: Sid, steps: Steps) -> dict[int, StageCondition]:
     """The conditions that a proof of these steps demands, by the number of the step from 1; empty without one."""
     return part.conditions_of(Order(leader, steps))
 

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.config_state import ConfigState
 from checker.rollout.order_proof import StageCondition
+from checker.rollout.route import PlanRoute
 from checker.rollout.steps import START, STOP, ServerStep
 from harness.follow.choice import conditions_for, modes, steps_for
 from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptions, StallError
@@ -63,7 +63,7 @@ class PlanFollower(EnsembleFollower):
         """Wait until these servers serve in their roles of a state."""
         self._wait_serving({sid: modes(state, sid) for sid in sids})
 
-    def _stage(self, part: StageAssessment) -> None:
+    def _stage(self, part: PlanRoute) -> None:
         wait_until(lambda: len(self._servers.leaders()) == 1, SERVE_SECONDS, "one server leads")
         leader = self._servers.leaders()[0]
         self._say(f"{part.stage.title}; server {leader} leads")
@@ -77,7 +77,7 @@ class PlanFollower(EnsembleFollower):
             self._count += 1
             self._follow(part, step)
 
-    def _follow(self, part: StageAssessment, step: ServerStep) -> None:
+    def _follow(self, part: PlanRoute, step: ServerStep) -> None:
         began, led = time.monotonic(), self._servers.mode(step.sid) in {"leader", "standalone"}
         with self._servers.locks[step.sid]:
             if step.action != START:
@@ -90,7 +90,7 @@ class PlanFollower(EnsembleFollower):
         wait = "" if step.wait or step.action == STOP else ", without a wait"
         self._done(f"{step}{' (it leads)' if led else ''}{wait}", began, led)
 
-    def _wait_for_step(self, part: StageAssessment, step: ServerStep) -> None:
+    def _wait_for_step(self, part: PlanRoute, step: ServerStep) -> None:
         """Wait as the plan does. After a kill a wait may be in vain; the plan goes on where a proof covers that."""
         try:
             self._wait_in(part.stage.new, [step.sid])

@@ -16,9 +16,9 @@ from checker.engine import Limits, search
 from checker.job import Verdict
 from checker.report import judge
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.assessor import Assessor
 from checker.rollout.claims import Evidence
+from checker.rollout.route import PlanRoute
 from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, whole
@@ -176,11 +176,11 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
     assert answer.finding.spec.faults == {"partitions": 1} and trace_of(answer).prop == "OneLeader"
 
 
-def grown(order: tuple[int, ...]) -> StageAssessment:
+def grown(order: tuple[int, ...]) -> PlanRoute:
     """Assess an order from three to five until it is unsafe: commits without faults, leaders also with one fault."""
     growth = stage("three", "five")
     assessor = Assessor(Work(whole_levels, 60.0), 1)
-    trial: StageAssessment = assessor.begin(growth)
+    trial: PlanRoute = assessor.begin(growth)
     found = assessor.without_faults(trial, 2, steps_of(growth, order))
     if trial.outcome is not SafetyVerdict.UNSAFE:
         assessor.commits(trial, found)

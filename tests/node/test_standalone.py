@@ -18,7 +18,7 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assessment import StageAssessment
+from checker.rollout.route import PlanRoute
 from checker.rollout.steps import START, STOP, ServerStep
 from checker.scenario import bundled
 from harness import Ensemble
@@ -91,7 +91,7 @@ def names(ensemble: Ensemble, sid: int) -> set[str]:
         return set(asking.get_children("/")) - {"zookeeper"}
 
 
-def follow(ensemble: Ensemble, part: StageAssessment, step: ServerStep, *, kill: bool) -> None:
+def follow(ensemble: Ensemble, part: PlanRoute, step: ServerStep, *, kill: bool) -> None:
     """Do one step of a plan; with `kill` the server that starts is killed and started once more."""
     if step.action != START:
         ensemble.stop(step.sid)

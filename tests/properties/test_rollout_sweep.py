@@ -24,9 +24,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from checker.engine import Limits
 from checker.engine.model import Kind
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assessment import LARGEST
 from checker.rollout.assessor import LEADERS
 from checker.rollout.output.sentences import run_sentence
+from checker.rollout.route import LARGEST
 from checker.rollout.runs import run_within
 from checker.rollout.scenarios import CRASHES, SAFE_DATA, Question, RunSpec
 from checker.rollout.steps import OrderError, may_lead, steps_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
-from checker.rollout.assessment import StageAssessment
+from checker.rollout.route import PlanRoute
 from checker.rollout.ways import Way
 from tests.support.rollout_ways import folder_of, is_unsafe, steps_by_hand
 
@@ -30,7 +30,7 @@ def undecided(tmp_path: Path, old: Members, new: Members, engine: Engine, faults
     return [text for answer in made.ways if (text := _compared(answer, faults))]
 
 
-def _compared(answer: StageAssessment, faults: int) -> str:
+def _compared(answer: PlanRoute, faults: int) -> str:
     """Raise AssertionError for a wrong verdict; the text says that there is none."""
     stage, told = answer.stage, answer.worst(faulty=bool(faults))
     what = f"{stage.title}, {answer.way.value}, {faults} faults"

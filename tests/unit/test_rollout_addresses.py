@@ -17,11 +17,11 @@ import pytest
 from checker.engine import Limits, plain
 from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assessment import QUESTIONS, Reason
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
 from checker.rollout.planner import plan
+from checker.rollout.route import QUESTIONS, Reason
 from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import one_at_a_time, whole

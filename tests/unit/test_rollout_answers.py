@@ -17,13 +17,13 @@ import pytest
 from checker.cli.main import main
 from checker.job import Verdict
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assessment import QUESTIONS, Order, Reason, StageAssessment, pairs_of
 from checker.rollout.assessor import splits
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.sentences import answer_sentence
 from checker.rollout.planner import plan
+from checker.rollout.route import QUESTIONS, Order, PlanRoute, Reason, pairs_of
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
@@ -35,13 +35,11 @@ from tests.support.rollout_runs import made_up
 FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
-def assessed_of(
-    old: str, new: str, outcomes: dict[tuple[Question, bool], SafetyVerdict], faults: int = 1
-) -> StageAssessment:
+def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], SafetyVerdict], faults: int = 1) -> PlanRoute:
     """Return a stage with one made-up run for each given question."""
     stage = whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
     steps = steps_of(stage, stage.restarted)
-    made = StageAssessment(stage, pairs_of(stage), faults, [Order(2, steps)])
+    made = PlanRoute(stage, pairs_of(stage), faults, [Order(2, steps)])
     for (question, faulty), outcome in outcomes.items():
         spec = RunSpec(stage, steps, 2, question, {"partitions": 1} if faulty else {})
         made.runs.append(made_up(spec, outcome, states=100, name=f"{question} {faulty}"))

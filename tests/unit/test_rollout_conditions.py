@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 
 from checker import report
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assessment import Order, StageAssessment, pairs_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
+from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.stages import whole
@@ -98,7 +98,7 @@ def in_orders(*orders: tuple[int, tuple[int, ...]]) -> str:
     request = PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"))
     growth = whole(request.old, request.new)
     given = [Order(leader, steps_of(growth, order)) for leader, order in orders]
-    return markdown(Plan(request, StageAssessment(growth, pairs_of(growth), 1, given)))
+    return markdown(Plan(request, PlanRoute(growth, pairs_of(growth), 1, given)))
 
 
 def test_the_check_of_another_leader_is_the_one_above_if_it_is_equal() -> None:

@@ -10,10 +10,10 @@ from checker.engine import Limits
 from checker.execution import run_job
 from checker.models.ensemble.environment import EARLIER_DISK
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assessment import Reason
 from checker.rollout.disks.hazards import DiskHazard, DiskRemedy, RemedyKind
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.planner import plan
+from checker.rollout.route import Reason
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import NO_LOSS, Question
 from checker.rollout.ways import Way

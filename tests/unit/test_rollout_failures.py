@@ -10,13 +10,13 @@ import pytest
 from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Order, StageAssessment, pairs_of
 from checker.rollout.claims import Reason
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
+from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.software.answers import SoftwareAnswer
@@ -35,20 +35,18 @@ def stage(old: str, new: str) -> Stage:
     return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
-def assessment(
-    old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, SafetyVerdict]
-) -> StageAssessment:
+def assessment(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, SafetyVerdict]) -> PlanRoute:
     """A stage with an order and a made-up run for each question, kind of fault and outcome."""
     of = stage(old, new)
     steps = steps_of(of, order)
-    made = StageAssessment(of, pairs_of(of), 1, [Order(2, steps)])
+    made = PlanRoute(of, pairs_of(of), 1, [Order(2, steps)])
     for question, kind, outcome in outcomes:
         spec = RunSpec(of, steps, 2, question, {kind: 1} if kind else {})
         made.runs.append(made_up(spec, outcome, states=100, name=f"{question} {kind}"))
     return made
 
 
-def rows(made: StageAssessment) -> tuple[Failure, ...]:
+def rows(made: PlanRoute) -> tuple[Failure, ...]:
     """The states after the steps of its first order."""
     return failures(made, made.orders[0])
 
@@ -235,7 +233,7 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
         made_up(RunSpec(of, steps, 2, question, {kind: 1} if kind else {}), outcome, name=f"{question}{kind}")
         for question, kind, outcome in ALL
     ]
-    made = StageAssessment(of, pairs_of(of), 1, [Order(2, steps)], runs)
+    made = PlanRoute(of, pairs_of(of), 1, [Order(2, steps)], runs)
     outcomes = {answer.outcome for row in rows(made) for answer in (row.going_on, row.going_back)}
     assert outcomes == {SafetyVerdict.OPEN}
 

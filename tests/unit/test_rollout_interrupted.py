@@ -12,12 +12,12 @@ import pytest
 
 from checker.engine import Limits
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.assessment import Order
 from checker.rollout.assessor import Assessor
 from checker.rollout.files.differences import Interruption, read_now
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
+from checker.rollout.route import Order
 from checker.rollout.runs import RunResult, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
 from checker.rollout.stages import reverse, whole

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout.assessment import pairs_of
 from checker.rollout.inputs.folders import Folder, read_folder
+from checker.rollout.route import pairs_of
 from checker.rollout.scenarios import Question, RunSpec, scenario_of
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, left_out, steps_of, unsplit

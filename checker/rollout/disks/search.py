@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assessment import StageAssessment, too_large
 from checker.rollout.assessor import Assessor, splits
 from checker.rollout.disks.hazards import harmless, remedies
 from checker.rollout.disks.volumes import with_lost_volumes
+from checker.rollout.route import PlanRoute, too_large
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS
 from checker.rollout.search import PlanSearch
@@ -53,14 +53,14 @@ def judge_way_back(made: Plan, search: PlanSearch) -> None:
         _judge(part, search, request)
 
 
-def _judge(part: StageAssessment, search: PlanSearch, request: PlanRequest) -> None:
+def _judge(part: PlanRoute, search: PlanSearch, request: PlanRequest) -> None:
     """Explore the starts with the disks of a stage, unless a proof covers them or no run can."""
     proved = part.proved and harmless(part.stage, part.disks)
     if part.disks and not proved and not part.stage.gossips and not too_large(part.stage):
         _explore(part, search.assessor, _steps(part, search, request))
 
 
-def _steps(part: StageAssessment, search: PlanSearch, request: PlanRequest) -> list[tuple[Sid, Steps]]:
+def _steps(part: PlanRoute, search: PlanSearch, request: PlanRequest) -> list[tuple[Sid, Steps]]:
     """Each first leader with the steps: those of the plan, or none where nothing changes but the disks.
 
     Servers whose volumes are lost at a restart are restarted one after the other, the leader last.
@@ -78,7 +78,7 @@ def _restarts(stage: Stage, sids: Collection[Sid], leader: Sid) -> Steps:
     return steps_of(stage, sorted(sids, key=lambda sid: (sid == leader, sid)))
 
 
-def _explore(part: StageAssessment, assessor: Assessor, orders: list[tuple[Sid, Steps]]) -> None:
+def _explore(part: PlanRoute, assessor: Assessor, orders: list[tuple[Sid, Steps]]) -> None:
     """All leaders without faults, then all under faults, until a write is lost."""
     for faults in ({}, *splits(part.faults, (CRASHES, PARTITIONS, DISCONNECTS))):
         for leader, steps in orders:

@@ -43,7 +43,6 @@ from pathlib import Path
 from typing import Any
 
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.claims import Claim, Evidence
 from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption, masked
@@ -52,6 +51,7 @@ from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.reconfig.fields import reconfig_data
+from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import ServerStep, unwaited
@@ -126,7 +126,7 @@ def _releases(software: SoftwareAnswer) -> dict[str, Any]:
     }
 
 
-def _way(answer: StageAssessment) -> dict[str, Any]:
+def _way(answer: PlanRoute) -> dict[str, Any]:
     first = next(iter(answer.orders), None)
     return {
         "way": answer.way.value,
@@ -165,49 +165,49 @@ def _folder(folder: Folder) -> dict[str, Any]:
     }
 
 
-def _stage(plan: Plan, assessment: StageAssessment, check: StageCondition | None = None) -> dict[str, Any]:
+def _stage(plan: Plan, route: PlanRoute, check: StageCondition | None = None) -> dict[str, Any]:
     down = plan.request.down
     return {
-        "title": assessment.stage.title,
+        "title": route.stage.title,
         "condition": check and _condition(check),
-        "verdict": assessment.outcome.value,
-        "verdict_with_disks": assessment.outcome_with_disks.value,
-        "proved": assessment.proved,
+        "verdict": route.outcome.value,
+        "verdict_with_disks": route.outcome_with_disks.value,
+        "proved": route.proved,
         "pairs": [
             {
                 "a": pair.old,
                 "b": pair.new,
                 "disjoint": pair.disjoint and {"a": sorted(pair.disjoint.a), "b": sorted(pair.disjoint.b)},
             }
-            for pair in assessment.pairs
+            for pair in route.pairs
         ],
         "answers": [
             {
                 "question": question.name.lower(),
-                "faults": assessment.faults if faulty else 0,
+                "faults": route.faults if faulty else 0,
                 "verdict": answer.outcome.value,
                 "reason": answer.reason.value,
                 "because": answer_sentence(answer),
             }
-            for question, faulty, answer in assessment.answers
+            for question, faulty, answer in route.answers
         ],
         "orders": [
             {
                 "leader": order.leader,
                 "steps": [_step(step) for step in order.steps],
-                "proof": _proof(assessment, order),
-                "failures": [_failure(failure) for failure in failures(assessment, order, down, plan.software)],
+                "proof": _proof(route, order),
+                "failures": [_failure(failure) for failure in failures(route, order, down, plan.software)],
             }
-            for order in assessment.orders
+            for order in route.orders
         ],
-        "files": {name: masked(text) for name, text in assessment.stage.new.texts.items()},
-        "runs": [_run(result) for result in assessment.runs],
+        "files": {name: masked(text) for name, text in route.stage.new.texts.items()},
+        "runs": [_run(result) for result in route.runs],
     }
 
 
-def _proof(assessment: StageAssessment, order: Order) -> dict[str, Any] | None:
+def _proof(route: PlanRoute, order: Order) -> dict[str, Any] | None:
     """The proof that the verdict rests on; null if it rests on another one, or on runs."""
-    proof = assessment.order_proof(order) if assessment.order_proofs else None
+    proof = route.order_proof(order) if route.order_proofs else None
     if proof is None:
         return None
     return {
@@ -300,8 +300,8 @@ def write_traces(plan: Plan, folder: Path) -> None:
 
 def write_stages(plan: Plan, folder: Path) -> None:
     """Write the zoo.cfg of every server for every stage, with its dynamic file; the values of passwords are in it."""
-    for number, assessment in enumerate(plan.advised, start=1):
-        side = assessment.stage.new
+    for number, route in enumerate(plan.advised, start=1):
+        side = route.stage.new
         for sid, name in side.files.items():
             place = folder / f"stage-{number}" / str(sid)
             make_folder(place)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.disks.hazards import HAZARD_WORDS, DiskRemedy, RemedyKind
 from checker.rollout.failures import Failure
@@ -29,6 +28,7 @@ from checker.rollout.output.sentences import (
     verdict_of,
     verdict_words,
 )
+from checker.rollout.route import PlanRoute
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.scenarios import QUESTION_WORDS
 from checker.rollout.ways import WAY_WORDS
@@ -64,12 +64,12 @@ def _tried(plan: Plan) -> str:
     return f"{tried}. Shown is {order_words(shown)}, where server {shown.leader} leads when it begins.{others}"
 
 
-def _questions(assessment: StageAssessment) -> list[str]:
-    many = f"under {assessment.faults} fault{'s' * (assessment.faults != 1)}" if assessment.faults else "under faults"
+def _questions(route: PlanRoute) -> list[str]:
+    many = f"under {route.faults} fault{'s' * (route.faults != 1)}" if route.faults else "under faults"
     lines = [f"| question | without faults | {many} |", "| --- | --- | --- |"]
-    for question in assessment.questions:
-        without, under = (_cell(assessment.answer(question, faulty=faulty)) for faulty in (False, True))
-        lines.append(f"| {question.value} | {without} | {under if assessment.faults else 'not asked for'} |")
+    for question in route.questions:
+        without, under = (_cell(route.answer(question, faulty=faulty)) for faulty in (False, True))
+        lines.append(f"| {question.value} | {without} | {under if route.faults else 'not asked for'} |")
     return lines
 
 

@@ -18,9 +18,9 @@ from shlex import quote
 
 from checker.printable import code, fenced
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.inputs.working import UpdateStrategy, WayOfWorking
 from checker.rollout.output.waits import wait_of
+from checker.rollout.route import PlanRoute
 from checker.rollout.steps import RESTART, START, ServerStep
 from checker.rollout.ways import Way
 from spec.quorum import Sid
@@ -49,7 +49,7 @@ class StatefulSet:
         patched = new.updates is not UpdateStrategy.ON_DELETE
         return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched)
 
-    def takes(self, part: StageAssessment) -> bool:
+    def takes(self, part: PlanRoute) -> bool:
         """Whether it can take the steps of a stage: it starts and stops its last pod only."""
         running = {self.ordinals[sid] for sid in part.stage.running}
         for step in part.orders[0].steps if part.orders else ():
@@ -70,7 +70,7 @@ class StatefulSet:
             return f"kubectl delete pod{self._at} {self.name}-{ordinal}"
         return f"kubectl scale{self._at} statefulset/{self.name} --replicas={ordinal + (step.action == START)}"
 
-    def preparation(self, part: StageAssessment) -> list[str]:
+    def preparation(self, part: PlanRoute) -> list[str]:
         """The commands before the first step of a stage, so that no pod restarts alone."""
         patch = f"kubectl patch{self._at} statefulset/{self.name} -p {quote(ON_DELETE)}"
         patched = ["No pod may restart by itself:", "", *fenced(patch, ""), ""]
@@ -78,24 +78,24 @@ class StatefulSet:
         strategy = ", `updateStrategy: {type: OnDelete}`" if self.patched else ""
         return [*(patched if self.patched else []), f"{self._apply(part, running, strategy)}.", ""]
 
-    def _apply(self, part: StageAssessment, replicas: int, strategy: str = "") -> str:
+    def _apply(self, part: PlanRoute, replicas: int, strategy: str = "") -> str:
         servers = "" if part.stage.new.given else " and the servers above"
         command = code(f"kubectl apply{self._at} -f NEW.yaml")
         return f"Apply the new manifest with `replicas: {replicas}`{strategy}{servers}: {command}"
 
-    def by_controller(self, part: StageAssessment) -> Iterator[str]:
+    def by_controller(self, part: PlanRoute) -> Iterator[str]:
         """The steps of a stage that the controller takes, by the highest ordinal first."""
         yield f"{self._apply(part, len(part.stage.new.members))}."
         yield f"Wait for the controller: {code(f'kubectl rollout status{self._at} statefulset/{self.name}')}"
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         yield "\n".join(["Then wait until every server serves:", "", *(f"   {line}" for line in _looped(calls))])
 
-    def all_stopped(self, part: StageAssessment) -> Iterator[str]:
+    def all_stopped(self, part: PlanRoute) -> Iterator[str]:
         """The steps if everything is stopped, and then started."""
         yield f"Stop all: {code(f'kubectl scale{self._at} statefulset/{self.name} --replicas=0')}"
         yield f"{self._apply(part, len(part.stage.new.members))}."
 
-    def end(self, part: StageAssessment) -> list[str]:
+    def end(self, part: PlanRoute) -> list[str]:
         """The work after the last step."""
         by_person = not part.way.is_of_controller and part.way is not Way.STOP_ALL
         return ["Then apply the new manifest as it is: no pod restarts.", ""] if self.patched and by_person else []

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from checker.printable import capital, code, escaped
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
@@ -25,6 +24,7 @@ from checker.rollout.output.sentences import (
     who_looks,
 )
 from checker.rollout.reconfig.section import obstacle, safer
+from checker.rollout.route import PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.software.answers import SoftwareAnswer
@@ -121,11 +121,11 @@ def _verdicts(plan: Plan) -> Iterator[str]:
         yield from _problem(plan.back, "The way back")
 
 
-def _steps(part: StageAssessment) -> bool:
+def _steps(part: PlanRoute) -> bool:
     return any(order.steps for order in part.orders) or part.unchanged
 
 
-def _basis(parts: Sequence[StageAssessment]) -> str:
+def _basis(parts: Sequence[PlanRoute]) -> str:
     """How it is known that some stages are safe."""
     asked = [(question, faulty, answer) for part in parts for question, faulty, answer in part.answers]
     reasons = {
@@ -144,7 +144,7 @@ def _basis(parts: Sequence[StageAssessment]) -> str:
     return f"{known} Not decided: whether all serve in the end." if SafetyVerdict.OPEN in healing else known
 
 
-def _problem(part: StageAssessment, name: str) -> Iterator[str]:
+def _problem(part: PlanRoute, name: str) -> Iterator[str]:
     """Why a stage is not safe; not where a run shows it, which the story tells."""
     waits = "Not every step may be waited for: see the steps." if any(order.vain for order in part.orders) else ""
     match part.outcome:
@@ -177,7 +177,7 @@ def _where_it_stops(answer: Evidence) -> str:
     return f"after step {number}, {result.spec.steps[number - 1]}, {who_looks(result.looking)} LOOKING"
 
 
-def _open(part: StageAssessment) -> dict[str, list[str]]:
+def _open(part: PlanRoute) -> dict[str, list[str]]:
     """The questions without an answer, in the words of an operator, by reason."""
     reasons: dict[str, list[str]] = {}
     for question, faulty, answer in part.answers:

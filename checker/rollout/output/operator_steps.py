@@ -12,7 +12,6 @@ from shlex import quote
 
 from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Order, StageAssessment
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.failures import Failure, failures
 from checker.rollout.order_proof import StageCondition
@@ -26,6 +25,7 @@ from checker.rollout.output.sentences import (
     who_looks,
 )
 from checker.rollout.output.waits import wait_of
+from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import Stage, one_at_a_time
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, quorum_without, unwaited
@@ -70,7 +70,7 @@ def _is_advised(plan: Plan) -> bool:
     return outcome is SafetyVerdict.SAFE and plan.reconfig_route is None
 
 
-def _back(plan: Plan, back: StageAssessment) -> list[str]:
+def _back(plan: Plan, back: PlanRoute) -> list[str]:
     lines = [f"## The way back: {verdict_of(back)}", ""]
     if back.outcome_with_disks is SafetyVerdict.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
@@ -112,7 +112,7 @@ def _preparation(plan: Plan) -> list[str]:
     return lines + ([FILES_AT_THEIR_STEP, ""] if any(part.stage.changed_roles for part in plan.advised) else [])
 
 
-def _waits(parts: list[StageAssessment], *, in_pods: bool) -> Iterator[tuple[StageAssessment, Sid]]:
+def _waits(parts: list[PlanRoute], *, in_pods: bool) -> Iterator[tuple[PlanRoute, Sid]]:
     """The servers that a step waits for."""
     for part in parts:
         for order in part.orders[:1]:
@@ -121,7 +121,7 @@ def _waits(parts: list[StageAssessment], *, in_pods: bool) -> Iterator[tuple[Sta
             yield from ((part, sid) for sid in sorted(part.stage.new.members) if all_of_them)
 
 
-def _functions(plan: Plan, parts: list[StageAssessment]) -> list[str]:
+def _functions(plan: Plan, parts: list[PlanRoute]) -> list[str]:
     """The shell functions that the steps call, and the file of all servers."""
     in_pods = StatefulSet.of_plan(plan) is not None
     waits = _waits(parts, in_pods=in_pods)
@@ -133,7 +133,7 @@ def _functions(plan: Plan, parts: list[StageAssessment]) -> list[str]:
     return [*lines, f"The new file of every server is {code(file)}.", ""] if file else lines
 
 
-def _only_file(parts: list[StageAssessment]) -> str:
+def _only_file(parts: list[PlanRoute]) -> str:
     """The file that all servers get; empty if they get several."""
     if not all(part.stage.new.given for part in parts):
         return ""
@@ -141,7 +141,7 @@ def _only_file(parts: list[StageAssessment]) -> str:
     return origins.pop() if len(origins) == 1 else ""
 
 
-def _of_stage(plan: Plan, part: StageAssessment, shown: set[Sid]) -> list[str]:
+def _of_stage(plan: Plan, part: PlanRoute, shown: set[Sid]) -> list[str]:
     """The steps for each server that may lead when the stage begins. The wait for a server is `shown` once."""
     pods = StatefulSet.of_plan(plan)
     lines = [] if part.stage.new.given else [*_members(part.stage, in_pods=pods is not None), ""]
@@ -162,7 +162,7 @@ def _of_stage(plan: Plan, part: StageAssessment, shown: set[Sid]) -> list[str]:
     return [*lines, *(_other_leaders(part, others) if others else [])]
 
 
-def _items(plan: Plan, part: StageAssessment, shown: set[Sid], *, by_rule: bool) -> Iterator[str]:
+def _items(plan: Plan, part: PlanRoute, shown: set[Sid], *, by_rule: bool) -> Iterator[str]:
     """The steps of the first order. Restarts in a row are one item if each wait was shown."""
     order, repeated, number = part.orders[0], frozenset(shown), 1
     conditions = part.conditions_of(order)
@@ -182,7 +182,7 @@ def _items(plan: Plan, part: StageAssessment, shown: set[Sid], *, by_rule: bool)
     shown.update(step.sid for step in order.steps)
 
 
-def _other_leaders(part: StageAssessment, others: list[Order]) -> list[str]:
+def _other_leaders(part: PlanRoute, others: list[Order]) -> list[str]:
     """The order for each other server that may lead now, and its checks."""
     conditions = part.conditions_of(part.orders[0])
     checks = [(order.leader, part.conditions_of(order)) for order in others]
@@ -227,7 +227,7 @@ def _members(stage: Stage, *, in_pods: bool) -> list[str]:
     return [head, "", *fenced("\n".join(lines), "")]
 
 
-def _instruction(plan: Plan, part: StageAssessment, order: Order, step: ServerStep, *, again: bool) -> str:
+def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep, *, again: bool) -> str:
     service = _service(plan, part, order, step)
     service = service.replace(ELECTION, LEADS) if again else service
     pods = StatefulSet.of_plan(plan)
@@ -261,7 +261,7 @@ def _release(plan: Plan) -> str:
     return f" and ZooKeeper {releases.new}" if releases is not None and releases.is_upgrade else ""
 
 
-def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) -> str:
+def _service(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str:
     """The service while a step is done, after a space; empty if it continues."""
     if not quorum_without(part.stage, order.steps, step, plan.request.down):
         until = "it is back"
@@ -271,7 +271,7 @@ def _service(plan: Plan, part: StageAssessment, order: Order, step: ServerStep) 
     return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
 
 
-def _with_waits(part: StageAssessment, order: Order) -> str:
+def _with_waits(part: PlanRoute, order: Order) -> str:
     """The servers of an order in a row."""
     vain = set() if part.way in (Way.STOP_ALL, Way.UNREADY_CONTROLLER) else set(unwaited(order.steps))
     return ", ".join(f"{step.sid}{' (do not wait for it)' if step.sid in vain else ''}" for step in order.steps)
@@ -312,7 +312,7 @@ ANSWERS = {
 }
 
 
-def failed_steps(plan: Plan) -> list[tuple[StageAssessment, Order, tuple[Failure, ...]]]:
+def failed_steps(plan: Plan) -> list[tuple[PlanRoute, Order, tuple[Failure, ...]]]:
     """The states after a failed step, of one order where a proof covers all; empty if no step is advised."""
     if plan.outcome_with_disks is SafetyVerdict.UNSAFE or plan.reconfig_route is not None:
         return []

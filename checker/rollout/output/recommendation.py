@@ -9,7 +9,6 @@ from itertools import groupby
 
 from checker.printable import capital
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import StageAssessment
 from checker.rollout.claims import Reason
 from checker.rollout.disks.hazards import DiskHazard
 from checker.rollout.output.sentences import (
@@ -25,6 +24,7 @@ from checker.rollout.output.sentences import (
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.reconfig.commands import MembershipCommand
+from checker.rollout.route import PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.software.answers import SoftwareAnswer
@@ -131,7 +131,7 @@ def _by_protocol(plan: Plan) -> str:
     return f"Do not {what}" + (f": {clause(finding)}" if finding is not None else "")
 
 
-def _is_safe_but_for_disks(part: StageAssessment) -> bool:
+def _is_safe_but_for_disks(part: PlanRoute) -> bool:
     return all(
         answer.outcome is not SafetyVerdict.UNSAFE
         for question, _, answer in part.answers
@@ -155,9 +155,9 @@ def _after_an_interruption(plan: Plan) -> str:
     return "Go back: the way on is not decided" if back else "Not decided: change nothing yet"
 
 
-def _in_one_go(assessment: StageAssessment) -> str:
+def _in_one_go(route: PlanRoute) -> str:
     """The steps of the first order, each action named once for the servers that follow each other."""
-    order = assessment.orders[0]
+    order = route.orders[0]
     words = []
     for action, steps in groupby(order.steps, lambda step: step.action):
         sids = [step.sid for step in steps]

@@ -18,8 +18,8 @@ from checker.printable import code, escaped
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import LARGEST, Order, StageAssessment, ViewPair
 from checker.rollout.claims import Evidence, Reason
+from checker.rollout.route import LARGEST, Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
 from checker.symbolic.report import set_text
@@ -183,16 +183,16 @@ def finding_words(result: RunResult) -> str:
     return escaped(f"{needs(result)}, {clause(result)}")
 
 
-def worst_finding(parts: Iterable[StageAssessment]) -> RunResult | None:
+def worst_finding(parts: Iterable[PlanRoute]) -> RunResult | None:
     """The finding that a reader should see: the one with the fewest faults."""
     results = (answer.finding for part in parts for *_, answer in part.answers if answer.reason is Reason.FOUND)
     violations = [result for result in results if result is not None and result.outcome is SafetyVerdict.UNSAFE]
     return min(violations, key=lambda result: sum(result.spec.faults.values()), default=None)
 
 
-def verdict_of(judged: StageAssessment | Plan) -> str:
+def verdict_of(judged: PlanRoute | Plan) -> str:
     """The verdict in capitals. A server on another host has its old disk or an empty one: that makes two verdicts."""
-    stages = [judged] if isinstance(judged, StageAssessment) else judged.advised
+    stages = [judged] if isinstance(judged, PlanRoute) else judged.advised
     moved = {sid for part in stages for sid in part.stage.moved}
     if not moved:
         return WORDS[judged.outcome]
@@ -209,7 +209,7 @@ def pair_sentence(pair: ViewPair) -> str:
     return f"{whose}: DISJOINT QUORUMS. {a} is a quorum by {pair.old}, {b} is one by {pair.new}"
 
 
-def change_of(plan: Plan, part: StageAssessment) -> str:
+def change_of(plan: Plan, part: PlanRoute) -> str:
     """A stage of a plan in imperative words; an upgrade has one stage."""
     releases = plan.request.releases
     if releases is not None and releases.is_upgrade:

@@ -52,8 +52,8 @@ def what_goes_wrong(plan: Plan) -> list[str]:
 def told_runs(plan: Plan) -> list[RunResult]:
     """The runs with a finding, one for each property with and without faults; each has a trace."""
     shown: dict[tuple[str, bool], RunResult] = {}
-    for assessment in plan.judged:
-        for _, _, answer in assessment.answers:
+    for route in plan.judged:
+        for _, _, answer in route.answers:
             if (result := answer.finding) and result.found and answer.reason is Reason.FOUND:
                 shown.setdefault((result.prop, bool(result.spec.faults)), result)
     by_defect = plan.software.finding if plan.software is not None else None

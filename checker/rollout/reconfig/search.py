@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.assessment import LARGEST
 from checker.rollout.assessor import splits
 from checker.rollout.reconfig.answers import (
     CommandAnswer,
@@ -32,6 +31,7 @@ from checker.rollout.reconfig.answers import (
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind, at_once, one_at_a_time
 from checker.rollout.reconfig.questions import DEFECTS, ReconfigSpec, stage_of
 from checker.rollout.reconfig.refusals import member_lines, refusals
+from checker.rollout.route import LARGEST
 from checker.rollout.runs import SafetyVerdict, not_begun, worst_verdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question
 from checker.rollout.stages import Stage

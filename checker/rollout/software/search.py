@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import Order, StageAssessment, too_large
 from checker.rollout.assessor import splits
+from checker.rollout.route import Order, PlanRoute, too_large
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, Question, RunSpec
 from checker.rollout.software.answers import SoftwareAnswer
@@ -38,7 +38,7 @@ answer for it. HistoryConsistency is not one either: a release may log one trans
 
 KINDS = (DISCONNECTS, CRASHES, PARTITIONS)
 
-SpecOf = Callable[[StageAssessment, Order, Mapping[str, int]], RunSpec]
+SpecOf = Callable[[PlanRoute, Order, Mapping[str, int]], RunSpec]
 """Makes the question about an order of a stage, under some faults."""
 
 
@@ -116,16 +116,16 @@ class _SoftwareSearch:
                 if self._work.ask(spec).outcome is SafetyVerdict.UNSAFE:
                     yield defect
 
-    def _writing(self, part: StageAssessment, order: Order, faults: Mapping[str, int]) -> RunSpec:
+    def _writing(self, part: PlanRoute, order: Order, faults: Mapping[str, int]) -> RunSpec:
         return self._spec(part, order, faults, Question.DEFECTS)
 
-    def _spec(self, part: StageAssessment, order: Order, faults: Mapping[str, int], question: Question) -> RunSpec:
+    def _spec(self, part: PlanRoute, order: Order, faults: Mapping[str, int], question: Question) -> RunSpec:
         return RunSpec(
             part.stage, order.steps, order.leader, question, faults, writes=1, elections=2,
             always=ACKNOWLEDGED_SURVIVES, down=self._made.request.down, way=part.way, releases=self._releases,
         )  # fmt: skip
 
-    def _quiet(self, part: StageAssessment, order: Order, faults: Mapping[str, int]) -> RunSpec:
+    def _quiet(self, part: PlanRoute, order: Order, faults: Mapping[str, int]) -> RunSpec:
         """The write is made before the first step: it is on every disk, and applied."""
         spec = self._spec(part, order, faults, Question.QUIET_DEFECTS)
         running = sorted(part.stage.running - self._made.request.down)

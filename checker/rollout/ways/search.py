@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from checker.rollout.answer import Plan
-from checker.rollout.assessment import QUESTIONS, Order, StageAssessment, too_large
 from checker.rollout.assessor import Assessor
+from checker.rollout.route import QUESTIONS, Order, PlanRoute, too_large
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.search import PlanSearch
@@ -34,10 +34,10 @@ MOST_WAITS_FIRST = (
 SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
-def judged_ways(made: Plan, work: Work) -> tuple[StageAssessment, ...]:
+def judged_ways(made: Plan, work: Work) -> tuple[PlanRoute, ...]:
     """The change in one go in each way of working, with its claims."""
     base, search = made.direct, PlanSearch(made.request, work)
-    known, judged, leaders = list(base.runs), dict[Way, StageAssessment](), _leaders(made, search)
+    known, judged, leaders = list(base.runs), dict[Way, PlanRoute](), _leaders(made, search)
     for way in MOST_WAITS_FIRST:
         if way is base.way and _covers(base, leaders):
             planned = replace(base, asked=_questions(base.stage, way))
@@ -69,13 +69,13 @@ def _faults(way: Way, made: Plan) -> int:
     return max(1, made.request.faults) if way.is_of_controller else made.request.faults
 
 
-def _covers(base: StageAssessment, leaders: Sequence[Sid]) -> bool:
+def _covers(base: PlanRoute, leaders: Sequence[Sid]) -> bool:
     """Whether the plan speaks of every server that may lead at first, or has a violation."""
     explored = {order.leader for order in base.orders if order.explored}
     return not _lasts(base) or base.unchanged or base.proved or explored.issuperset(leaders)
 
 
-def _order(way: Way, base: StageAssessment, leader: Sid, search: PlanSearch, down: frozenset[Sid]) -> Order:
+def _order(way: Way, base: PlanRoute, leader: Sid, search: PlanSearch, down: frozenset[Sid]) -> Order:
     """The order of the plan in another way, or else the preferred one; not explored."""
     for order in base.orders if not base.way.has_one_order else ():
         if order.leader == leader:
@@ -83,7 +83,7 @@ def _order(way: Way, base: StageAssessment, leader: Sid, search: PlanSearch, dow
     return search.unexplored(base.stage, leader)
 
 
-def _judge(trial: StageAssessment, assessor: Assessor, known: Sequence[RunResult]) -> None:
+def _judge(trial: PlanRoute, assessor: Assessor, known: Sequence[RunResult]) -> None:
     """Find the evidence for a way that the plan does not follow, or of which it says too little."""
     settled = trial.proved and not trial.stage.readdressed and not trial.way.is_of_controller
     if trial.unchanged or settled or trial.stage.gossips or too_large(trial.stage):
@@ -94,7 +94,7 @@ def _judge(trial: StageAssessment, assessor: Assessor, known: Sequence[RunResult
         _explore(trial, assessor, under_faults=not carried)
 
 
-def _explore(trial: StageAssessment, assessor: Assessor, *, under_faults: bool) -> None:
+def _explore(trial: PlanRoute, assessor: Assessor, *, under_faults: bool) -> None:
     """Explore the order for each leader until the verdict is not SAFE: other leaders hardly change it then."""
     orders, trial.orders = trial.orders, []
     for number, planned in enumerate(orders):
@@ -109,16 +109,16 @@ def _explore(trial: StageAssessment, assessor: Assessor, *, under_faults: bool) 
                 search(trial, order)
 
 
-def _lasts(trial: StageAssessment) -> bool:
+def _lasts(trial: PlanRoute) -> bool:
     """Whether no run has found a violation."""
     return trial.outcome_with_disks is not SafetyVerdict.UNSAFE
 
 
-def _unsafe_without_faults(trial: StageAssessment) -> bool:
+def _unsafe_without_faults(trial: PlanRoute) -> bool:
     return any(trial.answer(each, faulty=False).outcome is SafetyVerdict.UNSAFE for each in trial.questions)
 
 
-def _carried(trial: StageAssessment, known: Sequence[RunResult]) -> Iterator[RunResult]:
+def _carried(trial: PlanRoute, known: Sequence[RunResult]) -> Iterator[RunResult]:
     """The violations in runs of other ways that are runs of this way too: the first without faults, and under them."""
     found = set[bool]()
     for result in known:

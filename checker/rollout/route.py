@@ -91,7 +91,7 @@ class Order:
 
 
 @dataclass
-class StageAssessment:
+class PlanRoute:
     """A stage with its orders and all that was run of it, in one way of working, with the disks of the request.
 
     `asked` are the questions about it; None for all.
@@ -157,9 +157,9 @@ class StageAssessment:
         return not self.orders or not all(proof_covers(self.way, self.stage, order.steps) for order in self.orders)
 
     @property
-    def blank(self) -> StageAssessment:
+    def blank(self) -> PlanRoute:
         """The same stage in the same way, without orders and runs."""
-        return StageAssessment(self.stage, self.pairs, self.faults, way=self.way, disks=self.disks)
+        return PlanRoute(self.stage, self.pairs, self.faults, way=self.way, disks=self.disks)
 
     @property
     def unchanged(self) -> bool:
