@@ -116,10 +116,11 @@ def test_the_wait_goes_on_while_no_role_is_named(tmp_path: Path, admin: tuple[in
 
 
 def test_the_wait_by_tls_is_answered(tmp_path: Path) -> None:
-    assert shutil.which("openssl")
+    openssl = shutil.which("openssl")
+    assert openssl is not None
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
-    subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
+    subprocess.run([openssl, *words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with socket.create_server(("127.0.0.1", 0)) as listening:
