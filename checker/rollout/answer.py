@@ -168,7 +168,7 @@ class Plan:
 
     @property
     def verdict(self) -> SafetyVerdict:
-        """The verdict on what the plan recommends."""
+        """The verdict on the recommended routes."""
         return worst_verdict(map(verdict_of, self.recommended.values()))
 
     @property

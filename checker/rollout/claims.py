@@ -1,6 +1,6 @@
-"""The table of claims: what a plan says of its routes, each claim with its evidence; and the fold that makes a verdict.
+"""The table of claims: the statements of a plan about its routes, with their evidence, and the fold to a verdict.
 
-    Evidence      a proof, the runs that were explored to the end, a counterexample, a measured fact, or what is missing
+    Evidence      a proof, exhausted runs, a counterexample, a measured fact, or the reason why there is none
     Claim         a question about a route, with or without faults, and its evidence
     verdict_of    the verdict of some claims: the worst of those that count
 
@@ -9,7 +9,7 @@ commands of `reconfig`, the rest of an interrupted roll-out, or the way back. Ev
 and its data are made from these claims, so no two of them can disagree.
 
 Rule of this module: SAFE needs evidence for every claim that counts. One claim without evidence leaves the route
-undecided, and says what would decide it.
+undecided, and its reason names the missing part.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Claim:
 
 
 def verdict_of(claims: Iterable[Claim]) -> SafetyVerdict:
-    """The worst verdict of the claims that count; undecided if there are none."""
+    """The worst verdict of the claims that count; undecided without any."""
     return worst_verdict(claim.evidence.outcome for claim in claims if claim.counts)
 
 

@@ -15,7 +15,7 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 - Runs with a crash cover the way on: the server crashes at any time and starts again with its old or its new file. Such
   runs do not cover the way back.
 - Where addresses change neither direction is SAFE: two machines may have a disk with one id.
-- A fact about files by which the way back comes to a stop is its answer, whatever is proved of leaders and commits.
+- A fact about files may stop the way back. It is the answer then, beside any proof about leaders and commits.
 - Both are statements about leaders and commits. No run about healing starts in such a state.
 """
 

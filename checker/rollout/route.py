@@ -92,7 +92,7 @@ class Order:
 
 @dataclass
 class PlanRoute:
-    """A stage with its orders and all that was run of it, in one way of working, with the disks of the request.
+    """A route through a stage: its orders in one way of working, with the disks of the request, and the runs about it.
 
     `asked` are the questions about it; None for all.
     """
@@ -307,7 +307,7 @@ class PlanRoute:
         """A claim, and whether it counts.
 
         Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
-        safety questions. A wait that a person may leave out is no stop.
+        safety questions. A person may leave out a wait in vain, so it is no stop for a person.
         """
         evidence, counts = self.answer(question, faulty=faulty), True
         if question is Question.HEALING and evidence.outcome is SafetyVerdict.OPEN:

@@ -289,7 +289,8 @@ class PlanSearch:
             if best is None or badness < least:
                 best, least = trial, badness
             if order.vain and not self._request.way.has_one_order:
-                later = tuple(sorted(steps, key=lambda step, stuck=order.vain[0].stuck: step.sid == stuck))  # type: ignore[misc]
+                stuck = order.vain[0].stuck
+                later = (*(step for step in steps if step.sid != stuck), *(step for step in steps if step.sid == stuck))
                 repaired += [later] if later not in tried else []
         assert best is not None
         route.orders += best.orders

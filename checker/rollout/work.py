@@ -1,20 +1,20 @@
 """The loop that works off the questions of a plan under one budget.
 
     work = Work(runner, seconds)
-    work.ask(spec)       the result of a run, or what is known of it if no work is left
+    work.ask(spec)       the result of a run
     work.deepen()        begin the next pass
 
 A plan is searched in passes. Every run of a pass has the same limit, and the next pass has a limit four times as large.
-A run that was finished is not made again, so a pass costs the runs that are still open. The order in which a search
-asks is the order of usefulness.
+A finished run is not repeated, so a pass costs the runs that are still open. A search asks the most useful question
+first. Fixed shares of the budget were tried before: a share was too small for one change and wasted on another.
 
 Rules of this module:
 
 - The budget is work, in seconds of a reference machine (`checker.rollout.runs`). So the same request has the same plan
   on every machine.
-- What a verdict does not need, as the example of a danger or another way of working, is asked `beside` it. All of that
-  has `BESIDE` seconds.
-- An answer of an earlier pass stays until a later pass has a better one.
+- Questions that no verdict needs are asked `beside` it, such as an example of a danger, or another way of working.
+  All of them have `BESIDE` seconds.
+- A result of an earlier pass stays until a later pass has a better one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from checker.scenario import ScenarioError
 
 FIRST = 2.0  # seconds of work: most runs need less
 DEEPER = 4
-BESIDE = 10.0  # seconds of work for all that no verdict needs
+BESIDE = 10.0  # seconds of work for all questions that no verdict needs
 
 
 class Work:
@@ -54,7 +54,7 @@ class Work:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """What is asked here is not needed by a verdict."""
+        """No verdict needs the questions that are asked inside."""
         outer, self._is_beside = self._is_beside, True
         try:
             yield
@@ -69,7 +69,7 @@ class Work:
         return again
 
     def ask(self, spec: RunSpec) -> RunResult:
-        """The result of a run within the limit of this pass, or a better one that is known."""
+        """The result of a run within the limit of this pass, or the known one if no work is left."""
         limit, known = self._known.get(spec.text, (0.0, not_begun(spec)))
         if limit < self._limit and not _is_final(known) and self.left:
             limit, known = self._limit, self._explored(spec, min(self._limit, self.left))

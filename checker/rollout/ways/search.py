@@ -6,7 +6,7 @@ Rules of this module:
   whether all servers find a leader, since one may then look for it for ever. The disk of a server that moves is taken
   to move with it.
 - A proof comes first: it answers for every leader, without a run. Next are the runs that exist: those of one way are
-  also runs of each way with fewer waits. What is left is searched for a violation, small models first.
+  also runs of each way with fewer waits. The other ways are searched for a violation, small models first.
 - A way is SAFE if it is proved, or if it was explored to the end for every server that may lead at first. All else is
   UNDECIDED.
 """
