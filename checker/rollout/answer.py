@@ -22,7 +22,7 @@ from checker.rollout.steps import left_out, steps_of
 from checker.rollout.ways import Way, way_of
 from spec.quorum import Sid
 
-IN_ONE_GO = "in one go"
+DIRECT = "direct"
 
 
 @dataclass(frozen=True)
@@ -176,22 +176,21 @@ class Plan:
         """The claims about what the plan recommends, by route: the route by `reconfig`, or else the restarts."""
         if self.reconfig_route is not None:
             return {self.reconfig_route.name: self.reconfig_route.claims}
-        routes = {f"stage {number}": part.claims for number, part in enumerate(self.stages, start=1)}
-        routes = routes or {IN_ONE_GO: self.direct.claims}
+        routes = {f"stage-{number}": part.claims for number, part in enumerate(self.stages, start=1)}
+        routes = routes or {DIRECT: self.direct.claims}
         if self.software is not None:
-            routes[f"with the defects of {self.software.releases}"] = self.software.claims(Question.DEFECTS)
+            routes["defects"] = self.software.claims(Question.DEFECTS)
         return routes
 
     @property
     def table(self) -> dict[str, tuple[Claim, ...]]:
         """Every claim of the plan, by route; the recommended routes come first."""
-        routes = {**self.recommended, IN_ONE_GO: self.direct.claims}
-        routes |= {} if self.back is None else {"the way back": self.back.claims}
-        routes |= {f"in one go, {part.way.value}": part.claims for part in self.ways}
+        routes = {**self.recommended, DIRECT: self.direct.claims}
+        routes |= {} if self.back is None else {"back": self.back.claims}
+        routes |= {f"{DIRECT}/{part.way.value}": part.claims for part in self.ways}
         routes |= {route.name: route.claims for route in (self.by_reconfig.routes if self.by_reconfig else ())}
         if self.software is not None:
-            quiet = self.software.claims(Question.QUIET_DEFECTS)
-            routes[f"with the defects of {self.software.releases}, while nothing is written"] = quiet
+            routes["quiet-defects"] = self.software.claims(Question.QUIET_DEFECTS)
         return routes
 
     @property

@@ -122,7 +122,7 @@ class Assessor:
             vain.append(result)
             steps = tuple(replace(step, wait=step.wait and step.sid != result.stuck) for step in steps)
         cut = result.outcome is SafetyVerdict.OPEN and not result.complete
-        unsettled = result.outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN)
+        unsettled = result.outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN) or bool(vain)
         order = Order(leader, steps, tuple(vain), open_run=result if cut else None, unsettled=unsettled)
         route.orders.append(order)
         route.runs += self._of_both(order, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -49,6 +50,9 @@ def test_the_server_that_leads_now_is_the_one_that_leads_at_first(tmp_path: Path
         leader = ensemble.leader()
         files = files_of(ensemble, tmp_path / "files")
         shutil.copytree(files / "3", files / "4")
+        fourth = files / "4" / "zoo.cfg"
+        own_port = re.sub("(?m)^clientPort=.*$", "clientPort=3", fourth.read_text(encoding="utf-8"))
+        fourth.write_text(own_port, encoding="utf-8")
         for path in files.glob("*/zoo.cfg"):
             path.write_text(
                 path.read_text(encoding="utf-8") + "server.4=127.0.0.1:1:2\nforceSync=yes\n", encoding="utf-8"

@@ -70,7 +70,7 @@ def test_the_verdict_and_the_exit_code_are_those_of_the_recommended_claims(outco
     answer = made(outcome)
     assert answer.verdict is outcome and answer.exit_code is CODES[outcome]
     assert answer.verdict is verdict_of(each for claims in answer.recommended.values() for each in claims)
-    told = [each for each in data(answer)["claims"] if each["route"] == "in one go" and each["counts"]]
+    told = [each for each in data(answer)["claims"] if each["route"] == "direct" and each["counts"]]
     ranks = [each.value for each in SafetyVerdict]
     assert min((each["verdict"] for each in told), key=ranks.index) == data(answer)["verdict"]
 

@@ -74,7 +74,7 @@ class RouteAnswer:
     @property
     def name(self) -> str:
         """The name of the route in the table of claims."""
-        return f"reconfig, {self.kind.value}"
+        return f"reconfig/{self.kind.value}"
 
     def claim(self, budget: FaultBudget) -> Claim:
         """The claim about a budget, by the runs of all commands.
