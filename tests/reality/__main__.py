@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -96,4 +97,5 @@ def _carry_out(options: argparse.Namespace, number: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers end with the command
     sys.exit(main(sys.argv[1:]))
