@@ -44,23 +44,23 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.releases is not None:
         check_releases(request.releases, stage)
     work = Work(runner, request.seconds)
-    made = _searched(request, stage, work)
+    search = PlanSearch(request, work)
+    made = _searched(request, stage, search, work)
     while not made.is_settled and work.deepen():
-        made = _searched(request, stage, work)
+        made = _searched(request, stage, search, work)
     made.seconds, made.depends_on_memory = work.clock(), work.filled_memory
     return made
 
 
-def _searched(request: PlanRequest, stage: Stage, work: Work) -> Plan:
+def _searched(request: PlanRequest, stage: Stage, search: PlanSearch, work: Work) -> Plan:
     """The plan by one pass."""
-    search = PlanSearch(request, work)
     made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
     if request.disks:
         judge_disks(made, search)
     judge_software(made, work)
     if request.how is None and request.now is None and not request.disks:
         with nullcontext() if request.answers_for_every_way else work.beside():
-            made.ways = judged_ways(made, work)
+            made.ways = judged_ways(made, search, work)
     if is_asked(request, stage):
         judge_reconfig(made, work)
     if request.now is not None:

@@ -70,10 +70,11 @@ class Work:
 
     def ask(self, spec: RunSpec) -> RunResult:
         """The result of a run within the limit of this pass, or the known one if no work is left."""
-        limit, known = self._known.get(spec.text, (0.0, not_begun(spec)))
+        text = spec.text
+        limit, known = self._known.get(text) or (0.0, not_begun(spec))
         if limit < self._limit and not _is_final(known) and self.left:
-            limit, known = self._limit, self._explored(spec, min(self._limit, self.left))
-            self._known[spec.text] = limit, known
+            known = self._explored(spec, min(self._limit, self.left))
+            self._known[text] = self._limit, known
         cut = not _is_final(known) and not self._is_beside
         self._is_cut = self._is_cut or cut
         return replace(known, spec=spec)

@@ -34,9 +34,9 @@ MOST_WAITS_FIRST = (
 SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
-def judged_ways(made: Plan, work: Work) -> tuple[PlanRoute, ...]:
-    """The change in one go in each way of working, with its claims."""
-    base, search = made.direct, PlanSearch(made.request, work)
+def judged_ways(made: Plan, search: PlanSearch, work: Work) -> tuple[PlanRoute, ...]:
+    """The change in one go in each way of working, with its claims; `search` is the one that made the plan."""
+    base = made.direct
     known, judged, leaders = list(base.runs), dict[Way, PlanRoute](), _leaders(made, search)
     for way in MOST_WAITS_FIRST:
         if way is base.way and _covers(base, leaders):
@@ -45,10 +45,10 @@ def judged_ways(made: Plan, work: Work) -> tuple[PlanRoute, ...]:
                 judged[way] = planned
                 continue
         faults = _faults(way, made)
-        search = PlanSearch(replace(made.request, how=way, order=None, faults=faults), work)
+        of_way = PlanSearch(replace(made.request, how=way, order=None, faults=faults), work)
         trial = replace(base.blank, way=way, faults=faults, asked=_questions(base.stage, way))
-        trial.orders = [_order(way, base, leader, search, made.request.down) for leader in leaders]
-        _judge(trial, search.assessor, known)
+        trial.orders = [_order(way, base, leader, of_way, made.request.down) for leader in leaders]
+        _judge(trial, of_way.assessor, known)
         known += trial.runs
         judged[way] = trial
     return tuple(judged[way] for way in Way)
@@ -102,7 +102,7 @@ def _explore(trial: PlanRoute, assessor: Assessor, *, under_faults: bool) -> Non
             trial.orders.append(planned)
             continue
         order = assessor.without_faults(trial, planned.leader, planned.steps)
-        if not trial.proved and not _unsafe_without_faults(trial):
+        if not trial.proved and trial.worst(faulty=False).outcome is not SafetyVerdict.UNSAFE:
             assessor.commits(trial, order)
         for search in (assessor.leaders_under_faults, assessor.commits_under_faults) if under_faults else ():
             if not trial.proved and _lasts(trial):
@@ -112,10 +112,6 @@ def _explore(trial: PlanRoute, assessor: Assessor, *, under_faults: bool) -> Non
 def _lasts(trial: PlanRoute) -> bool:
     """Whether no run has found a violation."""
     return trial.outcome_with_disks is not SafetyVerdict.UNSAFE
-
-
-def _unsafe_without_faults(trial: PlanRoute) -> bool:
-    return any(trial.answer(each, faulty=False).outcome is SafetyVerdict.UNSAFE for each in trial.questions)
 
 
 def _carried(trial: PlanRoute, known: Sequence[RunResult]) -> Iterator[RunResult]:
