@@ -33,7 +33,7 @@ class PlanRequest:
     is explored even if nothing that is modelled changes. `now` is the state of an interrupted roll-out. With
     `leads_now` the leader is the one that a live ensemble has, and not one that the user asks about. `how` is the way
     of working that is judged. Without it the way of the platform is judged, if an input states it, and every way is
-    compared, unless the roll-out was interrupted. `disks` are the disks with which some servers start, where these are
+    compared, unless the roll-out was interrupted. `disks` are the first disks of some servers, where these are
     not their own; servers whose volumes are lost at a restart are added to them. `releases` are the releases that the
     servers run. With `at_step` a new file is copied to its server at its step; else it may lie ready before.
     """
@@ -99,7 +99,7 @@ class Plan:
     After an interruption `direct` is the rest of the change, and `back` the way back to the old files.
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
-    the request names one, and `remedies` what is safe instead of a start with a given disk. `software` is the answer
+    the request names one, and `remedies` the safe ways instead of a start with a given disk. `software` is the answer
     about the releases of the request, `by_reconfig` the change by `reconfig` beside the restarts.
     `depends_on_memory`: the free memory of the machine has ended a run, which may be one that the plan does not show.
     """
@@ -140,7 +140,7 @@ class Plan:
 
     @property
     def checks_between(self) -> tuple[StageCondition | None, ...]:
-        """What the operator checks before each recommended stage; None for the first one of a whole change.
+        """The check of the operator before each recommended stage; None for the first one of a whole change.
 
         The verdict on a stage assumes that the ensemble is healthy when it begins, in every way of working.
         """
@@ -173,7 +173,7 @@ class Plan:
 
     @property
     def recommended(self) -> dict[str, tuple[Claim, ...]]:
-        """The claims about what the plan recommends, by route: the route by `reconfig`, or else the restarts."""
+        """The claims about the recommended routes: the one by `reconfig`, or else the restarts."""
         if self.reconfig_route is not None:
             return {self.reconfig_route.name: self.reconfig_route.claims}
         routes = {f"stage-{number}": part.claims for number, part in enumerate(self.stages, start=1)}

@@ -74,7 +74,7 @@ class Assessor:
     def _first_state(self, stage: Stage) -> tuple[Opening, list[Sid]]:
         """The moves before the first step, and the servers that may lead then.
 
-        Before an interrupted roll-out goes on, all servers that run follow one leader, if their files allow that.
+        Before an interrupted roll-out continues, all servers that run follow one leader, if their files allow that.
         """
         key = stage.old.label, stage.new.label
         if key not in self._first_states:
@@ -105,7 +105,7 @@ class Assessor:
     ) -> Order:
         """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits.
 
-        If more leaders follow, this is not the `last`, and `settle` asks what is still open. Beside a proof about
+        If more leaders follow, this is not the `last`, and `settle` asks the open questions. Beside a proof about
         leaders, the runs answer only whether all servers settle, so that a run that is not finished is followed by one
         of the election alone.
         """
@@ -256,7 +256,7 @@ def _leaders(stage: Stage) -> tuple[str, ...]:
 
 
 def _no_loss(stage: Stage) -> tuple[str, ...]:
-    """The invariants about data where a server has lost its disk; a standalone server is no leader of an epoch."""
+    """The invariants about data where a server has lost its disk; a standalone server leads no epoch."""
     return (*NO_LOSS, ALONE_COMPLETE) if stage.standalone else NO_LOSS
 
 

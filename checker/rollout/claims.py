@@ -1,6 +1,6 @@
 """The table of claims: the statements of a plan about its routes, with their evidence, and the fold to a verdict.
 
-    Evidence      a proof, exhausted runs, a counterexample, a measured fact, or the reason why there is none
+    Evidence      a proof, exhausted runs, a counterexample, a measured fact, or the reason for a gap
     Claim         a question about a route, with or without faults, and its evidence
     verdict_of    the verdict of some claims: the worst of those that count
 
@@ -115,7 +115,7 @@ def evidence_of(results: Iterable[RunResult], *, whole: bool = True) -> Evidence
 
 @dataclass(frozen=True)
 class Claim:
-    """A question about a route, with the number of faults under which it is asked. `counts`: in the verdict."""
+    """A question about a route, asked under a number of faults. `counts`: in the verdict."""
 
     question: Question
     faults: int

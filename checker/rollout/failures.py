@@ -9,13 +9,13 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 - A proof about quorums holds for every mixture of old and new files and for any faults. So it covers both directions.
 - The proof of an order covers the way on, if the operator keeps its conditions before the steps that follow. It covers
   the way back until the order begins another stage of the theorem: until then every server may have either file.
-- No proof speaks of disks that are not what they were, unless they are harmless, nor of the defects of a release. Where
+- No proof covers lost, old or foreign disks, unless they are harmless, nor of the defects of a release. Where
   the request names such disks, they are one more question. Where it names releases, the way on is SAFE only if the runs
   about their defects have a crash and lose nothing, and the way back was not run.
 - Runs with a crash cover the way on: the server crashes at any time and starts again with its old or its new file. Such
   runs do not cover the way back.
 - Where addresses change neither direction is SAFE: two machines may have a disk with one id.
-- A fact about files may stop the way back. It is the answer then, beside any proof about leaders and commits.
+- A fact about files may stop the way back. It is the answer then, whatever a proof says about leaders and commits.
 - Both are statements about leaders and commits. No run about healing starts in such a state.
 """
 
@@ -179,7 +179,7 @@ def _on_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evi
 
 
 def _back_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evidence:
-    """The way back with the defects of the releases, of which there is no run."""
+    """The way back with the defects of the releases, which no run covers."""
     if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
         return protocol
     return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)

@@ -2,7 +2,7 @@
 
     plan(request, run) -> Plan
 
-`checker.rollout.search` chooses what is judged. This module checks the request, and adds the way back after an
+`checker.rollout.search` chooses the routes to judge. This module checks the request, and adds the way back after an
 interruption.
 """
 

@@ -14,11 +14,11 @@ Rules of this module:
   rests on conditions that the operator keeps. A run that finds a violation all the same is not hidden by it.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
-  syncs late. An order in which such a server is counted is never SAFE for commits: the search for a loss does not cover
+  syncs late. An order that counts such a server is never SAFE for commits: the search for a loss does not cover
   every run.
 - It proves nothing about a standalone server either, which asks no quorum. Such a stage rests on exploration.
 - Where addresses change, servers with different files may not reach each other. The runs follow the addresses in the
-  files. A network that loses messages is no danger to a proof about quorums, but a server may look for a leader for
+  files. A network that loses messages does not touch a proof about quorums, but a server may look for a leader for
   ever: the stage is then STALLS.
 - A server on another host has its old disk or an empty one. Both are judged. The second is a separate question, which
   no proof about quorums covers.
@@ -204,7 +204,7 @@ class PlanRoute:
         return next((fact for questions, fact in facts if question in questions), None)
 
     def facts(self) -> Iterator[tuple[Iterable[Question], Evidence]]:
-        """What the files say that no run speaks of, the gravest first: the questions, and the answer to them."""
+        """The facts in the files that no run covers, the gravest first: the questions, and the answer to them."""
         stage, healing = self.stage, (Question.HEALING,)
         if stage.outdated:
             yield Question, Evidence(SafetyVerdict.OPEN, Reason.OLD_DISK, subjects=tuple(sorted(stage.outdated)))
@@ -307,7 +307,7 @@ class PlanRoute:
         """A claim, and whether it counts.
 
         Healing whose search is not finished is reported and does not count under faults, nor beside a proof of the two
-        safety questions. A person may leave out a wait in vain, so it is no stop for a person.
+        safety questions. A person may leave out a wait in vain, so it does not stop a person.
         """
         evidence, counts = self.answer(question, faulty=faulty), True
         if question is Question.HEALING and evidence.outcome is SafetyVerdict.OPEN:

@@ -43,7 +43,7 @@ from spec.quorum import Sid
 
 SHARE_OF_MEMORY = 0.4  # of the free memory
 A_SECOND = 2_000_000  # transitions: the work that a processor of 2023 does in about a second
-A_RUN = 0.03  # seconds of work: to build a model, whatever is explored of it
+A_RUN = 0.03  # seconds of work: to build a model, whatever its search costs
 LEAST_SECONDS = 0.5  # of work for a run that begins before the budget is used up
 
 
@@ -57,7 +57,7 @@ class SafetyVerdict(Enum):
 
 
 def worst_verdict(verdicts: Iterable[SafetyVerdict]) -> SafetyVerdict:
-    """The worst of some verdicts, which are declared from the worst to the best; undecided if there are none."""
+    """The worst of some verdicts, which are declared from the worst to the best; undecided without any."""
     return min(verdicts, key=list(SafetyVerdict).index, default=SafetyVerdict.OPEN)
 
 
@@ -69,7 +69,7 @@ class RunEnd(Enum):
     EXHAUSTED = "exhausted"
     WORK = "work"  # the run has done the work that its limit allows
     MEMORY = "memory"  # the run has filled its share of the free memory
-    INIT_LIMIT = "init limit"  # nobody looks for a leader, and all wait: ZooKeeper's initLimit ends that, not the model
+    INIT_LIMIT = "init limit"  # all servers wait, and none looks for a leader: initLimit ends that, not the model
     ELECTIONS = "elections"  # the bound on elections is used up before all servers settle
     NO_WORK_LEFT = "no work left"  # the run never began
     IMPOSSIBLE = "impossible"  # no election of the model ends in the first state, or the opening cannot be followed
@@ -271,7 +271,7 @@ class TimeBetweenRuns:
             raise UndecidedError(f"{what}; ask with a larger budget, or about fewer servers")
 
     def run(self, spec: RunSpec, seconds: float) -> RunResult:
-        """Explore a question; the run has its own limit. Raises what the runner raises."""
+        """Explore a question; the run has its own limit. Raises the errors of the runner."""
         began = time.thread_time()
         try:
             with ended_by(lambda: None):

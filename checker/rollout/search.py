@@ -33,7 +33,7 @@ from checker.rollout.work import Work
 from spec.quorum import Sid
 
 ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
-ORDERS_LOOKED_AT = 120  # for one in which the running servers may be two quorums
+ORDERS_LOOKED_AT = 120  # for one that may make two quorums of the running servers
 ORDERS_OF_A_STAGE = 6  # tried until one has no wait in vain
 
 
@@ -158,7 +158,7 @@ class PlanSearch:
         return made
 
     def _prefer_better_stages(self, made: Plan) -> None:
-        """Judge the stages where a proved order is not safe by itself: healing or empty disks may leave it undecided.
+        """Judge the stages where a proof does not make an order safe: healing or empty disks may leave it undecided.
 
         The plan has them only if their verdict is better.
         """
@@ -189,7 +189,7 @@ class PlanSearch:
     def _show_danger(self, made: Plan) -> None:
         """Search one order of the direct change for a violation: the reason for the stages.
 
-        It is the first order in which the servers that run may be two quorums.
+        It is the first order that may make two quorums of the servers that run.
         """
         stage, (leader, *_) = made.direct.stage, self.leaders(made.direct.stage)
         if too_large(stage):

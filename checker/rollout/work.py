@@ -12,7 +12,7 @@ Rules of this module:
 
 - The budget is work, in seconds of a reference machine (`checker.rollout.runs`). So the same request has the same plan
   on every machine.
-- Questions that no verdict needs are asked `beside` it, such as an example of a danger, or another way of working.
+- Questions that no verdict needs are asked `beside` them, such as an example of a danger, or another way of working.
   All of them have `BESIDE` seconds.
 - A result of an earlier pass stays until a later pass has a better one.
 """

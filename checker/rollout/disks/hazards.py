@@ -1,4 +1,4 @@
-"""Disks with which a server must not simply start: lost ones, old ones, and those of another cluster.
+"""Disks that a server must not simply start on: lost ones, old ones, and those of another cluster.
 
 A server that starts with such a disk under an old id has forgotten writes that it acknowledged. Quorums that meet in
 that server alone then have nothing in common. A server with a new id never acknowledged anything, so an empty disk and
@@ -22,7 +22,7 @@ from spec.quorum import Majority, Sid, View
 
 
 class DiskHazard(Enum):
-    """The disk with which a server starts, by its name on the command line."""
+    """The first disk of a server, by its name on the command line."""
 
     EMPTY = "empty"  # a lost disk
     STALE = "stale"  # of an earlier time of this ensemble: without the latest writes
@@ -93,10 +93,10 @@ class DiskRemedy:
 
 
 def remedies(stage: Stage, disks: Disks, down: frozenset[Sid], *, quorums_meet: bool) -> tuple[DiskRemedy, ...]:
-    """The safe ways for the servers with such disks. None without a quorum of the others: then nobody has all writes.
+    """The safe ways for the servers with such disks. None without a quorum of the others, which has all writes.
 
     - A server that returns when all other voters have every committed write is in no quorum without one of these.
-    - A server whose id is removed is in no quorum any more, and a new id never acknowledged anything. z3 compares the
+    - A server whose id is removed is in no quorum, and a new id never acknowledged anything. z3 compares the
       quorums before the removal, after it, and with one new id. Only majorities are compared.
 
     Raises checker.symbolic.disjoint.UndecidedError.

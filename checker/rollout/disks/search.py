@@ -1,4 +1,4 @@
-"""Searches for a loss where servers start with disks that are not their own, or not what they were.
+"""Searches for a loss where servers start with lost, old or foreign disks.
 
 Rules of this module:
 
@@ -27,7 +27,7 @@ from spec.quorum import Sid
 
 
 def judge_disks(made: Plan, search: PlanSearch) -> None:
-    """Judge the disks of the request in the stages that the plan recommends, and find what is safe instead.
+    """Judge the disks of the request in the stages that the plan recommends, and find the safe ways.
 
     Raises checker.symbolic.disjoint.UndecidedError.
     """

@@ -20,7 +20,7 @@ from spec.variants import Variant
 class SoftwareAnswer:
     """Whether the steps of a plan lose an acknowledged write by a known defect of their releases.
 
-    `writing` are the runs in which a client writes during the steps, `quiet` those in which nothing is written after
+    `writing` are the runs where a client writes during the steps, `quiet` those where nothing is written after
     the first step has begun. `culprits` are the defects that lose a write in the run of `finding` if every server has
     that defect and no other. `staying` is the run of `finding` where the old release stays.
     """

@@ -5,7 +5,7 @@ Rules of this module:
 - The steps are those that the plan recommends. A plan that is not safe by the protocol is not searched: it needs
   other steps first.
 - The disk and the commits of these runs are late, since most defects need that.
-- The runs in which nothing is written come first, because they are small. A violation ends each of the two searches.
+- The runs without writes come first, because they are small. A violation ends each of the two searches.
   Without faults each first leader is explored. The others differ from the first one by their ids alone, so they are
   left out where its run was not finished. Under faults one leader is explored.
 - A release that is the same before and after is judged in every stage; an upgrade has one stage, since it changes no
@@ -76,11 +76,11 @@ class _SoftwareSearch:
         ]
 
     def quiet(self) -> Iterator[RunResult]:
-        """The runs in which nothing is written after the first step has begun."""
+        """The runs without a write after the first step has begun."""
         return self._until_lost(self._quiet)
 
     def writing(self) -> Iterator[RunResult]:
-        """The runs in which a client writes during the steps, until one loses the write."""
+        """The runs where a client writes during the steps, until one loses the write."""
         return self._until_lost(self._writing)
 
     def _until_lost(self, question: SpecOf) -> Iterator[RunResult]:

@@ -1,18 +1,18 @@
-"""Ways of working: the order and the waits with which a person or a platform carries out a change of files.
+"""Ways of working: the order and the waits of a person or a platform that changes files.
 
     ONE_BY_ONE  one server after the other; each step waits until the server serves again
     NO_WAIT     the same order, without waits
-    PARALLEL    all new servers start at once; the others are restarted one by one, with waits
+    PARALLEL    all new servers start together; the others are restarted one by one, with waits
     STOP_ALL    every server is stopped, then every server of the new state is started with its new file, without waits
     CONTROLLER  new servers ascending, servers that go descending, then restarts from the highest id down, with waits
-    PARALLEL_CONTROLLER  the same, but new servers start at once: podManagementPolicy Parallel changes no restart
+    PARALLEL_CONTROLLER  the same, but new servers start together: podManagementPolicy Parallel changes no restart
     UNREADY_CONTROLLER   the same steps, without waits: a pod counts as ready before its server serves
 
 Rules of this module:
 
-- A controller has the new files ready everywhere at once, and restarts a server that is not ready. So a server that
+- A controller has all new files ready from the beginning, and restarts a server that is not ready. So a server that
   crashes may come back with its new file before its turn, and this way is judged with at least one crash.
-- A controller keeps every wait. Where a wait is in vain, the roll-out stops: a person may go on, a controller does not.
+- A controller keeps every wait. Where a wait is in vain, the roll-out stops: only a person may continue.
 - A controller waits until a pod is ready. The readinessProbe decides whether a pod that is ready serves. If it does not
   ask for that, as with `ruok`, the way of the platform is the one without waits, in the order of the controller.
 - Fewer waits allow more runs: a run of one way is also a run of another one that has the same actions and no further
@@ -54,7 +54,7 @@ class Way(Enum):
 
     @property
     def is_of_controller(self) -> bool:
-        """Whether a program takes the steps, and has the new files ready everywhere at once."""
+        """Whether a program takes the steps, and has all new files ready from the beginning."""
         return self in (Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER)
 
 
@@ -71,7 +71,7 @@ WAY_WORDS = {
 
 
 def way_of(working: WayOfWorking | None) -> Way | None:
-    """The way in which a platform works; None if nothing that is known here says it.
+    """The way of a platform; None if its input does not state one.
 
     A partition restarts only a part of the servers, so the change is not made by the platform.
     """
@@ -96,7 +96,7 @@ def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Si
 
 
 def with_waits(way: Way, steps: Steps) -> Steps:
-    """The same order with the waits of a way. Raises OrderError for a way that has an order of its own."""
+    """The same order with the waits of a way. Raises OrderError for a way that fixes its order."""
     if way.has_one_order:
         raise OrderError(f"--how {way.value} fixes its order; leave out --order, or take another way", "how")
     if way is Way.ONE_BY_ONE:

@@ -84,7 +84,7 @@ def _order(way: Way, base: PlanRoute, leader: Sid, search: PlanSearch, down: fro
 
 
 def _judge(trial: PlanRoute, assessor: Assessor, known: Sequence[RunResult]) -> None:
-    """Find the evidence for a way that the plan does not follow, or of which it says too little."""
+    """Find the evidence for a way that the plan does not follow, or does not settle."""
     settled = trial.proved and not trial.stage.readdressed and not trial.way.is_of_controller
     if trial.unchanged or settled or trial.stage.gossips or too_large(trial.stage):
         return
