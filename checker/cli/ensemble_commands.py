@@ -18,7 +18,7 @@ from spec.text import LONG, between, integers, required_integer
 
 if TYPE_CHECKING:
     from checker.rollout import PlanRequest
-    from checker.rollout.disks.hazards import DiskHazard
+    from checker.rollout.disks import DiskHazard
 
 
 def _rollout_options(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +150,7 @@ def _sid(text: str) -> Sid:
 
 def _disk(text: str) -> tuple[Sid, DiskHazard]:
     """Parse the disk of a server."""
-    from checker.rollout.disks.hazards import DiskHazard  # noqa: PLC0415
+    from checker.rollout.disks import DiskHazard  # noqa: PLC0415
 
     named = re.fullmatch(r"\s*([0-9]{1,18})\s*=\s*(\w+)\s*", text)
     kinds = [each.value for each in DiskHazard]
@@ -163,11 +163,11 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
     """The request of a command line, or of the page. Raises OrderError, and spec.config.ConfigError for an input."""
     from checker.rollout import OrderError, PlanRequest  # noqa: PLC0415
     from checker.rollout.config_state import with_same_machines  # noqa: PLC0415
-    from checker.rollout.disks.hazards import disks_of  # noqa: PLC0415
+    from checker.rollout.disks import disks_of  # noqa: PLC0415
     from checker.rollout.files.differences import read_now  # noqa: PLC0415
     from checker.rollout.inputs.generated import with_namespace_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input  # noqa: PLC0415
-    from checker.rollout.software.releases import ReleaseChange  # noqa: PLC0415
+    from checker.rollout.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415
 
     given_old, given_new = read_input(options.old), read_input(options.new)

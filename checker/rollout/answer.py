@@ -7,17 +7,16 @@ from math import factorial
 
 from checker.report.verdict import ExitCode
 from checker.rollout.claims import Claim, verdict_of
-from checker.rollout.disks.hazards import DiskRemedy, Disks
-from checker.rollout.disks.volumes import with_lost_volumes
+from checker.rollout.disks import DiskRemedy, Disks, with_lost_volumes
 from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
+from checker.rollout.release_answer import SoftwareAnswer
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
 from checker.rollout.scenarios import Question
-from checker.rollout.software.answers import SoftwareAnswer
-from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import left_out, steps_of
 from checker.rollout.ways import Way, way_of
 from spec.quorum import Sid

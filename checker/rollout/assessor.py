@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from checker.rollout.disks.hazards import with_disks
+from checker.rollout.disks import with_disks
 from checker.rollout.openings import after_split, before_restart, lonely_writes
 from checker.rollout.route import Order, PlanRoute, pairs_of, too_large
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, leads_first

@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.order_proof import OrderProof
+from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
-from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.stages import Stage, reverse
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid

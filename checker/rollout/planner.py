@@ -12,16 +12,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.disks.hazards import check_disks
-from checker.rollout.disks.search import judge_disks, judge_way_back
+from checker.rollout.disks import check_disks
+from checker.rollout.disks_search import judge_disks, judge_way_back
 from checker.rollout.files.differences import check_identities, check_startable
 from checker.rollout.reconfig.search import is_asked, judge_reconfig
+from checker.rollout.release_search import check_releases, judge_software
 from checker.rollout.runs import Runner
 from checker.rollout.search import PlanSearch
-from checker.rollout.software.search import check_releases, judge_software
 from checker.rollout.stages import Stage, listed, reverse, whole
 from checker.rollout.steps import OrderError, may_lead
-from checker.rollout.ways.search import judged_ways
+from checker.rollout.ways_search import judged_ways
 from checker.rollout.work import Work
 
 

@@ -32,7 +32,7 @@ from itertools import combinations
 
 from checker.execution import poll
 from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
-from checker.rollout.disks.hazards import Disks, harmless
+from checker.rollout.disks import Disks, harmless
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question

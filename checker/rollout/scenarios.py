@@ -26,8 +26,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from checker.rollout.disks.hazards import DiskHazard
-from checker.rollout.software.releases import ReleaseChange
+from checker.rollout.disks import DiskHazard
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.stages import Stage
 from checker.rollout.steps import STOP, Steps
 from checker.rollout.ways import Way

@@ -19,11 +19,11 @@ from checker.planner_page.handlers import BUSY
 from checker.planner_page.server import LARGEST_SETS
 from checker.planner_page.uploads import FIELDS, PlanFilesRequest, UploadedFile, read_options, read_question
 from checker.rollout import PlanRequest
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.output.cache import AnswerCache
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec
-from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.ways import Way
 from checker.scenario import bundled
 

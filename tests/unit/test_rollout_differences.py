@@ -9,7 +9,7 @@ import pytest
 
 from checker.rollout import Engine
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import differences
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import read_folder

@@ -10,7 +10,7 @@ from checker.engine import Limits
 from checker.execution import run_job
 from checker.models.ensemble.environment import EARLIER_DISK
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.disks.hazards import DiskHazard, DiskRemedy, RemedyKind
+from checker.rollout.disks import DiskHazard, DiskRemedy, RemedyKind
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.planner import plan
 from checker.rollout.route import Reason

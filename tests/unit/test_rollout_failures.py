@@ -11,16 +11,16 @@ from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
+from checker.rollout.release_answer import SoftwareAnswer
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.software.answers import SoftwareAnswer
-from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled

@@ -17,9 +17,9 @@ from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.notes import notes
 from checker.rollout.planner import plan
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
 from checker.rollout.scenarios import RunSpec, scenario_of
-from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.steps import OrderError
 from checker.rollout.ways import Way
 from checker.scenario import bundled

@@ -13,7 +13,7 @@ import pytest
 
 from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.inputs.working import PodManagement, UpdateStrategy, WayOfWorking
 from checker.rollout.output.markdown import markdown

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Engine, PlanRequest, plan
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.sources import read_input

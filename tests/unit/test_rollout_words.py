@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import MORE, markdown

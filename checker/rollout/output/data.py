@@ -51,9 +51,9 @@ from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.reconfig.fields import reconfig_data
+from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict
-from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import ServerStep, unwaited
 from checker.rollout.ways import WAY_WORDS
 from checker.symbolic.zab.premises import Premise

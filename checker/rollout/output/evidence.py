@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Evidence, Reason
-from checker.rollout.disks.hazards import HAZARD_WORDS, DiskRemedy, RemedyKind
+from checker.rollout.disks import HAZARD_WORDS, DiskRemedy, RemedyKind
 from checker.rollout.failures import Failure
 from checker.rollout.order_proof import OrderProof
 from checker.rollout.output.operator_steps import ANSWERS, failed_steps, is_waited_for

@@ -24,10 +24,10 @@ from checker.rollout.output.sentences import (
     who_looks,
 )
 from checker.rollout.reconfig.section import obstacle, safer
+from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
-from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.ways import Way
 
 PROMISE = "never two leaders, no acknowledged write lost"

@@ -10,7 +10,7 @@ from itertools import groupby
 from checker.printable import capital
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
-from checker.rollout.disks.hazards import DiskHazard
+from checker.rollout.disks import DiskHazard
 from checker.rollout.output.sentences import (
     WORDS,
     change_of,
@@ -24,10 +24,10 @@ from checker.rollout.output.sentences import (
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.reconfig.commands import MembershipCommand
+from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.software.answers import SoftwareAnswer
 from checker.rollout.steps import RESTART, START, STOP
 
 HAZARD_NAMES = {

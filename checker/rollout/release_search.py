@@ -19,11 +19,11 @@ from dataclasses import replace
 
 from checker.rollout.answer import Plan
 from checker.rollout.assessor import splits
+from checker.rollout.release_answer import SoftwareAnswer
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import Order, PlanRoute, too_large
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, Question, RunSpec
-from checker.rollout.software.answers import SoftwareAnswer
-from checker.rollout.software.releases import ReleaseChange
 from checker.rollout.stages import Stage
 from checker.rollout.steps import OrderError
 from checker.rollout.work import Work

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from checker.rollout.claims import Claim, evidence_of, verdict_of
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.software.releases import ReleaseChange
 from spec.variants import Variant
 
 

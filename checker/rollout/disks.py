@@ -2,7 +2,8 @@
 
 A server that starts with such a disk under an old id has forgotten writes that it acknowledged. Quorums that meet in
 that server alone then have nothing in common. A server with a new id never acknowledged anything, so an empty disk and
-a disk of an earlier time are no danger under a new id.
+a disk of an earlier time are no danger under a new id. A restart of a pod deletes it, so a server whose volume does not
+survive its pod, before the change or after it, restarts with an empty disk.
 
 Sources: ZooKeeper Administrator's Guide, "Recovery" and "Things to Avoid"; `QuorumPeer.loadDataBase`,
 `FastLeaderElection.totalOrderPredicate` (a higher epoch wins), `Learner.syncWithLeader` (TRUNC and SNAP).
@@ -10,11 +11,12 @@ Sources: ZooKeeper Administrator's Guide, "Recovery" and "Things to Avoid"; `Quo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from checker.rollout.inputs.folders import Folder
 from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, OrderError, ServerStep, Steps
 from checker.symbolic.disjoint import disjoint_quorums
@@ -142,3 +144,13 @@ def with_disks(stage: Stage, steps: Steps, disks: Disks) -> Steps:
         again = step.sid in foreign and step.action == RESTART
         found.append(ServerStep(START if again else step.action, step.sid, step.wait and patient))
     return tuple(found)
+
+
+def with_lost_volumes(old: Folder, new: Folder, disks: Disks, spared: Collection[Sid] = ()) -> Disks:
+    """The given disks, and an empty one for each server to restart whose volume is lost.
+
+    `spared` are servers that are not restarted.
+    """
+    lost = {sid for state in (old, new) for sid, volume in state.volumes.items() if not volume.survives}
+    restarted = (old.servers.keys() & new.servers.keys() & lost).difference(spared)
+    return {**dict.fromkeys(sorted(restarted), DiskHazard.EMPTY), **disks}

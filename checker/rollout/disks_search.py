@@ -15,8 +15,7 @@ from collections.abc import Collection
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessor import Assessor, splits
-from checker.rollout.disks.hazards import harmless, remedies
-from checker.rollout.disks.volumes import with_lost_volumes
+from checker.rollout.disks import harmless, remedies, with_lost_volumes
 from checker.rollout.route import PlanRoute, too_large
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS
