@@ -1,6 +1,6 @@
 """`python -m harness`: `fetch` downloads released servers, `releases` lists them, `reproduce` runs counterexamples,
-`record` records an ensemble, `follow` follows the plan for a roll-out, `reconfig` measures reconfigurations, `conform`
-compares a server with the specification, `kazoo` runs the test-suite of kazoo."""
+`record` records an ensemble, `follow` follows the plan for a roll-out, `conform` compares a server with the
+specification, `kazoo` runs the test-suite of kazoo."""
 
 import argparse
 import sys
@@ -12,7 +12,6 @@ from harness.processes import ServerError
 REPRODUCE = "execute a counterexample of the checker on real servers"
 RECORD = "record the packets and the disks of real servers under load, for checker validate"
 FOLLOW = "follow the plan for a roll-out on real servers, under writes and kills"
-RECONFIG = "measure reconfigurations of real servers, and write or check the page of facts"
 KAZOO = "run kazoo's test-suite against real servers and against our nodes, and compare the outcomes"
 CONFORM = "compare a server of ZooKeeper's client protocol with the specification"
 
@@ -28,7 +27,6 @@ def main(arguments: list[str] | None = None) -> int:
     reproduce = commands.add_parser("reproduce", help=REPRODUCE, description=REPRODUCE)
     record = commands.add_parser("record", help=RECORD, description=RECORD)
     follow = commands.add_parser("follow", help=FOLLOW, description=FOLLOW)
-    reconfig = commands.add_parser("reconfig", help=RECONFIG, description=RECONFIG)
     conform = commands.add_parser("conform", help=CONFORM, description=CONFORM)
     kazoo = commands.add_parser("kazoo", help=KAZOO, description=KAZOO)
     given = sys.argv[1:] if arguments is None else arguments
@@ -48,11 +46,6 @@ def main(arguments: list[str] | None = None) -> int:
 
         follow_command.add_options(follow)
         return follow_command.run(parser.parse_args(given))
-    if given[:1] == ["reconfig"]:
-        from harness.reconfig import command as reconfig_command  # noqa: PLC0415
-
-        reconfig_command.add_options(reconfig)
-        return reconfig_command.run(parser.parse_args(given))
     if given[:1] == ["conform"]:
         from harness.conform import command as conform_command  # noqa: PLC0415
 

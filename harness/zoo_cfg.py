@@ -1,4 +1,4 @@
-"""Writes a server's `zoo.cfg` and `myid` from a description of the ensemble.
+"""Writes a server's `zoo.cfg` and `myid` from a description of the ensemble, and reads the text of a configuration.
 
 Rules of this module:
 
@@ -9,11 +9,16 @@ Rules of this module:
 Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.processes import LOOPBACK, free_ports
+from spec.quorum import Sid
+from spec.text import required_integer
+
+PARTICIPANT, OBSERVER = "participant", "observer"
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Member:
     @property
     def line(self) -> str:
         """The `server.N` line of this member."""
-        role = "observer" if self.observer else "participant"
+        role = OBSERVER if self.observer else PARTICIPANT
         return f"server.{self.sid}={LOOPBACK}:{self.quorum_port}:{self.election_port}:{role}"
 
 
@@ -84,3 +89,23 @@ def write_zoo_cfg(view: View, member: Member, directory: Path) -> Path:
     file = directory / "zoo.cfg"
     file.write_text(view.text(member, data), encoding="utf-8")
     return file
+
+
+def voters_of(config: str) -> tuple[Sid, ...]:
+    """The participants of a configuration text, ascending."""
+    return _with_role(config, PARTICIPANT)
+
+
+def observers_of(config: str) -> tuple[Sid, ...]:
+    """The observers of a configuration text, ascending."""
+    return _with_role(config, OBSERVER)
+
+
+def version_of(config: str) -> int:
+    """The version of a configuration text; 0 if it has none."""
+    found = re.search(r"^version=([0-9a-f]+)$", config, re.MULTILINE)
+    return required_integer(found[1], base=16) if found else 0
+
+
+def _with_role(config: str, role: str) -> tuple[Sid, ...]:
+    return tuple(sorted(int(sid) for sid in re.findall(rf"^server\.(\d+)=.*:{role}(?:;.*)?$", config, re.MULTILINE)))

@@ -17,10 +17,11 @@ from pathlib import Path
 from checker.cli.command import refused
 from harness import real
 from harness.commands import CREATE2
-from harness.conform import report, table, zetcd
+from harness.conform import report, table
 from harness.conform.cases.waiting_cases import waiting_cases
 from harness.conform.kills.control import ServerControl, ShellCommands
 from harness.conform.kills.run import KillsRun, revived
+from harness.conform.known_causes import OTHER_SERVERS
 from harness.conform.run import AREAS, Bench, ConformResult, measure
 from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, release_of, start_oracle
 from harness.directories import add_keep, directories, keep_mistake
@@ -250,7 +251,7 @@ def _mistake(options: argparse.Namespace) -> str | None:
     if options.seconds <= 0:
         return "--seconds takes a number above 0"
     if options.release is not None and not (
-        re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}", options.release) or options.release == zetcd.NAME
+        re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}", options.release) or options.release in OTHER_SERVERS
     ):
-        return f"--release {options.release}: write three numbers, such as 3.9.5, or {zetcd.NAME}"
+        return f"--release {options.release}: write {' or '.join(('three numbers, such as 3.9.5', *OTHER_SERVERS))}"
     return keep_mistake(options.keep)

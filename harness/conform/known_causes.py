@@ -11,8 +11,9 @@ Rules of this module:
 Source: the classes and issues named in each entry; docs/explanation-node.md, "Where it differs from ZooKeeper 3.8".
 """
 
+from dataclasses import dataclass
+
 from harness import commands as c
-from harness.conform import zetcd
 from harness.conform.mismatch import (
     INVALID_ACL,
     MARSHALLING,
@@ -223,18 +224,30 @@ CAUSES: tuple[KnownCause, ...] = (
 )
 
 
+@dataclass(frozen=True)
+class OtherServer:
+    """A server that is not ZooKeeper: its causes, and the reason why it lacks an opcode."""
+
+    causes: tuple[KnownCause, ...]
+    lacks_opcode: str
+
+
+OTHER_SERVERS: dict[str, OtherServer] = {}
+"""By the name that `--release` gives; a program that measures such a server adds it, such as `research.zetcd`."""
+
+
 def newer_opcode(number: int | None, release: str | None) -> Opcode | None:
-    """The opcode with this number if it came after a release; None also if the release is unknown, or zetcd."""
+    """The opcode with this number if it came after a release; None also if the release is unknown."""
     known = None if number is None else OPCODES.get(number)
-    if known is None or release is None or release == zetcd.NAME:
+    if known is None or release is None or release in OTHER_SERVERS:
         return None
     return known if number_of(known.since) > number_of(release) else None
 
 
 def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
     """The known cause that fits a difference, or None."""
-    if release == zetcd.NAME:
-        return next((cause for cause in (SILENT_ONCE, *zetcd.CAUSES) if cause.fits(mismatch)), None)
+    if other := OTHER_SERVERS.get(release or ""):
+        return next((cause for cause in (SILENT_ONCE, *other.causes) if cause.fits(mismatch)), None)
     if (cause := _of_newer_opcode(mismatch, release)) is not None:
         return cause
     for cause in CAUSES:

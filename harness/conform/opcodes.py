@@ -15,9 +15,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from harness import commands as c
-from harness.conform import zetcd
 from harness.conform.cases.case import LONG, SECRET, node
-from harness.conform.known_causes import newer_opcode
+from harness.conform.known_causes import OTHER_SERVERS, newer_opcode
 from harness.conform.protocol import DISCONNECTED, NO_ANSWER, OPCODES, UNIMPLEMENTED, error_of
 from harness.conform.servers import NOT_RUN
 from harness.interpreter import Seen
@@ -108,8 +107,8 @@ def support(record: Sequence[Seen]) -> Support:
 def row(opcode: int, name: str, tested: Support, expected: Support, release: str | None) -> OpcodeRow:
     """A row of the table, with the known cause of a difference."""
     cause = None
-    if tested is not expected and release == zetcd.NAME:
-        cause = "`readReqOp` of zetcd knows no such opcode"
+    if tested is not expected and (other := OTHER_SERVERS.get(release or "")):
+        cause = other.lacks_opcode
     elif tested is not expected and (known := newer_opcode(opcode, release)) is not None:
         cause = f"came with {known.since} ({known.issue})"
     return OpcodeRow(opcode, name, tested, expected, cause)

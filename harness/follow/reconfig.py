@@ -29,8 +29,8 @@ from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptio
 from harness.follow.loopback import Loopback
 from harness.follow.servers import FollowedServers
 from harness.processes import ServerError, free_ports, wait_until
-from harness.reconfig.members import observers_of, version_of, voters_of
 from harness.session import DisconnectedError
+from harness.zoo_cfg import observers_of, version_of, voters_of
 from spec.quorum import Sid, View
 
 GET_DATA, RECONFIG = 4, 16

@@ -7,5 +7,5 @@ client_group  several clients in one loop, and the deaths of their leaders
 live          the measurement on running ensembles
 table         figures as a table, as bars and as JSON
 plot          figures as an SVG
-command       `python -m research.herd`
+__main__      `python -m research.herd`
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.outcome import Missed
-from research.herd import command as herd_command
+from research.herd import __main__ as herd_command
 from research.herd import plot
 from research.herd.client_group import Death
 from research.herd.live import Report, Row

@@ -20,6 +20,7 @@ from harness.conform.servers import Side
 from harness.interpreter import Seen
 from harness.layouts import Stat
 from harness.session import Answer, Event
+from research import zetcd
 
 STAT = Stat(8, 8, 1, 1, 0, 0, 0, 0, 0, 0, 8)
 QUIET = ((), (), ())
@@ -147,7 +148,7 @@ def test_a_cause_of_releases_ends_in_each_line_with_its_correction(release: str,
     ("release", "known"),
     [
         ("3.5.10", False), ("3.6.0", True), ("3.6.3", True), ("3.6.4", False), ("3.7.1", True), ("3.7.2", False),
-        ("3.8.0", True), ("3.8.1", False), ("3.9.0", False), (None, False), ("zetcd-0.0.5", False),
+        ("3.8.0", True), ("3.8.1", False), ("3.9.0", False), (None, False), (zetcd.NAME, False),
     ],
 )  # fmt: skip
 def test_a_late_answer_is_named_and_explained_by_zookeeper_4537_alone(release: str | None, known: bool) -> None:
@@ -328,7 +329,7 @@ def test_equal_sides_pass_every_case() -> None:
             "3.9.5",
             "setWatches tells a session without READ what it missed",
         ),
-        (Mismatch(c.Get(0, "/a"), ok(None, STAT), ok(b"", STAT), QUIET, QUIET), "zetcd-0.0.5", "empty data is null"),
+        (Mismatch(c.Get(0, "/a"), ok(None, STAT), ok(b"", STAT), QUIET, QUIET), zetcd.NAME, "empty data is null"),
     ],
 )
 def test_a_difference_of_an_older_release_or_another_server_has_its_cause(
@@ -347,7 +348,7 @@ def test_a_difference_of_an_older_release_or_another_server_has_its_cause(
         # An event too few, and one that no ACL explains, have no such cause.
         (Mismatch(c.Set(1, "/a"), ok(STAT), ok(STAT), QUIET, ((Event(3, 3, "/a"),), (), ())), "3.8.3"),
         (Mismatch(c.Set(1, "/a"), ok(STAT), ok(STAT), ((Event(3, 3, "/a"),), (), ()), QUIET), "3.8.3"),
-        (Mismatch(c.Get(0, "/a"), ok(b"x", STAT), ok(b"", STAT), QUIET, QUIET), "zetcd-0.0.5"),
+        (Mismatch(c.Get(0, "/a"), ok(b"x", STAT), ok(b"", STAT), QUIET, QUIET), zetcd.NAME),
     ],
 )
 def test_a_later_release_or_another_answer_has_no_cause(mismatch: Mismatch, release: str) -> None:

@@ -1,4 +1,4 @@
-"""The parts of `python -m harness reconfig` that need no server: names, the page, held packets, the command line.
+"""The parts of `python -m research.reconfig` that need no server: names, the page, held packets, the command line.
 
 The configuration text follows the Administrator's Guide (dynamic configuration file); the bytes of packets are those of
 `QuorumPacket`.
@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from harness import real
-from harness.__main__ import main
 from harness.processes import LOOPBACK, free_ports, wait_until
-from harness.reconfig.command import MEASUREMENTS, NEWEST
-from harness.reconfig.facts import FactTable
-from harness.reconfig.members import Members, brief, observers_of, version_of, voters_of
-from harness.reconfig.page import differences, names_in, written
 from harness.reproduce.proxies import Fate, Network, Way, WirePacket
+from harness.zoo_cfg import observers_of, version_of, voters_of
+from research.reconfig.__main__ import MEASUREMENTS, NEWEST, main
+from research.reconfig.facts import FactTable, differences, places, written
+from research.reconfig.servers import Members, brief
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-reconfig-facts.md"
 CONFIG = (
@@ -88,7 +87,7 @@ def test_a_table_without_a_place_is_named() -> None:
 
 def test_every_table_of_the_page_is_filled() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    names = names_in(text)
+    names = places(text)
     assert len(names) == len(set(names)) >= len(MEASUREMENTS)
     empty = [name for name in names if f"<!-- table: {name} -->\n\n| " not in text]
     assert not empty
@@ -148,7 +147,7 @@ def test_a_wrong_command_line_is_one_clear_line(
 ) -> None:
     if "--release" not in arguments:
         monkeypatch.setattr(real, "available", lambda release: None)
-    assert main(["reconfig", *arguments]) == 2
+    assert main(arguments) == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1
     assert f"error: {message}" in errors

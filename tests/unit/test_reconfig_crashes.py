@@ -1,7 +1,7 @@
 """The table of crashes, computed by the model: it equals the table that real 3.9.5 servers gave, cell by cell.
 
 The expected cells are those of docs/reference-reconfig-facts.md, made from real servers by the command
-`python -m harness reconfig crashes --write PAGE`. No server runs here. Mutants of the specification show that the
+`python -m research.reconfig crashes --write PAGE`. No server runs here. Mutants of the specification show that the
 comparison can fail.
 """
 
@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.__main__ import main
-from harness.reconfig.crash.computed import RELEASE, cell_differences, computed
-from harness.reconfig.crash.table import CHANGES, COLUMNS, CRASHES, EXITS, POSITIONS, TABLE_NAME, Change
-from harness.reconfig.facts import FactTable
-from harness.reconfig.page import shown
+from research.reconfig.__main__ import main
+from research.reconfig.crash_computed import RELEASE, cell_differences, computed
+from research.reconfig.crash_table import CHANGES, COLUMNS, CRASHES, EXITS, POSITIONS, TABLE_NAME, Change
+from research.reconfig.facts import FactTable, shown
 from spec.releases import defects_of
 from spec.variants import Variant
 
@@ -86,12 +85,12 @@ def test_tables_of_different_lengths_differ() -> None:
 
 
 def test_the_command_compares_the_model_with_the_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["reconfig", "--model", "--check", str(PAGE)]) == 0
+    assert main(["--model", "--check", str(PAGE)]) == 0
     assert "crashes: the model and the page agree in all 364 cells of 52 rows" in capsys.readouterr().out
     changed = tmp_path / "page.md"
     text = PAGE.read_text(encoding="utf-8")
     changed.write_text(text.replace(f"| {EXITS} | - |", "| serves | - |", 1), encoding="utf-8")
-    assert main(["reconfig", "--model", "--check", str(changed)]) == 1
+    assert main(["--model", "--check", str(changed)]) == 1
     assert f"it, after its restart: the model has {EXITS}; the page serves" in capsys.readouterr().err
 
 
@@ -105,5 +104,5 @@ def test_the_command_compares_the_model_with_the_page(capsys: pytest.CaptureFixt
 def test_the_model_alone_writes_nothing_and_knows_one_table(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["reconfig", *arguments]) == 2
+    assert main(arguments) == 2
     assert f"error: {message}" in capsys.readouterr().err

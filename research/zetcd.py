@@ -1,14 +1,18 @@
-"""Known causes for zetcd 0.0.5, a proxy that speaks ZooKeeper's protocol and keeps its data in etcd 3.
+"""`python -m research.zetcd ADDRESS ...`: the command `conform` for zetcd 0.0.5, with the causes of its differences.
 
-`--release zetcd-0.0.5` names it, since it answers no four-letter word.
+zetcd is a proxy that speaks ZooKeeper's protocol and keeps its data in etcd 3. It answers no four-letter word, so the
+command names it as the release.
 
 Source: `zketcd.go`, `encode.go`, `path.go`, `watches.go` and `session.go` of github.com/etcd-io/zetcd at v0.0.5, which
 says itself that ACLs and authentication are not there.
 """
 
+import sys
 from collections.abc import Callable
 
 from harness import commands as c
+from harness.__main__ import main
+from harness.conform.known_causes import OTHER_SERVERS, OtherServer
 from harness.conform.mismatch import (
     INVALID_ACL,
     NO_AUTH,
@@ -131,3 +135,8 @@ CAUSES = (
     ),
     _cause("one watch of each kind at a path, and missed events are not told", "`Watch`, `SetWatches`", _events),
 )
+OTHER_SERVERS[NAME] = OtherServer(CAUSES, "`readReqOp` of zetcd knows no such opcode")
+
+
+if __name__ == "__main__":
+    sys.exit(main(["conform", *sys.argv[1:], "--release", NAME]))

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from harness.layouts import read
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import FactBench, FactTable, gossip_of, wait_config
-from harness.reconfig.servers import ReconfigServers, SeenPacket
 from harness.reproduce.proxies import HEAD
+from research.reconfig.facts import FactBench, FactTable, gossip_of, wait_config
+from research.reconfig.servers import ReconfigServers, SeenPacket
 from spec.quorum import Sid
 
 FOUR = "0x100000001: {1, 2, 3 + observer 4}"
@@ -65,14 +65,14 @@ def _rows(servers: ReconfigServers) -> Iterable[tuple[str, ...]]:
 def _answers(servers: ReconfigServers, values: tuple[object, ...]) -> Iterable[tuple[str, str]]:
     config, stat = values
     assert isinstance(config, bytes)
-    said = gossip_of(servers, 1)
-    assert said is not None
+    gossip = gossip_of(servers, 1)
+    assert gossip is not None
     yield "reply to opcode 16: data", _text(servers, config)
     yield "reply to opcode 16: Stat", f"version {stat.version}, mzxid {stat.mzxid:#x}, czxid {stat.czxid:#x}"  # type: ignore[attr-defined]
     yield "`/zookeeper/config` at 1, after the second reconfiguration", _lines(servers.config(1))
     yield "`conf` at 1, from `membership:` on", _lines(servers.word(1, "conf").partition("membership: \n")[2])
     yield "`srvr` at 1 names the configuration", "yes" if "version=" in servers.word(1, "srvr") else "no"
-    yield "notification of 1: format, configuration", f"{said.version}, {_text(servers, said.config.encode())}"
+    yield "notification of 1: format, configuration", f"{gossip[0]}, {_text(servers, gossip[1].encode())}"
 
 
 def _first(servers: ReconfigServers, name: str, receiver: Sid) -> SeenPacket:
@@ -83,7 +83,6 @@ def _first(servers: ReconfigServers, name: str, receiver: Sid) -> SeenPacket:
 
 
 def _data(seen: SeenPacket) -> bytes:
-    """The data of a packet."""
     raw = seen.packet.raw
     _, _, length = HEAD.unpack_from(raw)
     return raw[HEAD.size : HEAD.size + max(length, 0)]

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.crash.table import (
+from harness.reproduce.proxies import Way
+from harness.session import Session
+from research.reconfig.crash_table import (
     ALL,
     COLUMNS,
     CRASHES,
@@ -18,11 +20,8 @@ from harness.reconfig.crash.table import (
     disk_cell,
     row,
 )
-from harness.reconfig.facts import FactBench, FactTable, look, wait_logged
-from harness.reconfig.members import brief
-from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
-from harness.reproduce.proxies import Way
-from harness.session import Session
+from research.reconfig.facts import FactBench, FactTable, look, wait_logged
+from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers, brief
 from spec.quorum import Sid
 
 ACTIVE = f"zoo.cfg.dynamic.{ZXID:x}"
@@ -42,10 +41,10 @@ def crash(bench: FactBench, number: int) -> tuple[str, ...]:
         servers.begin_led_by(LEADER, MEMBERS)
         servers.begin(JOINER, ALL)
         servers.wait_serving([JOINER])
-        return row(change, position, RealStage(servers, change))
+        return row(change, position, _RealStage(servers, change))
 
 
-class RealStage:
+class _RealStage:
     """Real servers that wait for a change (`CrashStage`). Every method raises ServerError if it takes too long."""
 
     def __init__(self, servers: ReconfigServers, change: Change) -> None:
@@ -53,17 +52,14 @@ class RealStage:
         self._client: Session | None = None
 
     def hold(self, sids: Iterable[Sid], way: Way) -> None:
-        """Hold packets."""
         for sid in sids:
             self._servers.hold(sid, LEADER, way)
 
     def free(self, sids: Iterable[Sid], way: Way) -> None:
-        """Let packets pass."""
         for sid in sids:
             self._servers.link(sid, LEADER).free(way)
 
     def close_log(self, sid: Sid) -> None:
-        """Let log writes wait."""
         self._servers.gates[sid].close()
 
     def ask(self) -> None:
@@ -78,11 +74,9 @@ class RealStage:
         wait_until(lambda: ZXID in gate.waiting(), SECONDS, f"the log write of server {sid} waits")
 
     def wait_logged(self, sids: Iterable[Sid]) -> None:
-        """Wait for the records."""
         wait_logged(self._servers, sids, ZXID)
 
     def wait_active(self, sids: Iterable[Sid]) -> None:
-        """Wait for the files."""
         for sid in sids:
             what = f"server {sid} has activated"
             wait_until(lambda sid=sid: self._servers.active_file(sid) == ACTIVE, SECONDS, what)  # type: ignore[misc]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from harness import real
 from harness.processes import Process, ServerError, free_ports, wait_until
-from harness.reconfig.facts import FactBench, FactTable
-from harness.reconfig.servers import OPTIONS, RECONFIG, SESSION_MILLISECONDS, ReconfigServers
 from harness.session import Session
 from harness.zoo_cfg import Member, View, write_zoo_cfg
+from research.reconfig.facts import FactBench, FactTable
+from research.reconfig.servers import OPTIONS, RECONFIG, SESSION_MILLISECONDS, ReconfigServers
 from spec.text import required_integer
 
 NAMES = {

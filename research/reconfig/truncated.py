@@ -10,12 +10,11 @@ Source: `Leader.getDesignatedLeader` (the ack set), `LearnerHandler.syncFollower
 from collections.abc import Iterable
 
 from harness.processes import wait_until
-from harness.reconfig.facts import FactBench, FactTable, wait_logged
-from harness.reconfig.members import brief
-from harness.reconfig.servers import RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
 from harness.session import Session
 from refimpl.wire.packet import PacketType
+from research.reconfig.facts import FactBench, FactTable, wait_logged
+from research.reconfig.servers import RECONFIG, ReconfigServers, brief
 from spec.quorum import Sid
 
 WRITTEN, RECONFIGURED = 0x100000001, 0x100000002

@@ -12,12 +12,12 @@ observer), `SyncedLearnerTracker.addAck`, `FastLeaderElection.totalOrderPredicat
 from collections.abc import Iterable
 
 from harness.processes import wait_until
-from harness.reconfig.defects.epochs import epoch_of
-from harness.reconfig.facts import FactBench, FactTable, drop_links, wait_logged
-from harness.reconfig.members import OBSERVER, PARTICIPANT
-from harness.reconfig.servers import RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
+from harness.zoo_cfg import OBSERVER, PARTICIPANT
 from refimpl.wire.packet import PacketType
+from research.reconfig.epochs import epoch_of
+from research.reconfig.facts import FactBench, FactTable, drop_links, wait_logged
+from research.reconfig.servers import RECONFIG, ReconfigServers
 from spec.quorum import Sid
 
 ROLES = {1: PARTICIPANT, 2: PARTICIPANT, 3: PARTICIPANT, 4: OBSERVER, 5: OBSERVER}

@@ -12,11 +12,20 @@ import time
 from collections.abc import Iterable
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.defects.replacement import NEW, NEW_SIDE, OLD_SIDE, ZXID, ensemble, log_everywhere
-from harness.reconfig.facts import FactBench, FactTable, look, wait_config
-from harness.reconfig.members import brief
-from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
+from research.reconfig.facts import (
+    NEW,
+    NEW_SIDE,
+    OLD_SIDE,
+    ZXID,
+    FactBench,
+    FactTable,
+    ensemble,
+    log_everywhere,
+    look,
+    wait_config,
+)
+from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers, brief
 from spec.quorum import Sid
 
 OLD_WRITE, NEW_WRITE = "/old-side", "/new-side"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import COLUMNS, FactBench, FactTable, drop_links, look, wait_config, wait_logged
-from harness.reconfig.members import OBSERVER, PARTICIPANT, brief
-from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
+from harness.zoo_cfg import OBSERVER, PARTICIPANT
+from research.reconfig.facts import COLUMNS, FactBench, FactTable, drop_links, look, wait_config, wait_logged
+from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers, brief
 from spec.quorum import Sid
 
 ZXID = 0x100000001

@@ -10,6 +10,7 @@ Rules of this module:
 Source: ZooKeeper Administrator's Guide (`reconfigEnabled`, `skipACL`); `QuorumPeerConfig.writeDynamicConfig`.
 """
 
+import random
 import re
 import threading
 import time
@@ -20,14 +21,83 @@ from types import TracebackType
 from typing import Self
 
 from harness import real
-from harness.processes import Process, ServerError, srvr, wait_until, word
-from harness.reconfig.members import PARTICIPANT, Members, Roles
+from harness.processes import LOOPBACK, Process, ServerError, free_ports, srvr, wait_until, word
 from harness.reproduce.disks import logged_zxids
 from harness.reproduce.gates import DiskGate
 from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
 from harness.session import Answer, Session
+from harness.zoo_cfg import PARTICIPANT, observers_of, version_of, voters_of
 from spec.quorum import Sid
 from spec.text import required_integer
+
+Roles = Mapping[Sid, str]
+"""The members of a configuration, each with its role."""
+
+
+@dataclass(frozen=True)
+class NamedMember:
+    """One server with its three ports; every port has five digits."""
+
+    sid: Sid
+    client_port: int
+    quorum_port: int
+    election_port: int
+
+    def line(self, role: str = PARTICIPANT) -> str:
+        """The line of this server in a configuration, as ZooKeeper writes it."""
+        peer = f"zk{self.sid}:{self.quorum_port}:{self.election_port}"
+        return f"server.{self.sid}={peer}:{role};{LOOPBACK}:{self.client_port}"
+
+
+class Members:
+    """The servers of one run, by id."""
+
+    def __init__(self, sids: Iterable[Sid]) -> None:
+        self.sids = tuple(sids)
+        ports = iter(free_ports(3 * len(self.sids)))
+        self._members = {sid: NamedMember(sid, next(ports), next(ports), next(ports)) for sid in self.sids}
+        # The common generator is unsuitable: a test may have given it a fixed seed.
+        self._net = random.SystemRandom().randrange(64, 250)
+
+    def __getitem__(self, sid: Sid) -> NamedMember:
+        return self._members[sid]
+
+    def host(self, reader: Sid, sid: Sid) -> str:
+        """The address of a server for a reader."""
+        return LOOPBACK if reader == sid else f"127.{self._net}.{reader}.{sid}"
+
+    def proxy_hosts(self) -> dict[tuple[Sid, Sid], str]:
+        """The address of the proxy of each ordered pair."""
+        return {(one, other): self.host(one, other) for one in self.sids for other in self.sids if one != other}
+
+    def hosts_file(self, reader: Sid) -> str:
+        """The table of names of a server."""
+        return "".join(f"{self.host(reader, sid)} zk{sid}\n" for sid in self.sids)
+
+    def lines(self, roles: Roles | Iterable[Sid]) -> list[str]:
+        """The lines of a configuration, in the order of the ids. Without roles every server is a participant."""
+        named = roles if isinstance(roles, Mapping) else dict.fromkeys(roles, PARTICIPANT)
+        return [self._members[sid].line(role) for sid, role in sorted(named.items())]
+
+    def plain(self, text: str) -> str:
+        """A text with the ports 2181N, 2888N and 3888N in place of those of server N."""
+        for sid, member in self._members.items():
+            for port, fixed in (
+                (member.client_port, 21810),
+                (member.quorum_port, 28880),
+                (member.election_port, 38880),
+            ):
+                text = re.sub(rf"\b{port}\b", str(fixed + sid), text)
+        return text
+
+
+def brief(config: str) -> str:
+    """A configuration in one line: version, participants, observers."""
+    names = ", ".join(map(str, voters_of(config)))
+    if observers := observers_of(config):
+        names += f" + observer {', '.join(map(str, observers))}"
+    return f"{version_of(config):#x}: {{{names}}}" if version_of(config) else f"{{{names}}}"
+
 
 TICK_MILLISECONDS = 500
 LIMIT_TICKS = 40

@@ -13,36 +13,42 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look
-from harness.reconfig.members import version_of
-from harness.reconfig.servers import RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
+from harness.zoo_cfg import version_of
+from research.reconfig.facts import (
+    COLUMNS,
+    NEW_SIDE,
+    OLD_SIDE,
+    FactBench,
+    FactTable,
+    drop_links,
+    ensemble,
+    look,
+    wait_logged,
+)
+from research.reconfig.servers import RECONFIG, ReconfigServers
 from spec.quorum import Sid
 from spec.txn import epoch_of
 
 PENDING = 0x100000002
-OLD_SIDE, NEW_SIDE = (1, 2), (3, 4, 5)
 BEFORE, OLD_WRITE, NEW_WRITE = "/before", "/old-side", "/new-side"
 QUIET_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
 class PendingRun:
-    """One run: the change, whether joiner 4 reconnects, and the fault after it."""
+    """One run: who leaves when 4 and 5 join, whether joiner 4 reconnects, and the fault after it."""
 
     name: str
-    join: tuple[Sid, ...]
     leave: tuple[Sid, ...]
     reconnects: bool
     fault: str
 
 
-SPLIT = PendingRun("3 to 5, 4 reconnects, the network splits", (4, 5), (), True, "split")
-CRASH = PendingRun("1 and 2 are replaced by 4 and 5, 4 reconnects, 3 is killed", (4, 5), (1, 2), True, "kill")
-CONTROL_SPLIT = PendingRun("3 to 5, nobody reconnects, the network splits", (4, 5), (), False, "split")
-CONTROL_CRASH = PendingRun(
-    "1 and 2 are replaced by 4 and 5, nobody reconnects, 3 is killed", (4, 5), (1, 2), False, "kill"
-)
+SPLIT = PendingRun("3 to 5, 4 reconnects, the network splits", (), True, "split")
+CRASH = PendingRun("1 and 2 are replaced by 4 and 5, 4 reconnects, 3 is killed", OLD_SIDE, True, "kill")
+CONTROL_SPLIT = PendingRun("3 to 5, nobody reconnects, the network splits", (), False, "split")
+CONTROL_CRASH = PendingRun("1 and 2 are replaced by 4 and 5, nobody reconnects, 3 is killed", OLD_SIDE, False, "kill")
 SECONDS_TO_SERVE, SECONDS_TO_SERVE_IN_CONTROLS = 40.0, 12.0
 """The time that each side has to serve; in a control one side never does."""
 VARIANTS = (SPLIT, CRASH, CONTROL_SPLIT, CONTROL_CRASH)
@@ -85,18 +91,13 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
 
 def run(bench: FactBench, variant: PendingRun, name: str) -> PendingOutcome:
     """Carry out one variant. Raises ServerError if a step of it does not happen in time."""
-    with bench.servers(name, (1, 2, 3, 4, 5), keys={"syncLimit": "16"}) as servers:
-        servers.begin_led_by(3, (1, 2, 3))
-        for sid in (4, 5):
-            servers.begin(sid, (1, 2, 3, sid))
-        servers.wait_serving([4, 5])
+    with ensemble(bench, name) as servers:
         servers.create(3, BEFORE)
         for sid in OLD_SIDE:
             servers.hold(sid, 3, Way.DOWN)
         client = servers.connect(3)
-        client.send(RECONFIG, *servers.change(join=variant.join, leave=variant.leave))
-        for sid in NEW_SIDE:
-            wait_until(lambda sid=sid: PENDING in servers.logged(sid), 20.0, f"server {sid} logs the proposal")  # type: ignore[misc]
+        client.send(RECONFIG, *servers.change(join=[4, 5], leave=variant.leave))
+        wait_logged(servers, NEW_SIDE, PENDING)
         if variant.reconnects:
             servers.link(4, 3).drop()
             wait_until(lambda: version_of(servers.config(4)) == PENDING, 20.0, "server 4 has the pending configuration")
@@ -117,9 +118,7 @@ def _fault(servers: ReconfigServers, variant: PendingRun) -> None:
         servers.part(OLD_SIDE, NEW_SIDE)
     else:
         servers.kill(3)
-        for sid in servers.sids:
-            if sid != 3 and (link := servers.network.link(sid, 3)):
-                link.drop()
+        drop_links(servers, 3)
 
 
 def _write(servers: ReconfigServers, outcome: PendingOutcome, seconds: float) -> None:

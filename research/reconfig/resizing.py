@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.facts import FactBench, FactTable
-from harness.reconfig.members import brief, observers_of, voters_of
-from harness.reconfig.servers import CREATE, SERVE_SECONDS, WORLD, ReconfigServers
 from harness.session import Session
+from harness.zoo_cfg import observers_of, voters_of
+from research.reconfig.facts import FactBench, FactTable
+from research.reconfig.servers import CREATE, SERVE_SECONDS, WORLD, ReconfigServers, brief
 from spec.quorum import Sid
 from spec.text import required_integer
 from spec.txn import epoch_of

@@ -1,4 +1,4 @@
-"""`python -m harness reconfig`: measures reconfigurations of real servers, and writes or checks the page of facts.
+"""`python -m research.reconfig`: measures reconfigurations of real servers, and writes or checks the page of facts.
 
 The table of crashes is computed by the model as well. A measurement of it is compared with the model cell by cell; with
 `--model` no server runs, and the model's table takes the place of the measured one.
@@ -16,15 +16,24 @@ from checker.cli.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
-from harness.reconfig import errors, moments, packets, resizing, suspicions
-from harness.reconfig.crash import measured
-from harness.reconfig.crash.computed import cell_differences, computed
-from harness.reconfig.crash.table import TABLE_NAME
-from harness.reconfig.defects import epochs, forgotten, pending, promoted, truncated
-from harness.reconfig.facts import FactBench, FactTable, Measure
-from harness.reconfig.page import differences, shown, written
 from harness.releases import MAVEN
 from harness.reproduce.gates import compile_shim
+from research.reconfig import (
+    crash_measured,
+    epochs,
+    errors,
+    forgotten,
+    moments,
+    packets,
+    pending,
+    promoted,
+    resizing,
+    suspicions,
+    truncated,
+)
+from research.reconfig.crash_computed import cell_differences, computed
+from research.reconfig.crash_table import TABLE_NAME
+from research.reconfig.facts import FactBench, FactTable, Measure, differences, shown, written
 
 NEWEST = MAVEN[-1]
 MEASUREMENTS: Mapping[str, Measure] = {
@@ -32,7 +41,7 @@ MEASUREMENTS: Mapping[str, Measure] = {
     "moments": moments.measure,
     "errors": errors.measure,
     "resizing": resizing.measure,
-    TABLE_NAME: measured.measure,
+    TABLE_NAME: crash_measured.measure,
     "pending": pending.measure,
     "forgotten": forgotten.measure,
     "epochs": epochs.measure,
@@ -44,21 +53,9 @@ GATED = (TABLE_NAME, "truncated")
 """The measurements that hold log writes, for which gcc is needed."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    names = ", ".join(MEASUREMENTS)
-    parser.add_argument("name", nargs="*", help=f"what to measure (default: all): {names}")
-    parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
-    parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
-    parser.add_argument(
-        "--model", action="store_true", help=f"start no server: compute the table of {TABLE_NAME} by the model"
-    )
-    add_keep(parser)
-
-
-def run(options: argparse.Namespace) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Carry out the command; return its exit code."""
+    options = _parser().parse_args(arguments)
     if reason := _mistake(options) or ("" if options.model else real.available(options.release)):
         return refused(reason, 2)
     if options.model:
@@ -69,6 +66,23 @@ def run(options: argparse.Namespace) -> int:
             return max(_compared(options, tables), _compared_with_model(tables))
     except (ServerError, OSError) as error:
         return refused(str(error), 1)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m research.reconfig",
+        description="Measure reconfigurations of real servers, and write or check the page of facts.",
+    )
+    names = ", ".join(MEASUREMENTS)
+    parser.add_argument("name", nargs="*", help=f"what to measure (default: all): {names}")
+    parser.add_argument("--release", default=NEWEST, help=f"the release of the servers (default: {NEWEST})")
+    parser.add_argument("--check", type=Path, metavar="PAGE", help="compare the tables with a page of facts")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into a page of facts")
+    parser.add_argument(
+        "--model", action="store_true", help=f"start no server: compute the table of {TABLE_NAME} by the model"
+    )
+    add_keep(parser)
+    return parser
 
 
 def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:
@@ -90,12 +104,12 @@ def _compared(options: argparse.Namespace, tables: list[FactTable]) -> int:
         print(f"{options.write}: {len(tables)} tables written")
     if options.check is None:
         return 0
-    found = differences(options.check.read_text(encoding="utf-8"), tables)
-    for line in found:
+    lines = differences(options.check.read_text(encoding="utf-8"), tables)
+    for line in lines:
         print(line, file=sys.stderr)
-    if not found:
+    if not lines:
         print(f"{options.check}: {len(tables)} tables compared, no difference")
-    return 1 if found else 0
+    return 1 if lines else 0
 
 
 def _modelled(page: Path | None) -> int:
@@ -113,8 +127,8 @@ def _modelled(page: Path | None) -> int:
 
 def _compared_with_model(tables: list[FactTable]) -> int:
     """Compare a measured table of crashes with the model's; 1 if a cell differs."""
-    found = [table for table in tables if table.name == TABLE_NAME]
-    return max((_cells_compared(computed(), table, "the servers") for table in found), default=0)
+    measured_tables = [table for table in tables if table.name == TABLE_NAME]
+    return max((_cells_compared(computed(), table, "the servers") for table in measured_tables), default=0)
 
 
 def _cells_compared(model: FactTable, other: FactTable, source: str) -> int:
@@ -141,3 +155,7 @@ def _mistake(options: argparse.Namespace) -> str | None:
                 f"{page}: no such page; name docs/reference-reconfig-facts.md, or another page with places for tables"
             )
     return keep_mistake(options.keep)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

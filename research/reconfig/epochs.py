@@ -10,10 +10,19 @@ Source: `Leader.getEpochToPropose`, `waitForEpochAck` (getQuorumVerifier), `Fast
 from collections.abc import Iterable
 
 from harness.processes import ServerError, wait_until
-from harness.reconfig.defects.replacement import NEW, NEW_SIDE, OLD_SIDE, ensemble, log_everywhere
-from harness.reconfig.facts import FactBench, FactTable, look, wait_config
-from harness.reconfig.servers import ReconfigServers
 from harness.reproduce.proxies import Way
+from research.reconfig.facts import (
+    NEW,
+    NEW_SIDE,
+    OLD_SIDE,
+    FactBench,
+    FactTable,
+    ensemble,
+    log_everywhere,
+    look,
+    wait_config,
+)
+from research.reconfig.servers import ReconfigServers
 from spec.quorum import Sid
 from spec.text import required_integer
 

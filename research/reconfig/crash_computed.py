@@ -28,7 +28,8 @@ from checker.models.ensemble import Budgets, File, Grain, Member, PlannedReconfi
 from checker.models.ensemble.actions import FAULTS, SETTLING, Action, urgency
 from checker.models.ensemble.setup import server_name
 from checker.models.ensemble.status import is_serving
-from harness.reconfig.crash.table import (
+from harness.reproduce.proxies import Way
+from research.reconfig.crash_table import (
     ALL,
     COLUMNS,
     CRASHES,
@@ -42,8 +43,7 @@ from harness.reconfig.crash.table import (
     disk_cell,
     row,
 )
-from harness.reconfig.facts import FactTable
-from harness.reproduce.proxies import Way
+from research.reconfig.facts import FactTable
 from spec.quorum import MembershipChange, Sid, View, majority_view
 from spec.releases import Release, defects_of
 from spec.server import Server
@@ -65,7 +65,7 @@ class StuckError(Exception):
 def computed(defects: Iterable[Variant] | None = None) -> FactTable:
     """The table, with a row for each of `CRASHES`; by default with the defects of 3.9.5. Raises StuckError."""
     chosen = frozenset(defects_of(RELEASE) if defects is None else defects)
-    return FactTable(TABLE_NAME, COLUMNS, tuple(row(*each, ModelStage(each[0], chosen)) for each in CRASHES))
+    return FactTable(TABLE_NAME, COLUMNS, tuple(row(*each, _ModelStage(each[0], chosen)) for each in CRASHES))
 
 
 def cell_differences(model: FactTable, other: FactTable, source: str) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Situation:
     files: tuple[View | None, ...]
 
 
-class ModelStage:
+class _ModelStage:
     """A model that waits for a change (`CrashStage`). Every method raises StuckError if its condition never holds."""
 
     def __init__(self, change: Change, defects: frozenset[Variant]) -> None:
@@ -118,32 +118,25 @@ class ModelStage:
         self._closed: set[Sid] = set()
 
     def hold(self, sids: Iterable[Sid], way: Way) -> None:
-        """Hold packets."""
         self._held |= {_ends(sid, way) for sid in sids}
 
     def free(self, sids: Iterable[Sid], way: Way) -> None:
-        """Let packets pass."""
         self._held -= {_ends(sid, way) for sid in sids}
 
     def close_log(self, sid: Sid) -> None:
-        """Let log writes wait."""
         self._closed.add(sid)
 
     def ask(self) -> None:
-        """The leader accepts the change."""
         self._take(lambda move: not isinstance(move.action, Action), "the leader accepts the change")
 
     def wait_next(self, sid: Sid) -> None:
-        """Go on until the file is there."""
         self._until(lambda at: _file(at, sid) is not None, f"server {sid} has .next")
 
     def wait_logged(self, sids: Iterable[Sid]) -> None:
-        """Go on until the records are there."""
         waited = tuple(sids)
         self._until(lambda at: all(_logged(self._server(at, sid)) for sid in waited), f"{waited} have logged")
 
     def wait_active(self, sids: Iterable[Sid]) -> None:
-        """Go on until the views are active."""
         waited = tuple(sids)
         self._until(
             lambda at: all(self._server(at, sid).view.version == ZXID for sid in waited), f"{waited} have activated"
@@ -285,7 +278,7 @@ def _ends(sid: Sid, way: Way) -> tuple[Sid, Sid]:
 
 
 def brief(view: View | None) -> str:
-    """A view in one line, as `harness.reconfig.members.brief` writes a configuration; `-` for no view."""
+    """A view in one line, as `research.reconfig.servers.brief` writes a configuration; `-` for no view."""
     if view is None:
         return "-"
     names = ", ".join(map(str, sorted(view.voters)))

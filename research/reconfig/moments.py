@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.processes import wait_until
-from harness.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
-from harness.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 from harness.reproduce.proxies import Way
+from research.reconfig.facts import COLUMNS, FactBench, FactTable, look, wait_config, wait_logged
+from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers
 
 COMMITTED = "0x100000001: {1, 2, 3, 4}"
 PENDING = 0x100000001
