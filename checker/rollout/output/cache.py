@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,27 +137,6 @@ def _is_whole(answer: RenderedAnswer) -> bool:
 
 
 def _name(request: PlanRequest, source: str) -> str:
-    digest = hashlib.sha256(source.encode())
-    for part in _list_content(request):
-        digest.update(part.encode() + b"\0")
-    return f"{digest.hexdigest()}.json"
-
-
-def _list_content(value: object) -> Iterator[str]:
-    """Everything in a value, in a fixed order."""
-    if dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            yield field.name
-            yield from _list_content(getattr(value, field.name))
-    elif isinstance(value, Mapping):
-        for key in sorted(value, key=repr):
-            yield repr(key)
-            yield from _list_content(value[key])
-    elif isinstance(value, frozenset):
-        yield repr(sorted(value, key=repr))
-    elif isinstance(value, tuple):
-        yield f"tuple of {len(value)}"
-        for each in value:
-            yield from _list_content(each)
-    else:
-        yield repr(value)
+    """The name of the file of an answer: a digest of the program and of the whole request."""
+    content = msgspec.to_builtins(request, str_keys=True, order="deterministic", enc_hook=repr)
+    return f"{hashlib.sha256(json.dumps([source, content], sort_keys=True).encode()).hexdigest()}.json"
