@@ -8,8 +8,8 @@ readers of the Zab paper.
 - `actions`, `rollout`: the actions of servers, and those of an operator who rolls out files.
 - `premises`: the assumptions on quorums.
 - `histories`, `invariant`: the clauses of the invariant. `theorems`: its consequences.
-- `conditions`, `hints`, `answer`: the conditions that z3 proves, and the answer to the user.
-- `mutants`, `runs`, `scripts`: the checks that the proofs are not vacuous, and counterexamples as short stories.
+- `conditions`, `hints`, `proof`: the conditions that z3 proves, and the answer to the user.
+- `runs`: counterexamples as short stories. The tests have mutants, and show that the proofs are not vacuous.
 
 z3 takes a while to load; importing this package does not load it.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from z3 import And, BoolVal, Not
 
 from checker.symbolic.zab import premises
-from checker.symbolic.zab.mutants import MUTANTS
+from tests.support.zab_mutants import MUTANTS
 from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.runs import THREE_SERVERS, Goal, ScriptedRun, majorities, run
 from checker.symbolic.zab.system import AbstractZab, ZabState
