@@ -8,11 +8,12 @@ the names of interchangeable actors. The kit knows no ZooKeeper, and it is writt
 Import the names from here, and those of the register from `checker.kit.register`.
 """
 
-from checker.kit.machines import HistoryVariable, Machine, Reaction, network_model, to_each
+from checker.kit.machines import WAIT, HistoryVariable, Machine, Reaction, network_model, to_each
 from checker.kit.networks import Bag, Network
 from checker.kit.symmetry import SymmetricModel, interchangeable, symmetric
 
 __all__ = [
+    "WAIT",
     "Bag",
     "HistoryVariable",
     "Machine",

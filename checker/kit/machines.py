@@ -21,6 +21,7 @@ The model has a column for each machine, with its name and its state; one for ea
 A machine ignores a message if `on_message` returns None. An ordered network then discards the message, because later
 messages wait behind it. Any other network leaves it where it is, and the delivery is no move: a run with the delivery
 would differ from one without it only in the messages under way. So properties should not depend on ignored messages.
+A machine that returns `WAIT` leaves the message on its way in any network, for instance until it has started.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class Reaction(NamedTuple):
     reports: tuple[tuple[str, Any], ...] = ()
 
 
+WAIT = Reaction(None)
+"""The answer of `on_message` to a message that stays on its way: its delivery is no move now."""
+
+
 def to_each(receivers: Iterable[str], message: Any) -> tuple[tuple[str, Any], ...]:
     """One message for each receiver, in the form for `Reaction.sends`."""
     return tuple((receiver, message) for receiver in receivers)
@@ -85,9 +90,9 @@ class Machine:
     """A named state machine.
 
     `start` has its first state, and the messages and reports at the start. `on_message(state, source, message)` returns
-    its reaction to a message, or None if it ignores the message. `choices(state)` lists what it may do without a
-    message: a timer, a decision, a request of its user. `on_choice(state, choice)` returns the reaction, or None if the
-    choice is impossible. The action of a choice is the choice itself if it is a string, its first item if that is a
+    its reaction to a message, None if it ignores the message, or `WAIT`. `choices(state)` lists what it may do without
+    a message: a timer, a decision, a request of its user. `on_choice(state, choice)` returns the reaction, or None if
+    the choice is impossible. The action of a choice is the choice itself if it is a string, its first item if that is a
     string in a tuple, and otherwise the name of its type. `actions` declares the actions, so that the report can name
     an action that never fires. `fair` declares those that happen at last if they stay possible, such as a timeout: True
     for all, or their names. Any other choice need never be made, such as a crash or a request; deliveries are fair.
@@ -193,12 +198,14 @@ class _Assembly:
                 raise ModelError(f"{machine!r} reports {event!r} to {history!r}, and no history variable has that name")
         return batches
 
-    def outcome(self, machine: str, function: Callable[..., Any], *arguments: Any) -> Outcome | None:
+    def outcome(
+        self, machine: str, ignored: Outcome | None, function: Callable[..., Any], *arguments: Any
+    ) -> Outcome | None:
         """A reaction as the engine carries it out: first the reports, then the messages. Raises ModelError."""
         source = f"the machine {machine!r}"
         reaction = call(source, function, *arguments)
-        if reaction is None:
-            return None
+        if reaction is None or reaction is WAIT:
+            return None if reaction is WAIT else ignored
         if not isinstance(reaction, Reaction):
             raise wrong(source, reaction, "a Reaction or None would be right", function)
         batches = self.batches(machine, reaction, function)
@@ -212,10 +219,12 @@ class _Assembly:
         def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
             (state,) = values
             if isinstance(operation, Arrival):
-                received = self.outcome(machine.name, machine.on_message, state, operation.source, operation.message)
-                return Outcome((state,)) if received is None and self.network.ordered else received
+                ignored = Outcome((state,)) if self.network.ordered else None
+                return self.outcome(
+                    machine.name, ignored, machine.on_message, state, operation.source, operation.message
+                )
             if isinstance(operation, Chosen) and machine.on_choice is not None:
-                return self.outcome(machine.name, machine.on_choice, state, operation.choice)
+                return self.outcome(machine.name, None, machine.on_choice, state, operation.choice)
             why = f"the machine {machine.name!r} has no function for {operation!r}; give it on_choice"
             raise ModelError(f"{why}{place_of(machine.choices)}")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from checker.engine.model import Finding, Model, Property, Read
-from checker.models.processes import Deliver, Process, Stepped, model_of
+from checker.kit import WAIT, Machine, Network, Reaction, network_model
 from spec.text import required_integer
 
 NOT_STARTED, LOOKING, LEADING, FOLLOWING = "NOT_STARTED", "LOOKING", "LEADING", "FOLLOWING"
@@ -43,13 +43,11 @@ def election(servers: int) -> Model:
     """The model of that many servers, with agreement as its only property."""
     locals_ = tuple(Read(str(sid)) for sid in range(1, servers + 1))
     first = Local(NOT_STARTED, 0, 0, (0,) * servers)
-    return model_of(
+    return network_model(
         f"election of {servers}",
-        [
-            Process(str(sid), first, _Server(sid, servers).step, _spontaneous, fair=True)
-            for sid in range(1, servers + 1)
-        ],
-        [Property("OneLeader", tuple(Read(r.column, _leads) for r in locals_), _one_leader)],
+        [_Server(sid, servers).machine(first) for sid in range(1, servers + 1)],
+        Network(ordered=True),
+        properties=[Property("OneLeader", tuple(Read(r.column, _leads) for r in locals_), _one_leader)],
     )
 
 
@@ -63,7 +61,7 @@ def _one_leader(*leading: bool) -> Finding | None:
     return Finding("two servers are LEADING", (("leaders", tuple(leaders)),)) if len(leaders) > 1 else None
 
 
-def _spontaneous(local: Local) -> tuple[str, ...]:
+def _choices(local: Local) -> tuple[str, ...]:
     if local.state == NOT_STARTED:
         return (START,)
     return (DECIDE,) if local.state == LOOKING and _majority(local.recvset, local.vote) else ()
@@ -75,45 +73,46 @@ class _Server:
     def __init__(self, sid: int, servers: int) -> None:
         self.sid, self.servers = sid, servers
 
-    def step(self, local: Local, event: object) -> Stepped | None:
-        if event == START:
-            return self._announce(Local(LOOKING, 1, self.sid, self._recorded((0,) * self.servers, self.sid, self.sid)))
-        if event == DECIDE:
-            return Stepped(self._decided(local, local.vote))
-        assert isinstance(event, Deliver)
-        return self._receive(local, required_integer(event.source), event.message)
+    def machine(self, first: Local) -> Machine:
+        return Machine(str(self.sid), Reaction(first), self._receive, _choices, self._choose, fair=True)
 
-    def _receive(self, local: Local, sender: int, message: Message) -> Stepped | None:
+    def _choose(self, local: Local, choice: str) -> Reaction:
+        if choice == DECIDE:
+            return Reaction(self._decided(local, local.vote))
+        return self._announce(Local(LOOKING, 1, self.sid, self._recorded((0,) * self.servers, self.sid, self.sid)))
+
+    def _receive(self, local: Local, source: str, message: Message) -> Reaction:
         if local.state == NOT_STARTED:
-            return None
+            return WAIT
+        sender = required_integer(source)
         if local.state != LOOKING:
             answer = ((str(sender), Message(local.round, local.vote, local.state)),)
-            return Stepped(local, answer if message.state == LOOKING else ())
+            return Reaction(local, answer if message.state == LOOKING else ())
         if message.state == LOOKING:
             return self._compare_rounds(local, sender, message)
         if message.round != local.round:
-            return Stepped(local)
+            return Reaction(local)
         recvset = self._recorded(local.recvset, sender, message.vote)
         heard = message.vote == self.sid or recvset[message.vote - 1] != 0
         if heard and _majority(recvset, message.vote):
-            return Stepped(self._decided(local, message.vote))
-        return Stepped(local._replace(recvset=recvset))
+            return Reaction(self._decided(local, message.vote))
+        return Reaction(local._replace(recvset=recvset))
 
-    def _compare_rounds(self, local: Local, sender: int, message: Message) -> Stepped:
+    def _compare_rounds(self, local: Local, sender: int, message: Message) -> Reaction:
         if message.round < local.round:
-            return Stepped(local, ((str(sender), Message(local.round, local.vote, LOOKING)),))
+            return Reaction(local, ((str(sender), Message(local.round, local.vote, LOOKING)),))
         vote, recvset = local.vote, local.recvset
         if message.round > local.round:
             vote, recvset = self.sid, (0,) * self.servers
         best = max(vote, message.vote)
         recvset = self._recorded(self._recorded(recvset, self.sid, best), sender, message.vote)
         after = Local(LOOKING, message.round, best, recvset)
-        return Stepped(after) if (after.round, best) == (local.round, local.vote) else self._announce(after)
+        return Reaction(after) if (after.round, best) == (local.round, local.vote) else self._announce(after)
 
-    def _announce(self, local: Local) -> Stepped:
+    def _announce(self, local: Local) -> Reaction:
         message = Message(local.round, local.vote, LOOKING)
         others = (sid for sid in range(1, self.servers + 1) if sid != self.sid)
-        return Stepped(local, tuple((str(other), message) for other in others))
+        return Reaction(local, tuple((str(other), message) for other in others))
 
     def _decided(self, local: Local, leader: int) -> Local:
         # A decided server never reads its recvset again, so it is cleared: states that behave alike are equal.

@@ -24,7 +24,6 @@ from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import by_rule, operations
 from checker.job import FAULTS, DiagramEvent, Json
 from checker.kit.networks import LOSE, Arrival, Bag, Remove
-from checker.models.processes import POP
 from checker.traces.values import brief, fields_of, show, to_json
 
 ARROW = "->"
@@ -146,8 +145,6 @@ def _waiting(content: Any) -> tuple[Any, ...] | None:
 def _taken(waiting: tuple[Any, ...], operations: list[Any]) -> int | None:
     """The place of the message that operations take out of a channel, if they take one."""
     for operation in operations:
-        if operation == POP and waiting:
-            return 0
         if isinstance(operation, Remove) and operation.message in waiting:
             return waiting.index(operation.message)
     return None

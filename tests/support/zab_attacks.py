@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from z3 import And, BoolVal, Not
 
 from checker.symbolic.zab import premises
-from tests.support.zab_mutants import MUTANTS
 from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.runs import THREE_SERVERS, Goal, ScriptedRun, majorities, run
 from checker.symbolic.zab.system import AbstractZab, ZabState
 from checker.symbolic.zab.theorems import THEOREMS
 from checker.symbolic.zab.universe import Formula
+from tests.support.zab_mutants import MUTANTS
 
 World = Callable[[AbstractZab], list[Formula]]
 

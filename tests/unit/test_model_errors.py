@@ -20,7 +20,6 @@ from checker.engine import Actor, Column, Model, ModelError, Move, Outcome, Prop
 from checker.engine.steps import StepProperty
 from checker.explorer import Handlers, Server
 from checker.kit import HistoryVariable, Machine, Reaction, network_model
-from checker.models.processes import Process, model_of
 from checker.scenario import load
 from tests.support.command_line import cli
 
@@ -85,9 +84,7 @@ MACHINES: dict[str, Callable[[], Model]] = {
     "choices without a function": lambda: machine(choices=lambda state: ["go"], on_message=lambda *_: None),
     "choices that are no list": lambda: machine(choices=lambda state: 5, on_choice=lambda state, choice: None),
     "one choice": lambda: machine(choices=lambda state: "go", on_choice=lambda state, choice: None),
-    "one event": lambda: model_of("m", [Process("p", 0, lambda state, event: None, lambda state: "go")]),
     "a history": lambda: machine(lambda state, source, message: Reaction(1, (), (("seen", 1),)), history=True),
-    "a process": lambda: model_of("m", [Process("p", 0, lambda state, event: state, lambda state: ["go"])]),
 }
 WRONG: dict[str, Callable[[], Model]] = (
     {f"step: {name}": (lambda step=step: counter(step=step)) for name, step in STEPS.items()}

@@ -10,14 +10,14 @@ from checker.symbolic.zab import premises
 from checker.symbolic.zab.conditions import CheckedCondition, ProofFinding, VerificationCondition, checked, conditions
 from checker.symbolic.zab.hints import HINTS
 from checker.symbolic.zab.invariant import clauses
-from tests.support.zab_mutants import MUTANTS, without
 from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.proof import PremiseProof, answer_lines, exit_code, prove
 from checker.symbolic.zab.runs import broken_clause, induction_story, is_possible
-from tests.support.zab_attacks import ATTACKS, WITNESSES, WitnessScript
 from checker.symbolic.zab.system import SIGNATURES, AbstractZab, ZabState
 from checker.symbolic.zab.theorems import THEOREMS
 from checker.symbolic.zab.universe import Universe
+from tests.support.zab_attacks import ATTACKS, WITNESSES, WitnessScript
+from tests.support.zab_mutants import MUTANTS, without
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from checker.engine import plain, semantics
 from checker.engine.model import Finding, Kind, Model, Move, Property, Read, Rule, Send
 from checker.engine.result import Discovery, Step
 from checker.job import DiagramEvent, Job, Verdict
-from checker.models.processes import POP, Deliver, Process, Stepped, model_of
+from checker.kit import WAIT, Machine, Network, Reaction, network_model
+from checker.kit.networks import Remove
 from checker.models.rounds import election
 from checker.present import DefaultPresenter
 from checker.traces import Trace, Truth, to_text, trace_of
@@ -23,27 +24,40 @@ from checker.traces.values import brief, show, to_json
 def caller_and_listener() -> Model:
     """Return a model where `a` calls `b` twice over a lossy link; `b` may crash and start again."""
 
-    def a(sent: int, _event: object) -> Stepped | None:
-        return Stepped(sent + 1, (("b", f"call {sent + 1}"),)) if sent < 2 else None
+    def call(sent: int, _choice: object) -> Reaction:
+        return Reaction(sent + 1, (("b", f"call {sent + 1}"),))
 
-    def b(heard: object, event: object) -> Stepped | None:
-        if isinstance(event, Deliver):
-            return None if heard == "down" else Stepped(event.message)
-        return Stepped({"crash": "down", "start": "silence"}[str(event)])
+    def hear(heard: object, _source: str, message: object) -> Reaction:
+        return WAIT if heard == "down" else Reaction(message)
 
-    model = model_of(
+    def crash_or_start(_heard: object, choice: str) -> Reaction:
+        return Reaction({"crash": "down", "start": "silence"}[choice])
+
+    model = network_model(
         "call",
         [
-            Process("a", 0, a, lambda sent: ["call"] if sent < 2 else []),
-            Process("b", "silence", b, lambda heard: ["start" if heard == "down" else "crash"]),
+            Machine("a", Reaction(0), choices=lambda sent: ["call"] if sent < 2 else [], on_choice=call),
+            Machine(
+                "b", Reaction("silence"), hear, lambda heard: ["start" if heard == "down" else "crash"], crash_or_start
+            ),
         ],
+        Network(ordered=True),
     )
     loss = Rule(
         "loss a->b",
         (Read("a->b"),),
-        lambda waiting: [Move("lose", ("a", "b"), (Send("a->b", POP),))] if waiting else [],
+        lambda waiting: [Move("lose", ("a", "b"), (Send("a->b", Remove(waiting[0])),))] if waiting else [],
     )
     return dataclasses.replace(model, rules=(*model.rules, loss))
+
+
+def counting(name: str, most: int) -> Machine:
+    return Machine(
+        name,
+        Reaction(0),
+        choices=lambda count: ["up"] if count < most else [],
+        on_choice=lambda count, _: Reaction(count + 1),
+    )
 
 
 def run(model: Model, actions: list[str], prop: Property) -> Trace:
@@ -150,7 +164,7 @@ def test_the_trace_of_a_witness_says_so_and_is_no_violation():
 
 
 def test_a_final_property_speaks_of_states_without_a_successor_only():
-    counter = model_of("count", [Process("n", 0, lambda n, _: Stepped(n + 1), lambda n: ["up"] if n < 2 else [])])
+    counter = network_model("count", [counting("n", most=2)])
     stuck = Property("Ends", (Read("n"),), lambda n: Finding("stuck at two") if n == 2 else None, Kind.FINAL)
     trace = run(counter, ["up", "up"], stuck)
     assert trace.headline == "deadlock: Ends at depth 2"
@@ -158,13 +172,13 @@ def test_a_final_property_speaks_of_states_without_a_successor_only():
 
 
 def test_a_lane_may_not_have_a_name_that_trace_files_keep_for_themselves():
-    model = model_of("odd", [Process("#x", 0, lambda n, _: Stepped(n))])
+    model = network_model("odd", [Machine("#x", Reaction(0))])
     with pytest.raises(ValueError, match="must not begin with"):
         run(model, [], Property("P", (Read("#x"),), lambda _: None))
 
 
 def test_too_many_lanes_for_columns_become_a_list_of_changes():
-    model = model_of("many", [Process(f"s{n}", 0, lambda n, _: Stepped(n + 1), lambda _: ["up"]) for n in range(9)])
+    model = network_model("many", [counting(f"s{n}", most=9) for n in range(9)])
     trace = run(model, ["up"], Property("P", (Read("s0"),), lambda _: None))
     text = to_text(trace)
     assert "   1  up s0\n      s0: value=1\n" in text
@@ -180,7 +194,10 @@ def test_losses_and_crashes_cannot_be_missed_in_the_text():
 
 def test_a_very_long_value_is_shortened_and_the_line_stays_narrow():
     many = tuple(range(300))
-    model = model_of("long", [Process(n, (), lambda _, __: Stepped(many), lambda _: ["fill"]) for n in "ab"])
+    machines = [
+        Machine(n, Reaction(()), choices=lambda _: ["fill"], on_choice=lambda _, __: Reaction(many)) for n in "ab"
+    ]
+    model = network_model("long", machines)
     text = to_text(run(model, ["fill"], Property("P", (Read("a"),), lambda _: None)))
     assert "…" in text
     assert max(map(len, text.splitlines())) <= 110
