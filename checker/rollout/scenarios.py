@@ -21,15 +21,18 @@ Rules of this module:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
+
+import yaml
 
 from checker.rollout.disks import DiskHazard
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.stages import Stage
-from checker.rollout.steps import STOP, Steps
+from checker.rollout.steps import STOP, ServerStep, Steps
 from checker.rollout.ways import Way
 from spec.quorum import Sid
 from spec.variants import Variant
@@ -49,6 +52,11 @@ SERVED_ALONE = "StandaloneServesAlone"
 THROWN_AWAY = ("CommittedLogDurability",)
 NO_LOSS = tuple(name for name in SAFE_DATA if name != "Leadership")
 CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
+
+
+class _Writer(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - a scenario may not have aliases
+        return True
 
 
 Opening = tuple[Mapping[str, object], ...]
@@ -105,6 +113,7 @@ class RunSpec:
     releases: ReleaseChange | None = None
     variants: tuple[Variant, ...] = ()  # of every server
     at_step: bool = False  # a new file is not there before its step
+    returns: bool = True  # a server that crashes may start again
 
     @property
     def name(self) -> str:
@@ -120,10 +129,47 @@ class RunSpec:
             parts.append(f"{self.leader} leads first")
         return ", ".join([*parts, self.under or "no fault"])
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The scenario."""
-        return scenario_of(self)
+        keys = _given(self._scenario())
+        return yaml.dump(keys, Dumper=_Writer, sort_keys=False, default_flow_style=None, width=sys.maxsize)
+
+    def _scenario(self) -> dict[str, object]:
+        """The keys of the scenario; None is the value of a key that is left out."""
+        late = self.question in OF_RELEASES or (self.stage.changed_roles and self.question is Question.COMMITS)
+        return {
+            "name": self.name,
+            "servers": {sid: _server(self, sid) for sid in _sids(self)},
+            "history": [{"start": start} for start in _history(self)],
+            "plan": (not self.done and [_action(self, step) for step in self.steps_taken]) or None,
+            "opening": self.opening or None,
+            **self._model(by_messages=self.stage.states_versions, late=bool(late)),
+        }
+
+    def _model(self, *, by_messages: bool, late: bool) -> dict[str, object]:
+        """The keys of the model; `late`: a write is on the disk some time after the server has it."""
+        faults = {kind: count for kind, count in self.faults.items() if count}
+        if faults.get(CRASHES) and self.returns:
+            faults["restarts"] = faults[CRASHES]
+        if faults.get(PARTITIONS) and self.question is Question.HEALING:
+            faults["heals"] = faults[PARTITIONS]
+        zab: dict[str, object] = {
+            "protocol": "zab",
+            "disk": "async" if late else "sync",
+            "commits": "async" if self.question in OF_RELEASES else None,
+            "variants": [variant.value for variant in self.variants] or None,
+            "workload": {"writes": self.writes} if self.writes else None,
+        }
+        if not by_messages:  # there `rounds` is the bound, and discovery is explored message by message
+            zab |= {"discovery": "one-step", "elections": self.elections}
+        return {
+            **({"channel": {"capacity": 1}, "rounds": 2} if by_messages else {"grain": "oracle"}),
+            **(zab if self.zab else {}),
+            "faults": faults or None,
+            "always": self.always,
+            "recoverable": ["Settles"] if self.recoverable else None,
+        }
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -143,64 +189,54 @@ class RunSpec:
         return ", ".join(f"{count} {words[kind][count > 1]}" for kind, count in self.faults.items() if count)
 
 
-def scenario_of(spec: RunSpec) -> str:
-    """The text of the scenario; its files are those of the stage."""
-    lines = [f"name: {json.dumps(spec.name)}", "servers:"]
-    lines += [f"  {sid}: {{{', '.join(_server(spec, sid))}}}" for sid in _sids(spec)]
-    history = list(_history(spec))
-    if history:
-        lines += ["history:", *(f"  - start: {json.dumps(start)}" for start in history)]
-    plan = [] if spec.done else list(_plan(spec))
-    if plan:
-        lines += ["plan:", *(f"  - {{{entry}}}" for entry in plan)]
-    if spec.opening:
-        lines += ["opening:", *(f"  - {json.dumps(dict(entry))}" for entry in spec.opening)]
-    return "\n".join([*lines, *_model(spec), *_properties(spec)]) + "\n"
-
-
 def _sids(spec: RunSpec) -> list[Sid]:
     sids = spec.stage.new.members if spec.done else spec.stage.sids
     named = {step.sid for step in spec.steps} | spec.stage.running
     return [sid for sid in sorted(sids) if sid not in spec.down and (spec.done or sid in named)]
 
 
-def _server(spec: RunSpec, sid: Sid) -> Iterable[str]:
-    stage = spec.stage
+def _given(keys: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def _server(spec: RunSpec, sid: Sid) -> dict[str, object]:
+    stage, releases = spec.stage, spec.releases
     new = spec.done or sid not in stage.old.members or sid in stage.applied
-    yield f"file: {(stage.new if new else stage.old).files[sid]}"
-    lies_ready = spec.way.is_of_controller or not stage.changed_roles
-    if spec.faults.get(CRASHES) and not new and sid in stage.new.members and lies_ready and not spec.at_step:
-        yield f"other_files: [{stage.new.files[sid]}]"
-    view = (stage.new if new else stage.old).view
-    if spec.disks:
-        yield from _disk(spec, sid, alone=view.standalone)
-    elif (spec.releases is not None or spec.variants) and sid in stage.running and not view.standalone:
-        # With a record in each log, a leader sends a DIFF: most defects are in what a learner does with one.
-        yield f"epoch: {1 + (sid == spec.leader)}, log: ['1:1']"
-    elif sid == spec.leader and (spec.zab or _starts(spec) is None) and not view.standalone:
-        yield "epoch: 1"
-    if spec.releases is not None:
-        yield f"like: {spec.releases.new if new else spec.releases.old}"
+    state = stage.new if new else stage.old
+    lies_ready = (spec.way.is_of_controller or not stage.changed_roles) and not spec.at_step
+    early = spec.faults.get(CRASHES) and not new and sid in stage.new.members and lies_ready
+    entry = {
+        "file": state.files[sid],
+        "other_files": [stage.new.files[sid]] if early else None,
+        **_disk(spec, sid, alone=state.view.standalone),
+        "like": None if releases is None else str(releases.new if new else releases.old),
+    }
+    return _given(entry)
 
 
-def _disk(spec: RunSpec, sid: Sid, *, alone: bool) -> Iterable[str]:
-    """The first disk of a server: all have one transaction, but new servers have an empty disk or the given one.
+def _disk(spec: RunSpec, sid: Sid, *, alone: bool) -> dict[str, object]:
+    """The first disk of a server; one that runs standalone (`alone`) has no epoch.
 
-    The transactions of a foreign disk are of a later epoch, and no server of this ensemble has proposed them. A server
-    that runs standalone has no epoch.
+    Where disks are asked about, all have one transaction, but new servers have an empty disk or the given one. The
+    transactions of a foreign disk are of a later epoch, and no server of this ensemble has proposed them.
     """
-    hazard = spec.disks.get(sid)
+    hazard, leads = spec.disks.get(sid), sid == spec.leader
+    runs = sid in spec.stage.running and not alone
     if hazard is DiskHazard.FOREIGN:
-        yield f"epoch: {FOREIGN_EPOCH}, log: [{{zxid: '{FOREIGN_EPOCH}:1', value: foreign}}]"
-    elif (sid in spec.stage.running and not alone) or hazard is DiskHazard.STALE:
-        yield f"epoch: {1 + (sid == spec.leader)}, zxid: '1:1'"
+        return {"epoch": FOREIGN_EPOCH, "log": [{"zxid": f"{FOREIGN_EPOCH}:1", "value": "foreign"}]}
+    if spec.disks:
+        return {"epoch": 1 + leads, "zxid": "1:1"} if runs or hazard is DiskHazard.STALE else {}
+    if (spec.releases is not None or spec.variants) and runs:
+        # With a record in each log, a leader sends a DIFF: most defects are in what a learner does with one.
+        return {"epoch": 1 + leads, "log": ["1:1"]}
+    return {"epoch": 1} if leads and (spec.zab or _starts(spec) is None) and not alone else {}
 
 
-def _history(spec: RunSpec) -> Iterable[list[Sid]]:
+def _history(spec: RunSpec) -> list[list[Sid]]:
     """Who starts when, before anything is explored."""
     running = spec.stage.new.members if spec.done else spec.stage.running
     everybody = sorted(running - spec.down - {sid for sid, hazard in spec.disks.items() if hazard.is_foreign})
-    yield from [everybody] if spec.zab else (_starts(spec) or [everybody])
+    return [everybody] if spec.zab else (_starts(spec) or [everybody])
 
 
 def _starts(spec: RunSpec) -> list[list[Sid]] | None:
@@ -223,54 +259,22 @@ def _starts(spec: RunSpec) -> list[list[Sid]] | None:
     return [sorted(first), *([sid] for sid in sorted(up - first))]
 
 
-def _plan(spec: RunSpec) -> Iterable[str]:
-    for step in spec.steps_taken:
-        wait = ", wait: rejoined" if step.wait and spec.patient else ""
-        again = step.sid in spec.stage.old.members & spec.stage.new.members
-        file = f", file: {spec.stage.new.files[step.sid]}" if again else ""
-        if again and spec.releases is not None and spec.releases.is_upgrade:
-            file += f", like: {spec.releases.new}"
-        disk = _disk_of_step(spec, step.sid)
-        if step.action == STOP:
-            yield f"stop: {step.sid}"
-        else:
-            yield f"{step.action}: {step.sid}{file}{disk}{wait}"
-
-
-def _disk_of_step(spec: RunSpec, sid: Sid) -> str:
-    """The disk that the operator gives to a server that starts; nothing if it is its own, or its first one."""
-    if spec.question is Question.EMPTY_DISK and sid in spec.stage.moved:
-        return ", disk: empty"
-    hazard = spec.disks.get(sid) if sid in spec.stage.running else None
-    return {DiskHazard.EMPTY: ", disk: empty", DiskHazard.STALE: ", disk: earlier"}.get(hazard, "") if hazard else ""
-
-
-def _model(spec: RunSpec) -> Iterable[str]:
-    if spec.stage.states_versions:
-        yield from ("channel: {capacity: 1}", "rounds: 2")
-    else:
-        yield "grain: oracle"
-    if spec.zab:
-        late = spec.question in OF_RELEASES or (spec.stage.changed_roles and spec.question is Question.COMMITS)
-        yield from ("protocol: zab", f"disk: {'async' if late else 'sync'}")
-        if spec.question in OF_RELEASES:
-            yield "commits: async"
-        if spec.variants:
-            yield f"variants: [{', '.join(variant.value for variant in spec.variants)}]"
-        if not spec.stage.states_versions:  # there `rounds` is the bound, and discovery is explored message by message
-            yield from ("discovery: one-step", f"elections: {spec.elections}")
-        if spec.writes:
-            yield f"workload: {{writes: {spec.writes}}}"
-    given = {kind: count for kind, count in spec.faults.items() if count}
-    if given.get(CRASHES):
-        given["restarts"] = given[CRASHES]
-    if given.get(PARTITIONS) and spec.question is Question.HEALING:
-        given["heals"] = given[PARTITIONS]
-    if given:
-        yield "faults: {" + ", ".join(f"{kind}: {count}" for kind, count in given.items()) + "}"
-
-
-def _properties(spec: RunSpec) -> Iterable[str]:
-    yield f"always: [{', '.join(spec.always)}]"
-    if spec.recoverable:
-        yield "recoverable: [Settles]"
+def _action(spec: RunSpec, step: ServerStep) -> dict[str, object]:
+    sid, stage, releases = step.sid, spec.stage, spec.releases
+    if step.action == STOP:
+        return {STOP: sid}
+    again = sid in stage.old.members & stage.new.members
+    disk = {DiskHazard.EMPTY: "empty", DiskHazard.STALE: "earlier"}.get(spec.disks.get(sid, DiskHazard.FOREIGN))
+    entry = {
+        step.action: sid,
+        "file": stage.new.files[sid] if again else None,
+        "like": str(releases.new) if again and releases is not None and releases.is_upgrade else None,
+        # A server that starts has its own disk, or its first one, unless the operator gives it another.
+        "disk": "empty"
+        if spec.question is Question.EMPTY_DISK and sid in stage.moved
+        else disk
+        if sid in stage.running
+        else None,
+        "wait": "rejoined" if step.wait and spec.patient else None,
+    }
+    return _given(entry)

@@ -20,7 +20,7 @@ from checker.rollout.assessor import Assessor
 from checker.rollout.claims import Evidence
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
-from checker.rollout.scenarios import Question, RunSpec, scenario_of
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import START, candidates, may_split, steps_of, unsplit
 from checker.rollout.ways import Way
@@ -124,7 +124,7 @@ def test_lagging_4_and_5_may_all_join_3_and_may_split_where_messages_are_slow() 
     """Observed: if 4 and 5 have missed one write, all join 3. The model has that run, and a split if 2 hears 3 late."""
     growth = stage("three", "five")
     spec = RunSpec(growth, steps_of(growth, (2,)), 2, ELECTION, zab=False, patient=False, always=("LeaderIsAVoter",))
-    text = scenario_of(spec)
+    text = spec.text
     for sid in (1, 2, 3):
         text = text.replace(f"  {sid}: {{file: before.cfg", f"  {sid}: {{file: before.cfg, epoch: 1, zxid: 1:3")
     for sid in (4, 5):

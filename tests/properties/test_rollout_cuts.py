@@ -18,7 +18,7 @@ from checker.engine import Limits
 from checker.rollout import PlanRequest, plan, read_folder
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.runs import RunResult, SafetyVerdict, run_within
-from checker.rollout.scenarios import Question, RunSpec, scenario_of
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.ways import Way
 from checker.scenario import ScenarioError
 
@@ -78,7 +78,7 @@ _asked: dict[str, RunSpec] = {}
 
 def whole(spec: RunSpec) -> RunResult:
     """Return the run without a cut. Raises ScenarioError for an impossible opening."""
-    text = scenario_of(spec) + str(sorted(spec.stage.texts.items()))
+    text = spec.text + str(sorted(spec.stage.texts.items()))
     _asked[text] = spec
     ran = _explored(text)
     if isinstance(ran, ScenarioError):

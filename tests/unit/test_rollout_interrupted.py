@@ -19,7 +19,7 @@ from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
 from checker.rollout.route import Order
 from checker.rollout.runs import RunResult, leads_first, run_within
-from checker.rollout.scenarios import PARTITIONS, Question, RunSpec, scenario_of
+from checker.rollout.scenarios import PARTITIONS, Question, RunSpec
 from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import OrderError, candidates, may_lead, may_split, steps_of
 from checker.rollout.ways import Way
@@ -101,10 +101,10 @@ def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
     stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
     assert (stage.running, stage.remaining) == ({1, 2, 3, 4}, (1, 3, 5))
     spec = RunSpec(stage, steps_of(stage, (1, 3, 5)), 3, Question.COMMITS, writes=1, always=("Leadership",))
-    text = scenario_of(spec)
+    text = spec.text
     files = {1: "before", 2: "after", 3: "before", 4: "after", 5: "after"}
     assert all(f"  {sid}: {{file: {name}.cfg" in text for sid, name in files.items())
-    assert "  - start: [1, 2, 3, 4]\n" in text
+    assert "\n- start: [1, 2, 3, 4]\n" in text
     job = from_text(text, stage.texts.get)
     lanes = job.presenter.lanes(job.model.initial())
     assert lanes["server.3"]["state"] == "LEADING" and lanes["server.5"]["state"] == "down"

@@ -213,7 +213,7 @@ def test_a_question_has_the_defects_of_the_release_and_the_first_leader() -> Non
         "pending-view-activated", "last-seen-forgotten", "epoch-of-active-view",
     }  # fmt: skip
     assert f"variants: [{', '.join(each.value for each in DEFECTS)}]" in text
-    assert "reconfig: {add: [4]}" in text
+    assert "- reconfig:\n    add: [4]\n" in text
     assert "server.4" in model.index and "3: {file: members-1-2-3.cfg, epoch: 1}" in text
 
 

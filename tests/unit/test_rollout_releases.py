@@ -19,7 +19,7 @@ from checker.rollout.output.notes import notes
 from checker.rollout.planner import plan
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
-from checker.rollout.scenarios import RunSpec, scenario_of
+from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import OrderError
 from checker.rollout.ways import Way
 from checker.scenario import bundled
@@ -57,7 +57,7 @@ def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) ->
     assert sorted(step.sid for step in order.steps) == [1, 2, 3]
     assert order.steps[-1].sid == 3, "the leader is last"
     assert upgrade.software is not None
-    text = scenario_of(upgrade.software.writing[0].spec)
+    text = upgrade.software.writing[0].spec.text
     assert text.count("like: 3.8.4") == text.count("like: 3.9.5") == 3
     text = markdown(upgrade)
     assert "The new file of every server is `" in text and "and ZooKeeper 3.9.5. Wait:" in text
@@ -110,7 +110,7 @@ def test_an_upgrade_is_compared_with_the_same_restarts_of_the_old_release(upgrad
     """Both releases have the defects that lost writes of real servers of 3.8.0 and 3.9.5."""
     assert upgrade.software is not None and upgrade.software.staying is not None
     staying = upgrade.software.staying
-    assert "like: 3.9.5" not in scenario_of(staying.spec) and staying.outcome is UNSAFE
+    assert "like: 3.9.5" not in staying.spec.text and staying.outcome is UNSAFE
     again = plain.explore(job_of(staying.spec).model, Limits())
     assert [found.prop.name for found in again.violations] == [staying.prop]
     assert "**Staying at 3.8.4 is not safer**" in markdown(upgrade)
@@ -139,7 +139,7 @@ def test_an_upgrade_from_an_old_line_has_its_conditions_before_the_steps() -> No
     made = planned("three", "three", ReleaseChange(Release(3, 4, 14), NEW), faults=0, leader=3)
     told = markdown(made)
     assert "**Before the first step:**" in told and "`snapshot.trust.empty=true`" in told
-    assert "like: 3.4.14" in scenario_of(made.software.writing[0].spec) if made.software else False
+    assert "like: 3.4.14" in made.software.writing[0].spec.text if made.software else False
 
 
 def test_a_release_is_judged_along_a_change_of_members() -> None:

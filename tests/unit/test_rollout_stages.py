@@ -9,7 +9,7 @@ import pytest
 
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.route import pairs_of
-from checker.rollout.scenarios import Question, RunSpec, scenario_of
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, left_out, steps_of, unsplit
 from checker.scenario import bundled, from_text
@@ -163,7 +163,7 @@ def test_what_is_asked_is_a_scenario_in_which_that_server_leads(
     spec = RunSpec(
         growth, steps_of(growth, (2, 1, 3)), leader, Question.COMMITS, faults, writes=1, always=("Leadership",)
     )
-    job = from_text(scenario_of(spec), growth.texts.get)
+    job = from_text(spec.text, growth.texts.get)
     lanes = job.presenter.lanes(job.model.initial())
     assert lanes[f"server.{leader}"]["state"] == "LEADING"
     assert {lanes[f"server.{sid}"].get("leader", leader) for sid in (1, 2, 3)} == {leader}

@@ -12,14 +12,14 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from checker.rollout.config_state import ConfigState, state_of
 from checker.rollout.inputs.folders import ServerFiles
 from checker.rollout.reconfig.commands import MembershipCommand, with_role
-from checker.rollout.scenarios import CRASHES, RunSpec
+from checker.rollout.scenarios import RunSpec
 from checker.rollout.stages import Stage
 from spec.config import parse_zoo_cfg
 from spec.quorum import Sid, View
@@ -38,7 +38,6 @@ class ReconfigSpec(RunSpec):
     """A question about a command: `stage` has the members before and after it, with files that are written here."""
 
     command: MembershipCommand | None = None
-    returns: bool = True  # a server that crashes may start again
 
     @property
     def name(self) -> str:
@@ -46,11 +45,6 @@ class ReconfigSpec(RunSpec):
         words = f"reconfig from {_ids(self._command.before)} to {_ids(self._command.after)}"
         first = f"{self.leader} leads first"
         return ", ".join((words, f"{self.writes} write{'s' * (self.writes != 1)}", first, self.under or "no fault"))
-
-    @property
-    def text(self) -> str:
-        """The scenario."""
-        return "\n".join(self._lines()) + "\n"
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -63,32 +57,20 @@ class ReconfigSpec(RunSpec):
         assert self.command is not None
         return self.command
 
-    def _lines(self) -> Iterator[str]:
-        command = self._command
-        yield f'name: "{self.name}"'
-        yield "servers:"
-        for sid in sorted((*command.before.members, *command.joiners)):
-            file = self.stage.old.files.get(sid, f"joiner-{sid}.cfg")
-            yield f"  {sid}: {{file: {file}{', epoch: 1' if sid == self.leader else ''}}}"
-        yield from ("history:", f"  - start: {sorted(command.before.members)}")
-        yield from [f"  - start: {list(command.joiners)}"] if command.joiners else []
-        change = command.change
+    def _scenario(self) -> dict[str, object]:
+        command, change, files = self._command, self._command.change, self.stage.old.files
         keys = {"add": change.voters, "observers": change.observers, "remove": change.leaving}
-        named = ", ".join(f"{key}: {sorted(sids)}" for key, sids in keys.items() if sids)
-        yield from ("plan:", f"  - reconfig: {{{named}}}")
-        yield from ("protocol: zab", "grain: oracle", "discovery: one-step", "disk: sync")
-        yield f"elections: {self.elections}"
-        yield from [f"variants: [{', '.join(each.value for each in self.variants)}]"] if self.variants else []
-        yield from [f"workload: {{writes: {self.writes}}}"] if self.writes else []
-        yield from self._faults()
-        yield f"always: [{', '.join(self.always)}]"
-
-    def _faults(self) -> Iterator[str]:
-        given = {kind: count for kind, count in self.faults.items() if count}
-        if given.get(CRASHES) and self.returns:
-            given["restarts"] = given[CRASHES]
-        if given:
-            yield "faults: {" + ", ".join(f"{kind}: {count}" for kind, count in given.items()) + "}"
+        servers = {
+            sid: {"file": files.get(sid, f"joiner-{sid}.cfg"), **({"epoch": 1} if sid == self.leader else {})}
+            for sid in sorted((*command.before.members, *command.joiners))
+        }
+        return {
+            "name": self.name,
+            "servers": servers,
+            "history": [{"start": sorted(sids)} for sids in (command.before.members, command.joiners) if sids],
+            "plan": [{"reconfig": {key: sorted(sids) for key, sids in keys.items() if sids}}],
+            **self._model(by_messages=False, late=False),
+        }
 
 
 def stage_of(command: MembershipCommand) -> Stage:
