@@ -143,7 +143,6 @@ def compile_kernels(job: Job, *, shown: bool = True) -> None:
 def _by_tables(
     job: Job, limits: Limits, progress: Report, workers: Workers, checkpoint: Checkpoint | None, seed: int
 ) -> Exploration:
-    """Explore a job by threads of this process, or on a Ray cluster."""
     named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress}
     named |= {"checkpoint": checkpoint, "seed": seed}
     if isinstance(workers, int):
@@ -164,7 +163,6 @@ def _searched(
     seed: int,
     reduce: Reduction,
 ) -> tuple[Exploration, Reduction]:
-    """Explore a job by tables, and the reduction that was used."""
     if reduce == "auto":
         if checkpoint is None and not _reason_against_symmetry(job, workers):
             return _automatic(job, limits, report, workers, seed)
@@ -207,7 +205,6 @@ def _automatic(
 
 
 def _reason_against_symmetry(job: Job, workers: Workers) -> str | None:
-    """The reason why a job cannot be explored with symmetry, if there is one."""
     from checker.engine.symmetric_search import reason_against_symmetry  # noqa: PLC0415 (as late as the engine)
 
     return reason_against_symmetry(job.model) if isinstance(workers, int) else "it does not run on a cluster"

@@ -92,8 +92,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @dataclass
 class _RunOptions:
-    """The options of explorations in this process, and the rest of its part of the budget, in seconds."""
-
     options: argparse.Namespace
     part: float | None
     left: float = 0.0
@@ -216,7 +214,6 @@ class ScenarioItem(pytest.Item):
 
 
 def _failure_text(outcome: RunOutcome, source: Path, config: pytest.Config) -> str:
-    """The verdict, its place, the runs that were found, and the commands to see them again."""
     from checker.report.junit import sentence  # noqa: PLC0415
     from checker.report.outcome import location_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415

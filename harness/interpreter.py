@@ -171,7 +171,6 @@ class Interpreter:
         return tuple(session.ask(c.CREATE, f"{place}/{name}", text, c.OPEN, c.PERSISTENT).err for name, text in texts)
 
     def _request(self, command: c.Command) -> tuple[int, tuple[Any, ...]]:
-        """The opcode and the values of a command that is one request."""
         match command:
             case c.Create():
                 return command.by, command.values(self._root)

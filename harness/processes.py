@@ -72,7 +72,6 @@ def wait_until(holds: Callable[[], bool], seconds: float, what: str, log: Path |
 
 
 def _shown(log: Path | None) -> str:
-    """The end of a log, as part of an error message."""
     if log is None or not log.exists():
         return ""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES_SHOWN:]

@@ -114,7 +114,6 @@ def fetch(release: str) -> Path:
 
 
 def _download(maven: str, release: str, temporary: Path) -> None:
-    """Let Maven copy the jars of a release into `jars` of this folder."""
     # A copy of the file: Maven looks for more projects and settings around the file that it is given.
     pom = shutil.copy(POM, temporary)
     options = [

@@ -199,7 +199,6 @@ class Session:
             self._broken(error)
 
     def _receive(self) -> bytes:
-        """One frame without its length."""
         if self._wakes and self.connected and not self.readable(self._seconds):
             with other_session(self._place, self._seconds):
                 if not self.readable(self._seconds):

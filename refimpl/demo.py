@@ -168,7 +168,6 @@ def _wait_until_all_serve(clients: Sequence[int], servers: Sequence[subprocess.P
 
 
 def _tell_roles(clients: Sequence[int]) -> list[str | None]:
-    """Prints the role of each server, and returns the roles."""
     roles = [mode_of(port) for port in clients]
     for number, (port, role) in enumerate(zip(clients, roles, strict=True), 1):
         _say(f"server {number} at {LOOPBACK}:{port}: {role or 'does not serve'}")

@@ -152,7 +152,6 @@ class _StructEncoder:
         self._words: dict[type, tuple[str, tuple[tuple[int, Callable[[Any], Any]], ...]]] = {}
 
     def record(self, value: Any) -> list[Any]:
-        """Converts a struct."""
         name, words = self._words.get(type(value)) or self._words_of(type(value))
         plain = [name, *astuple(value)]
         for place, word in words:
@@ -210,11 +209,9 @@ class _Digests:
         return digest
 
     def txn(self, txn: Txn) -> list[Any]:
-        """A transaction: its zxid and its value."""
         return [txn.zxid, self.value(txn.value)]
 
     def listed(self, txns: TxnSequence) -> list[list[Any]]:
-        """Transactions, one by one."""
         return [self.txn(txn) for txn in txns]
 
     def summary(self, txns: TxnSequence) -> list[Any]:
@@ -229,7 +226,6 @@ class _Digests:
 
 @cache
 def _hints_of(cls: type[msgspec.Struct]) -> tuple[Any, ...]:
-    """The annotations of the fields of a class, in order."""
     hints = get_type_hints(cls)
     return tuple(hints[name] for name in cls.__struct_fields__)
 

@@ -190,7 +190,6 @@ async def serve(
 def _open_admin(
     node: Node, clients: ClientPort, settings: Settings, membership: Membership | None
 ) -> AdminPorts | None:
-    """Opens the ports for operators that the settings name."""
     if settings.admin.admin is None and settings.admin.metrics is None:
         return None
     from refimpl.admin.ports import AdminPorts  # noqa: PLC0415 - h11 takes 25 ms, and most tests need neither port
@@ -225,7 +224,6 @@ def _membership(settings: Settings) -> Membership:
 
 
 def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
-    """Opens the election port of a member of an ensemble."""
     own = settings.peer(settings.sid)
     assert own is not None  # parse_zoo_cfg refuses a myid without a server line
 

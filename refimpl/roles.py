@@ -83,8 +83,6 @@ class Core(Protocol):
 
 
 class _Role:
-    """The common part of leaders and learners."""
-
     mode: str
 
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
@@ -106,24 +104,20 @@ class _Role:
             self._later(self._write_gathered)
 
     def _write_gathered(self) -> None:
-        """Handles the gathered requests, in their order."""
         raise NotImplementedError
 
     @property
     def tree(self) -> Tree:
-        """The znodes and sessions, after all applied transactions."""
         return self._replica.tree
 
     @property
     def last_zxid(self) -> int:
-        """The zxid of the last transaction applied."""
         return self._replica.zxid
 
     def read_only(self, _session: int) -> None:
         """There is a quorum, so there are no rules of a read-only server."""
 
     def status(self) -> ServerStatus:
-        """The figures of this server for the four-letter words."""
         data, log = self._storage.sizes()
         return ServerStatus(
             mode=self.mode,
@@ -348,7 +342,6 @@ class LearnerRole(_Role):
         self._touched: dict[int, int] = {}
 
     def _write_gathered(self) -> None:
-        """Forwards the gathered requests to the leader."""
         requests, self._requests = self._requests, []
         self._core.run_all(tuple(map(ClientWrite, requests)))
 

@@ -74,7 +74,6 @@ def _path(mismatch: Mismatch) -> bool:
 
 
 def _is_invalid(path: str) -> bool:
-    """Whether ZooKeeper refuses a path."""
     return any(each in "\0\x1f\uf8ff\ufff0" for each in path) or any(
         each in f"{path}/" for each in ("//", "/./", "/../")
     )

@@ -250,7 +250,6 @@ def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[
 
 
 def _closed(server: Server, part: Leader | Learner, zab: ZabRules) -> Server:
-    """The server after the orderly end of its part."""
     durable, remains = memory.shut_down(server.durable, part, server.remains, zab)
     return replace(server, durable=durable, zab=None, remains=remains)
 

@@ -128,6 +128,5 @@ def _times(events: list[tuple[float, int]]) -> NDArray[np.float64]:
 
 
 def _frame(connection: socket.socket) -> bytes:
-    """One frame without its length. Raises OSError."""
     length = int.from_bytes(receive_exactly(connection, 4), "big")
     return receive_exactly(connection, length)

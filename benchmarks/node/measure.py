@@ -148,7 +148,6 @@ class _Measurement:
         self._number = count()
 
     def cases(self, cases: Sequence[Case], kinds: Sequence[str]) -> list[Row]:
-        """Measure cases that need the same number of servers."""
         servers = cases[0].servers
         with ExitStack() as running:
             ensembles: dict[str, Ensemble] = {}
@@ -197,7 +196,6 @@ class _Measurement:
         return run, (after.user - before.user + after.system - before.system) / run.count
 
     def _generator(self, case: Case) -> Figures:
-        """Measure the load generator alone, in this case."""
         figures = Figures()
         requests = batch(case.operation, case.requests // self._divisor, "/load-000000")
         with stub(requests) as port:

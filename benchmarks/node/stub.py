@@ -32,7 +32,6 @@ def serve(listener: socket.socket, requests: Batch) -> None:
 
 
 def _session(connection: socket.socket, requests: Batch, prepared: memoryview) -> None:
-    """Serve one session: its opening, then a reply for each whole request; bytes after the batch end it."""
     read, answered = -len(opening()), 0
     buffer = bytearray(CHUNK)
     while arrived := connection.recv_into(buffer):

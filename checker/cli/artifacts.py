@@ -73,7 +73,6 @@ def say_to_github(outcomes: Sequence[RunOutcome], options: argparse.Namespace) -
 
 
 def _say(line: str, options: argparse.Namespace) -> None:
-    """Print a line for the runner, which reads both streams; with --json, standard output holds a single object."""
     if options.json:
         say_on_error_stream(line)
         return

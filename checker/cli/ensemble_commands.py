@@ -149,7 +149,6 @@ def _sid(text: str) -> Sid:
 
 
 def _disk(text: str) -> tuple[Sid, DiskHazard]:
-    """Parse the disk of a server."""
     from checker.rollout.disks import DiskHazard  # noqa: PLC0415
 
     named = re.fullmatch(r"\s*([0-9]{1,18})\s*=\s*(\w+)\s*", text)

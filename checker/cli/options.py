@@ -58,7 +58,6 @@ class _FormerOption(argparse.Action):
     """An option with a former name: an error that gives the present one."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """End with exit code 2."""
         parser.error(f"{self.option_strings[0]} is now {option(FORMER_NAMES[self.dest])}")
 
 

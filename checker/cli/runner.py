@@ -152,7 +152,6 @@ def load_kernels(job: Job, options: argparse.Namespace) -> None:
 
 
 def _left_out(request: RunRequest | InvalidScenario, options: argparse.Namespace, *, interrupted: bool) -> RunOutcome:
-    """Return the outcome of a job that did not start."""
     if isinstance(request, InvalidScenario):
         return replace(outcome_of(request, options), dropped=interrupted)
     job, why = request.job, "an interrupt" if interrupted else "the end of the budget"

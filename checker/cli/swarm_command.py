@@ -110,7 +110,6 @@ def _limits(options: argparse.Namespace) -> SwarmLimits:
 
 
 def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
-    """Run the swarm, and print and write its outcome."""
     from checker.cli.artifacts import write_traces  # noqa: PLC0415
     from checker.report import Progress  # noqa: PLC0415
     from checker.report.outcome import RunOutcome  # noqa: PLC0415
@@ -157,7 +156,6 @@ def _model_of(source: str, file: Path) -> Model:
 
 
 def _shorten(job: Job, outcome: SwarmOutcome, options: argparse.Namespace, progress: Progress) -> None:
-    """Make the runs of the outcome shorter."""
     from checker.execution import Deadline  # noqa: PLC0415
     from checker.swarm.shorten import shortened, without_liveness  # noqa: PLC0415
 
@@ -171,7 +169,6 @@ def _shorten(job: Job, outcome: SwarmOutcome, options: argparse.Namespace, progr
 
 
 def _threads(options: argparse.Namespace) -> int:
-    """The threads of a search in this process."""
     return options.workers if isinstance(options.workers, int) else 2
 
 
@@ -233,7 +230,6 @@ def _write(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) 
 
 
 def _walk(job: Job, options: argparse.Namespace) -> int:
-    """Repeat one walk, and show it."""
     from checker.engine.model import Kind  # noqa: PLC0415
     from checker.swarm.search import Swarm  # noqa: PLC0415
     from checker.traces import trace_of  # noqa: PLC0415

@@ -135,7 +135,6 @@ class DistributedSearch:
         result.stop = wanted(result.model, result, self._until_witnessed) or Stop.EXHAUSTED
 
     def _expand_level(self) -> bool:
-        """Expand a level; return whether it was finished."""
         if self._pieces is None:
             return self._expand_alone()
         pieces = self._pieces.cut(PIECE)
@@ -166,7 +165,6 @@ class DistributedSearch:
             result.stop = wanted(result.model, result, until_witnessed=False) or result.stop
 
     def _expand_alone(self) -> bool:
-        """Expand a level in each part alone."""
         before = self._reports[0].states
         self._reports = self._all("expand_alone")
         self._findings.note(self._reports[:1])
@@ -192,7 +190,6 @@ class DistributedSearch:
         return self._transport.call(part, method, *arguments, returns=returns)
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of all parts, and wait."""
         parts = range(self._transport.parts)
         return self._transport.get([self._call(part, method, *arguments)[0] for part in parts])
 
@@ -258,7 +255,6 @@ class DistributedSearch:
             return
 
     def _restore(self, position: SavedSearchPosition) -> None:
-        """Go back to a saved position."""
         parts = [self._call(part, "restore", saved)[0] for part, saved in enumerate(position.parts)]
         self._reports = self._transport.get(parts)
         self.result.levels = list(position.levels)
@@ -286,7 +282,6 @@ class DistributedSearch:
         self._progress(result)
 
     def _note(self) -> None:
-        """Describe the workers and the checkpoint in the result."""
         states, sent = max(1, self.result.states), self._bytes_sent()
         self.result.workers = [
             f"{self._transport.parts} on {self._transport.description}; {sent:,} bytes sent, {sent / states:.1f} "
@@ -299,7 +294,6 @@ class DistributedSearch:
         return self._sent + sum(each.sent for each in self._reports)
 
     def _line(self) -> str:
-        """The workers in the line of progress."""
         parts, growth = self._transport.parts, max([each.growth for each in self._reports], default=0)
         sent = self._bytes_sent()
         return f"{parts} workers, {len(self._losses)} losses, {growth >> 20:,} MiB in one, {sent >> 20:,} MiB sent"

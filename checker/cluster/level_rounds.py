@@ -55,7 +55,6 @@ def expand_rounds(
 
 
 def _counted(transport: Transport, pieces: Pieces, built: list[Ref], note: Callable[[int, PartReport], None]) -> Pieces:
-    """The pieces of the new states of a round."""
     sizes = np.zeros(len(pieces.parts), np.int64)
     for part, (counts, report) in enumerate(transport.get(built)):
         sizes[pieces.parts == part] = counts

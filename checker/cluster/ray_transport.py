@@ -288,13 +288,10 @@ class RayTransport:
 
 
 class _Host:
-    """An actor: one part of a search."""
-
     def __init__(self, make: Callable[[int, int], SearchPart], number: int, parts: int) -> None:
         self._part = make(number, parts)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the part."""
         if method == "place":
             import ray  # noqa: PLC0415 (in the actor)
 

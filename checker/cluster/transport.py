@@ -46,8 +46,6 @@ class Transport(Protocol):
 
 
 class _Result:
-    """A result in this process: a value or an exception."""
-
     def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
         self.value, self.error = value, error
 

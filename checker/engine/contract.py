@@ -110,7 +110,6 @@ def described(value: Any) -> str:
 
 @cache
 def _text_of(kind: Any) -> Callable[[Any], str]:
-    """The function that describes a value of this type."""
     name, parts = kind.__qualname__, _components(kind)
     if kind in _PLAIN:
         return (lambda value: repr(value or 0.0)) if kind is float else repr  # -0.0 equals 0.0

@@ -198,7 +198,6 @@ class Evaluator:
         return left
 
     def _note(self, row_of: Callable[[int], Array]) -> None:
-        """Note the first state with a finding of each property."""
         verdicts, hits = self._tables.verdicts, dict[int, int]()
         sources = (
             (self._judged, [(n, verdicts.found(n)) for n in self._judged.unnoted()]),

@@ -119,7 +119,6 @@ class Rounds:
         return slices
 
     def _give_back(self) -> None:
-        """Return the blocks of the round to the pool."""
         for _, block in self._present:
             self._state.pool.give(block)
 
@@ -132,7 +131,6 @@ class Rounds:
             self._state.evaluator.examine_final(part.block, dead, part.base)
 
     def _cut(self) -> list[Slice]:
-        """The slices of this round."""
         shards, used = len(self._workers), count()
         for worker in self._workers:
             worker.clear()
@@ -160,7 +158,6 @@ class Rounds:
                 part.merge()
 
     def _add(self, slices: list[Slice]) -> None:
-        """Pass three, and the end of the round."""
         state, history = self._state, self._state.history
         new = [int(part.added.sum()) for part in slices]
         first, total = history.size, sum(new)
@@ -191,7 +188,6 @@ class Rounds:
         self._mark(targets)
 
     def _commit(self, slices: list[Slice], targets: list[Target], parents: Array, ordinals: Array) -> None:
-        """Add the round to the result, the history and the next level."""
         state, result = self._state, self._state.result
         result.transitions += sum(part.transitions for part in slices)
         self._examine_ends(slices)
@@ -202,7 +198,6 @@ class Rounds:
     # -- blocks that wait ------------------------------------------------------------------------------------
 
     def _wake(self, blocks: list[Block]) -> list[RowBlock]:
-        """The blocks of a round, all with their rows."""
         awake = [block if isinstance(block, RowBlock) else None for block in blocks]
 
         def wake(_: Worker, place: int) -> None:
@@ -213,7 +208,6 @@ class Rounds:
         return [block for block in awake if block is not None]
 
     def _store(self) -> None:
-        """Store the full blocks of a large next level."""
         self._each(self.following.full(), lambda _, place: self.following.store(place))
 
     # -- the graph, for liveness -----------------------------------------------------------------------------
@@ -244,7 +238,6 @@ class Rounds:
     # -- workers ---------------------------------------------------------------------------------------------
 
     def _each(self, items: list[Any], task: Callable[[Worker, Any], Any]) -> None:
-        """Carry out a task for each item, by any worker."""
         left = iter(items)
 
         def work(worker: Worker) -> None:

@@ -165,7 +165,6 @@ class Search:
         return not self._rounds.following.rows and sum(block.size for block in self._level) == self.result.levels[-1]
 
     def _expand_level(self) -> None:
-        """Expand the rest of a level."""
         for _ in self._in_rounds(self._rounds.expand):
             self._check_limits()
             self._save_if_due()
@@ -182,7 +181,6 @@ class Search:
         self.result.stop = wanted(self.result.model, self.result, until_witnessed=False) or self.result.stop
 
     def _in_rounds(self, task: Callable[[list[Block], int, Callable[[int], None]], None]) -> Iterator[None]:
-        """Carry out a task for the blocks of each round of the rest of a level."""
         base = self._history.size - self._rounds.following.rows - sum(block.size for block in self._level)
         while self._level:
             blocks = self._level[: -rounds.ROUND - 1 : -1]
@@ -267,7 +265,6 @@ class Search:
                 self._end_at(limits.reached(self.result))
 
     def _end_at(self, stop: Stop | None) -> None:
-        """End the search at a limit, if one was reached."""
         if stop is not None:
             raise _LimitReachedError(stop)
 
@@ -283,7 +280,6 @@ class Search:
         return self._process.memory_info().rss - self._resident
 
     def _count_work(self) -> None:
-        """Count the work between two rounds, where the total is the same for every number of workers."""
         self.result.work = self._rounds.expanded + self.tables.functions.work - self._work_before + self._judged
 
     def _report(self) -> None:

@@ -124,7 +124,6 @@ class Worker:
         part.aside = self._expand(part, part.aside, keeps_all=True)
 
     def _expand(self, part: Slice, rows: Array, *, keeps_all: bool) -> Array:
-        """Append the successors of rows; return the rows that were put aside."""
         tables, block, counters = self._tables, part.block, self._counters
         position, aside, dead = 0, np.empty(len(rows), np.uint32), np.empty(len(rows), np.uint32)
         counters[:] = self.noted, part.size, 0, 0, 0, 0

@@ -24,8 +24,6 @@ Name = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
 
 
 class _OfWalk(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A walk: the fingerprint of its job and the ordinals of its moves."""
-
     job: Name
     path: Annotated[tuple[Ordinal, ...], msgspec.Meta(max_length=LONGEST)]
 

@@ -39,8 +39,6 @@ class Server(PageServer):
 
 
 class _Handler(PageHandler):
-    """One request."""
-
     server: Server
     refusals = (BadRequestError, ModelError)
 
@@ -86,5 +84,4 @@ class _Handler(PageHandler):
 
 
 def _counts(send: ProgressSender) -> ProgressCallback:
-    """The progress of a search, sent to the page."""
     return lambda states, depth: send({"states": states, "depth": depth})

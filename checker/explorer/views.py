@@ -148,7 +148,6 @@ def _lanes(step: TraceStep) -> list[Json]:
 
 
 def _value_text(value: Json) -> str:
-    """A value for a reader; the parts of a record without braces around them."""
     shown = show(value)
     return shown[1:-1] if isinstance(value, dict) and shown.startswith("{") else shown
 
@@ -200,7 +199,6 @@ def _changes(changed: Mapping[str, tuple[str, ...]], before: Lanes, after: Lanes
 
 
 def _message_text(event: DiagramEvent) -> str:
-    """The fate of a message as text."""
     if event.kind in ("lost", "removed"):
         return f"what {event.lane} has sent{f' to {event.peer}' if event.peer else ''} is {event.kind}: {event.text}"
     word = {"send": "sends to", "deliver": "hears"}[event.kind]

@@ -69,7 +69,6 @@ def load_registers(path: Path) -> tuple[dict[str, list[RegisterOperation]], int]
 
 
 def _entries(text: str, path: Path) -> Iterator[_Map]:
-    """The entries of clients."""
     for form in _forms(text, path):
         if not (isinstance(form, _Map) and form.keys() >= {":process", ":type", ":f"}):
             right = "an entry is a map with :process, :type, :f and :value"

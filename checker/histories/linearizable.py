@@ -80,7 +80,6 @@ class _Configuration(msgspec.Struct, frozen=True):
 
     @property
     def answered(self) -> int:
-        """The number of answered operations that are placed."""
         return self.base + self.ahead.bit_count()
 
 

@@ -79,7 +79,6 @@ def _reads(answered: Iterable[Operation], writes: Writes) -> Violation | None:
 
 
 def _own_writes(read: Operation, mine: Operation | None, writes: Writes) -> Violation | None:
-    """Check that a read returns the last earlier write of its session, or a newer one."""
     if mine is None or (read.outcome == "ok" and read.mzxid >= mine.txn):
         return None
     if read.outcome == "failed" and (read.error != "NoNode" or _may_be_absent(read, writes)):
@@ -131,13 +130,11 @@ def _moment(read: Operation, writes: Writes) -> Violation | None:
 
 
 def _may_be_absent(read: Operation, writes: Writes) -> bool:
-    """Whether the znode may have been absent at the zxid of this reply."""
     last = writes.last(read.key, read.zxid)
     return last is None or last.operation.kind == "delete" or writes.may_have("delete", read.key, read.end)
 
 
 def _may_be_present(reply: Operation, writes: Writes) -> bool:
-    """Whether the znode may have existed at the zxid of this reply."""
     last = writes.last(reply.key, reply.zxid)
     exists = last is not None and last.operation.kind != "delete"
     return exists or writes.may_have("create", reply.key, reply.end)

@@ -214,8 +214,6 @@ class _Assembly:
         return Outcome((reaction.state,), (*reports, *messages))
 
     def actor(self, machine: Machine) -> Actor:
-        """The actor of a machine."""
-
         def step(values: tuple[Any, ...], operation: Any) -> Outcome | None:
             (state,) = values
             if isinstance(operation, Arrival):
@@ -250,7 +248,6 @@ class _Start:
             self.values[history] = call(f"the history variable {history!r}", record, self.values[history], event)
 
     def messages(self, link: Link) -> tuple[Any, ...]:
-        """The first messages of a link, in the order of sending."""
         return self._batches.get(link, ())
 
 

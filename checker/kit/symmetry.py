@@ -164,7 +164,6 @@ class SymmetryGroup:
         return self._targets[wanted]
 
     def _mentioned(self, place: int, value: Any) -> bool:
-        """Whether a value of a column has one of the names in it."""
         known = self._mentions.get((place, value))
         if known is None:
             known = renamed(value, dict.fromkeys(self.names, HIDDEN)) != value

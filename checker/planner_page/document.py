@@ -60,7 +60,6 @@ def _split_at_folds(markdown: str) -> Iterator[tuple[bool, str]]:
 def _fence(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[Any, Any]
 ) -> str:
-    """A block of code, or the next picture."""
     token = tokens[index]
     drawn = next(env[PICTURES], None) if token.info == "mermaid" else None
     if drawn is not None:

@@ -21,8 +21,6 @@ class PlannerServer(PageServer):
 
 
 class _PlannerRequests(PageHandler):
-    """One request."""
-
     server: PlannerServer
 
     def _get_other(self, address: SplitResult) -> None:

@@ -77,7 +77,6 @@ class EnsemblePresenter:
         return {**fields, **part_of(server), **file}
 
     def _release(self, server: Server) -> dict[str, Json]:
-        """The release of a server, where servers run different ones."""
         releases = self._setup.releases
         return {"release": next(r.name for r in releases if r.defects == server.defects)} if len(releases) > 1 else {}
 

@@ -66,7 +66,6 @@ class DefaultPresenter:
         return (*left, *self._marks(move), *entered)
 
     def _through(self, channel: str, before: Row, after: Row, place: int, move: Move) -> Iterator[tuple[str, Any]]:
-        """The messages that left a channel and those that entered it, as (kind, message) in that order."""
         old, new = _waiting(before[place]), _waiting(after[place])
         if old is None or new is None:
             return
@@ -143,7 +142,6 @@ def _waiting(content: Any) -> tuple[Any, ...] | None:
 
 
 def _taken(waiting: tuple[Any, ...], operations: list[Any]) -> int | None:
-    """The place of the message that operations take out of a channel, if they take one."""
     for operation in operations:
         if isinstance(operation, Remove) and operation.message in waiting:
             return waiting.index(operation.message)

@@ -168,7 +168,6 @@ class RecipePresenter:
             yield DiagramEvent("note", client_name(client), f"*{self._recipe.belief}{'' if now else ' no more'}*")
 
     def _writes(self, client: int, move: Move, before: Row, after: Row) -> Iterator[DiagramEvent]:
-        """Writes to the resource."""
         if not self._setup.writes:
             return
         lane, mail = client_name(client), mail_name(client)
@@ -205,7 +204,6 @@ def _without_end(messages: tuple[ServerMessage, ...]) -> Iterator[str]:
 
 
 def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:
-    """The recipe's znodes, with their paths."""
     return [(path, znode) for path, znode in store.nodes if path.startswith(ROOT) and path != ROOT]
 
 

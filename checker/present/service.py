@@ -211,7 +211,6 @@ def traffic(old: ClientConnection, new: ClientConnection, operation: Any) -> Tra
 
 
 def _owner(owner: int) -> str:
-    """The client that owns an ephemeral znode."""
     return f" @{client_of(owner)}" if kind_of(owner) is Kind.EPHEMERAL else ""
 
 

@@ -146,7 +146,6 @@ def _answer(said: Reply) -> str:
 
 
 def _short(asked: Record) -> str:
-    """A request without its data."""
     if isinstance(asked, Multi):
         return "multi"
     return request(asked).replace("-w ", "").split(" ", 2)[0] + (f" {path}" if (path := path_of(asked)) else "")
@@ -212,7 +211,6 @@ def _short_name(name: str) -> str:
 
 
 def _api_name(record: Record) -> str:
-    """The name of a request, or of the operation of a transaction."""
     word = type(record).__name__.removesuffix("Txn").removesuffix("2")
     return f"{word[0].lower()}{word[1:]}"
 

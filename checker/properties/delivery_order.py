@@ -278,7 +278,6 @@ def _committed_log_monotonicity(setup: Setup) -> Condition:
 
 
 def _of_past(setup: Setup, check: Callable[[Any, Any, Servers], Answer]) -> Condition:
-    """A condition on the committed and proposed transactions so far, and on the delivered ones."""
     reads = reads_of(setup, server_status, HistoryPart.COMMITTED, HistoryPart.BROADCAST, HistoryPart.MISAPPLIED)
 
     def check_past(
@@ -296,7 +295,6 @@ def _able_to_differ(servers: Servers) -> list[tuple[Sid, Sid]]:
 
 
 def _is_prefix(one: tuple[Txn, ...], other: tuple[Txn, ...]) -> bool:
-    """Whether one sequence is a prefix of the other."""
     common = min(len(one), len(other))
     return one[:common] == other[:common]
 

@@ -30,7 +30,6 @@ from spec.server import Server
 
 
 def _of_statuses(setup: Setup, check: Callable[[Statuses], Answer]) -> Condition:
-    """A condition on the summaries of all servers."""
     return Condition(statuses_of(setup), lambda *seen: check(dict(zip(setup.sids, seen, strict=True))))
 
 

@@ -145,7 +145,6 @@ def _replicas_agree(setup: Setup) -> Condition:
 
 
 def _led(servers: Mapping[Sid, Presence]) -> Iterator[tuple[Sid, Sid]]:
-    """Each leader with each server that follows it in its epoch."""
     for sid, each in servers.items():
         leader = servers.get(each.leader)
         if not each.leads and leader is not None and leader.leads and leader.epoch == each.epoch:

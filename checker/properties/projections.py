@@ -168,7 +168,6 @@ def log_status(server: Server) -> LogStatus | str:
 
 
 def _presence(server: Server) -> tuple[bool, Sid, int, bool] | None:
-    """The fields of a `Presence`; None for any other server."""
     own = server.zab
     if isinstance(own, Leader) and own.phase in (LeaderPhase.NEWLEADER_ACK, LeaderPhase.BROADCAST):
         return True, server.sid, NO_EPOCH if server.runs_standalone else own.epoch, own.serves

@@ -169,5 +169,4 @@ class FiniteState:
 
 
 def _servers(reign: Reign) -> frozenset[Sid]:
-    """The servers that a reign speaks of."""
     return reign.learners | reign.promised | reign.entered | {reign.key[1]} | {sid for sid, _ in reign.acked}

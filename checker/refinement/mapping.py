@@ -50,7 +50,6 @@ def _ended(before: Server, after: Server) -> bool:
 
 
 def _reign(server: Server) -> ReignKey:
-    """The reign that a server leads or follows now."""
     part = server.zab
     if isinstance(part, Leader):
         return part.epoch, server.sid

@@ -131,7 +131,6 @@ def _result(outcome: RunOutcome, rule: str, text: str, place: SourceLocation | N
 
 
 def _step(step: TraceStep, place: SourceLocation | None) -> Object:
-    """A step of a code flow; `state` has the fields that it changed, by lane and name."""
     location = {**_location(step.caption, place), "message": {"text": f"{step.number}. {step.caption}"}}
     state = {
         f"{lane}.{name}": {"text": show(step.lanes[lane][name])[:LONGEST] or "(empty)"}
@@ -143,7 +142,6 @@ def _step(step: TraceStep, place: SourceLocation | None) -> Object:
 
 
 def _location(name: str, place: SourceLocation | None) -> Object:
-    """A location in a file; for a run without a file, only its name."""
     if place is None:
         return {"logicalLocations": [{"name": name}]}
     path = quote(os.fsencode(place.file))  # a file name is bytes in an unknown encoding

@@ -233,7 +233,6 @@ def with_variants(setup: Setup, added: Iterable[Variant]) -> Setup:
 
 
 def _with_all(setup: Setup, added: Iterable[Variant]) -> Setup:
-    """The setup with these variants, unchecked."""
     variants = setup.variants | frozenset(added)
     zab = None if setup.zab is None else msgspec.structs.replace(setup.zab, variants=variants)
     return replace(setup, variants=variants, zab=zab)

@@ -207,7 +207,6 @@ class ScenarioKind(ABC, Generic[Keys]):
         return stated
 
     def _may_not_fire(self, known: frozenset[str]) -> frozenset[str]:
-        """The actions that need not fire according to the scenario."""
         for number, action in enumerate(self.keys.may_not_fire):
             if action not in known:
                 path: Path = ("may_not_fire", position(number))

@@ -68,7 +68,6 @@ def load(path: FilePath, added: Iterable[Variant] = (), like: Release | None = N
 
 
 def _model_job(path: FilePath, added: frozenset[Variant], like: Release | None) -> Job:
-    """Return the job of a model in a Python file. Raises ScenarioError and VariantError."""
     reason = NoEffect("it changes nothing in a model of your own", "name a scenario")
     for variant in sorted(added, key=lambda each: each.value):
         raise VariantError(variant.value, reason)
@@ -120,7 +119,6 @@ def _job(
 
 
 def _kind_of(keys: Container[object]) -> type[ScenarioKind[Any]]:
-    """The class of the scenarios with these keys, imported on first use."""
     if RECIPE in keys:
         from checker.scenario.recipe import RecipeKind  # noqa: PLC0415
 

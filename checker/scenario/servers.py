@@ -163,7 +163,6 @@ def _defects(releases: Iterable[Software]) -> Iterator[Variant]:
 
 
 def _without(setup: Setup, idle: frozenset[Variant]) -> Setup:
-    """The setup without these defects at any server."""
     left = {release: replace(release, defects=release.defects - idle) for release in setup.releases}
     members = tuple(replace(member, software=left[member.software]) for member in setup.members)
     plan = tuple(

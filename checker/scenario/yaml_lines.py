@@ -53,7 +53,6 @@ class _Loader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose a node. Raises _TooDeepError."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise _TooDeepError(self.line + 1)

@@ -81,7 +81,6 @@ class PartTask:
 
 
 def _reached(task: PartTask, process: psutil.Process) -> Ending | None:
-    """The limit of time or memory that this process has reached, if any."""
     if time.time() >= task.until:
         return Ending.TIME
     if task.alive is not None and not task.alive.exists():
@@ -184,11 +183,9 @@ class Swarm:
         return outcome
 
     def _function(self) -> Callable[[int], WalkCounts]:
-        """The function that executes a part: here, in a process of this machine, or on a cluster."""
         return self._here if self._workers == 1 else self._task
 
     def _numbers(self) -> Iterator[int]:
-        """The numbers of the parts, until a limit or a finding."""
         walks = self.outcome.limits.walks or MOST_WALKS
         number = 0
         while part(number).first < walks and number <= self._last and time.time() < self._until:
@@ -229,7 +226,6 @@ class Swarm:
             calls.close()
 
     def _end(self) -> None:
-        """Complete the outcome."""
         outcome = self.outcome
         if outcome.ending is Ending.WALKS and outcome.walks < (outcome.limits.walks or MOST_WALKS):
             outcome.ending = Ending.TIME

@@ -133,7 +133,6 @@ class Rerun:
         return ExecutedRun(self.best, tuple(taken))
 
     def _moves(self, path: Sequence[Step]) -> list[RuleMove]:
-        """The moves of a path, each with its rule."""
         listed = []
         for before, after in pairwise(path):
             for rule, move, row in by_rule(self._model, before.row):

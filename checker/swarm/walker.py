@@ -87,7 +87,6 @@ class SharedTables:
         return any(self.tables.model.properties[position].kind is not Kind.SOMETIMES for position in found)
 
     def _judge(self) -> int:
-        """The judgement of the initial state."""
         tables, verdicts = self.tables, self.tables.verdicts
         missing, counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
         room, tally = np.zeros(1, np.uint32), Tally()
@@ -210,7 +209,6 @@ class Walker:
         return self._rows[0, : len(self._shared.tables.model.columns)]
 
     def _make_room(self) -> None:
-        """Make room for the numbers that the tables have now."""
         tables, part = self._shared.tables, self.part
         self.noted = self._missing[:0]
         more = tables.cells.size - len(self.visited)

@@ -86,7 +86,6 @@ def _zero_or_one(chosen: Chosen) -> list[z3.BoolRef]:
 
 
 def _is_quorum(quorums: QuorumSystem, chosen: Chosen) -> z3.BoolRef:
-    """The condition that the chosen voters are a quorum."""
     if isinstance(quorums, Majority):
         return _total(chosen) >= quorums.quorum_size
     won = [z3.If(_wins(quorums, group, total, chosen), 1, 0) for group, total in quorums.totals()]
@@ -121,7 +120,6 @@ def _smallest(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
 
 
 def _read(solver: z3.Solver, in_a: Chosen, in_b: Chosen) -> DisjointQuorums:
-    """The pair in the latest solution of the solver."""
     model = solver.model()
 
     def members(chosen: Chosen) -> frozenset[Sid]:

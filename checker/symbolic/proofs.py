@@ -313,8 +313,6 @@ def _by_induction(statement: str, obligations: list[_Obligation], counterexample
 
 
 class _Group(NamedTuple):
-    """The variables of one group in an unrolled walk."""
-
     weights: tuple[z3.ArithRef, ...]
     in_a: tuple[z3.BoolRef, ...]
     in_b: tuple[z3.BoolRef, ...]

@@ -88,8 +88,6 @@ class _Meta(msgspec.Struct, kw_only=True):
 
 
 class _StateMeta(msgspec.Struct):
-    """`#meta` of a state."""
-
     index: int
     caption: str
     drawn: list[_EventRecord]

@@ -117,8 +117,6 @@ class _TooManyError(Exception):
 
 
 class _RunSearch:
-    """A search for runs to one finding."""
-
     def __init__(self, job: Job, found: Discovery) -> None:
         self._job, self._found = job, found
         self._model = _remembering(job.model)
@@ -133,7 +131,6 @@ class _RunSearch:
         return self._states.setdefault(row, _State(row))
 
     def best(self, moves: Moves) -> _Candidate | None:
-        """The best run of these moves that is not longer than the given one; None if none was found."""
         self._executed = 0
         for state in self._states.values():
             state.is_met, state.following = False, None

@@ -78,12 +78,10 @@ def _model_of(source: Mapping[str, Json]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Lines that are valid in a docstring."""
     return _escaped(text.replace("…", "...").replace("\\", "\\\\").replace('"', "'"))
 
 
 def _literal(text: str) -> str:
-    """Text as a string literal, in double quotes."""
     inside = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{_escaped(inside)}"'
 

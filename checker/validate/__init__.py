@@ -145,7 +145,6 @@ def _alone(
     progress: Progress,
     replayed: ReplayedRecords,
 ) -> Track:
-    """Replay one journal to its end, or to the first record that does not fit."""
     track, replay = Track(path, sid, journaled), None
     for record in read(path):
         if isinstance(record, TornRecord):

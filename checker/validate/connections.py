@@ -116,7 +116,6 @@ class _Cost(NamedTuple):
     late: int = 0
 
     def plus(self, other: _Cost) -> _Cost:
-        """The sum of each part."""
         return _Cost(*(one + another for one, another in zip(self, other, strict=True)))
 
 
@@ -168,7 +167,6 @@ class _Search:
                 self._estimates[row][column] = min((self._estimate(*way) for way in ways), default=_Cost())
 
     def pairs(self) -> list[Pair]:
-        """Return the pairs in the order of both sides."""
         serial = count(0, -1)  # among equal estimates, the newest place is the next
         waiting: list[tuple[_Cost, int, _Cost, _Place, _Path]] = []
         heappush(waiting, (self._estimates[0][0], next(serial), _Cost(), _Place(), None))

@@ -168,7 +168,6 @@ class GlobalHistory:
     # Logs.
 
     def _follow(self, image: Image, before: Server, event: Event, effects: Effects, sent: int) -> None:
-        """Updates the log and the tree of a server after a step."""
         after, old, new = image.server, before.durable.txns, image.server.durable.txns
         cut = next((each.zxid for each in effects if isinstance(each, Truncate)), None)
         if cut is not None:
@@ -199,7 +198,6 @@ class GlobalHistory:
         return image.tree or Log(self._least, self._beyond(snapshot.txns))
 
     def _received(self, sid: Sid, source: Sid, snap: Snap, sent: int) -> Log:
-        """The log in a snapshot."""
         log = self._snapshots.pop((source, sid, sent), None)
         if log is not None:
             return log
@@ -208,7 +206,6 @@ class GlobalHistory:
         return Log(self._least)
 
     def _take_as_given(self, zxid: int) -> None:
-        """Ends the comparison of transactions up to this zxid."""
         if zxid <= self.start:
             return
         place = bisect_right(self.committed.zxids, zxid)
@@ -288,7 +285,6 @@ class GlobalHistory:
         return unentered and EstablishedEpoch(fact.epoch, fact.leader, fact.initial) in self.history.established
 
     def _folded(self, fact: Fact) -> None:
-        """Adds a fact to the history; the settled transactions are already in it."""
         floor, known = self.floor, len(self.history.committed)
         if isinstance(fact, Delivered):
             fact = replace(fact, txns=tuple(txn for txn in fact.txns if txn.zxid > floor))

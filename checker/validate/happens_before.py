@@ -257,7 +257,6 @@ def _streamed(
 
 
 def _life_of(track: Track, connection: ConnectionSide) -> Life | None:
-    """The life of a connection; for a connection that the journal does not contain, the last life with a torn end."""
     if connection.life != NONE:
         return track.lives[connection.life]
     return next((life for life in reversed(track.lives) if life.torn), None)

@@ -143,7 +143,6 @@ class Invariants:
             self._uncounted = 0
 
     def _stale(self) -> set[str]:
-        """The names of the properties that read a value which has changed."""
         stale: set[str] = set()
         for column in self._look():
             value = self._row[column]

@@ -127,7 +127,6 @@ class Replay:
         return Mismatch(self.path, handled.line, handled.time, self.server.sid, text_of(handled.event), clause, values)
 
     def _state(self) -> tuple[tuple[str, object], ...]:
-        """A summary of the server's state, for the report."""
         server = self.server
         if server.election is None:
             return (("state", "not running"),)

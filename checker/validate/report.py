@@ -67,8 +67,6 @@ def _one_recording(paths: Sequence[Path], *, refines: bool) -> Path:
 
 
 class _Progress:
-    """The progress of a validation, as a callback."""
-
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._began = self._shown = time.monotonic()
@@ -95,7 +93,6 @@ class _Progress:
 
 
 def _sentence(found: Validation) -> str:
-    """The verdict in one line."""
     if found.mismatches:
         return f"{found.verdict.value}: {_headline(found.mismatches[0])}"
     if found.verdict is Verdict.VACUOUS:

@@ -49,7 +49,6 @@ class ReplayedRecords:
 
 
 def _replayed(path: Path) -> Iterator[ReplayedRecord]:
-    """Replay a journal that fits."""
     replay: Replay | None = None
     for record in read(path):
         if isinstance(record, StartRecord):

@@ -138,7 +138,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    """Write the tables into a page, or compare them; return the exit code."""
     if not options.records or options.servers or options.start:
         return refused("--table PAGE takes --records FILE ... alone; --json writes such a file", 2)
     try:

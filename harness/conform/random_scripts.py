@@ -41,8 +41,6 @@ class ScriptGenerator:
 
 
 class _Draw:
-    """The choices of one script."""
-
     def __init__(self, source: random.Random) -> None:
         self._source = source
         self._kinds: tuple[tuple[int, Callable[[], c.Command]], ...] = (

@@ -184,7 +184,6 @@ def junit(result: ConformResult, server: str) -> str:
 
 
 def _add_kills(root: ElementTree.Element, result: KillsResult) -> None:
-    """Add the suite of the run under kills: one test."""
     suite = ElementTree.SubElement(root, "testsuite", name="kills", tests="1", skipped="0")
     suite.set("failures", str(int(not result.passed)))
     case = ElementTree.SubElement(suite, "testcase", classname="kills", name="the history is linearizable")
@@ -194,7 +193,6 @@ def _add_kills(root: ElementTree.Element, result: KillsResult) -> None:
 
 
 def _add_opcodes(root: ElementTree.Element, result: ConformResult) -> None:
-    """Add the suite of the opcodes: a test for each."""
     suite = ElementTree.SubElement(root, "testsuite", name="opcodes", tests=str(len(result.opcodes)))
     suite.set("failures", str(sum(row.is_finding for row in result.opcodes)))
     suite.set("skipped", str(sum(row.cause is not None for row in result.opcodes)))

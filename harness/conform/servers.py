@@ -145,7 +145,6 @@ class Side:
         return frozenset(place for place in self.places if "Zxid" not in srvr(place))
 
     def _begun(self, parent: str) -> TolerantInterpreter:
-        """Begin a script below a new znode."""
         session = self._session()
         session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
         session.close()

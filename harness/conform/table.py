@@ -122,7 +122,6 @@ def _differences(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
 
 
 def _of_other_servers(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
-    """The known causes of servers that are not ZooKeeper."""
     for record in records:
         found = {
             name: source

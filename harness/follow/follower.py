@@ -107,7 +107,6 @@ class EnsembleFollower(ABC):
         time.sleep(QUIET_SECONDS)
 
     def _done(self, caption: str, began: float, led: bool) -> None:
-        """Note a step that has ended."""
         now = time.monotonic()
         pause = self._witness.longest_pause(began, now)
         self._say(f"{caption}: {now - began:.1f} s, longest pause {pause:.1f} s")

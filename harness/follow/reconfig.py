@@ -69,7 +69,6 @@ class ReconfigFollower(EnsembleFollower):
         return min(view.voters)
 
     def _start(self, sid: Sid, folder: Folder, lines: dict[Sid, str]) -> None:
-        """Give a server its first files, and start it."""
         with self._servers.locks[sid]:
             self._servers.give_dynamic(sid, folder.servers[sid], lines)
             self._servers.start(sid)

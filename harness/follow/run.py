@@ -60,7 +60,6 @@ class PlanFollower(EnsembleFollower):
             self._stage(part)
 
     def _wait_in(self, state: ConfigState, sids: Iterable[Sid]) -> None:
-        """Wait until these servers serve in their roles of a state."""
         self._wait_serving({sid: modes(state, sid) for sid in sids})
 
     def _stage(self, part: PlanRoute) -> None:

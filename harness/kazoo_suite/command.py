@@ -69,7 +69,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compared(options: argparse.Namespace, python: Path, size: int, folder: Path) -> SuiteComparison:
-    """Both runs against ensembles of one size."""
     found = None
     if not options.ours_only:
         found = _outcomes(options, python, real_servers(options.release), size, folder)
@@ -120,5 +119,4 @@ class _Progress:
 
 
 def _mistake(options: argparse.Namespace) -> str | None:
-    """The mistake in the command line; None if there is none."""
     return keep_mistake(options.keep) or (None if options.ours_only else real.available(options.release))

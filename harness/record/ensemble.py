@@ -245,7 +245,6 @@ def _kill_and_restart(ensemble: RecordedEnsemble, chance: random.Random, say: Ca
 
 
 def _look(ensemble: RecordedEnsemble, paths: set[str], recorder: Recorder, say: Callable[[str], None]) -> None:
-    """Look for every acknowledged write at every server."""
     for sid in ensemble.sids:
         try:
             wait_until(lambda sid=sid: ensemble.role(sid) is not None, START_SECONDS, f"server {sid} serves")  # type: ignore[misc]

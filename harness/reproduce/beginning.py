@@ -93,6 +93,5 @@ def _is_leader(lab: Lab, sid: Sid) -> list[str]:
 
 
 def _written_at(schedule: Schedule) -> tuple[Sid, ...]:
-    """The servers at which a client writes, in the order of the writes."""
     writes = (step.move.arguments for step in schedule.steps if step.move.action == Action.CLIENT_WRITE)
     return tuple(dict.fromkeys(sid for sid, _ in writes))

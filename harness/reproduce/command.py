@@ -96,7 +96,6 @@ def _carry_out(schedule: Schedule, options: argparse.Namespace, folder: Path) ->
 
 
 def _recording(options: argparse.Namespace, number: int) -> Path:
-    """The file for the recording of a run."""
     file: Path = options.record
     return file if options.runs == 1 else file.with_name(f"{file.stem}-{number}{file.suffix}")
 

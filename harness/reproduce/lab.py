@@ -236,7 +236,6 @@ class Lab:
 
 
 def _discard(connection: socket.socket) -> None:
-    """Read and ignore everything."""
     try:
         while connection.recv(1 << 16):
             pass

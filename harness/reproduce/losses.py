@@ -55,7 +55,6 @@ def _same(move: Move, step: ScheduledStep) -> bool:
 
 
 def _findings(model: Model, row: Row) -> frozenset[str]:
-    """The names of the properties that are violated in a state."""
     values = ((prop, read(model, prop.reads, row)) for prop in model.properties)
     return frozenset(
         prop.name for prop, known in values if known is not None and isinstance(prop.check(*known), Finding)

@@ -73,7 +73,6 @@ def _is_read_only(_view: AdminView, backend: Backend) -> Body:
 
 
 def _digests(_view: AdminView, backend: Backend) -> Body:
-    """The digests of the tree after some transactions."""
     found = [{"zxid": zxid, "digest_version": VERSION, "digest": digest} for zxid, digest in backend.status().digests]
     return {"digests": found}
 

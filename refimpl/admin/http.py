@@ -232,7 +232,6 @@ class HttpConnection(asyncio.Protocol):
             return HttpAnswer(500, TEXT, b"the answer could not be made; the log of the server says why\n")
 
     def _refuse(self, status: int, what: str) -> None:
-        """Answers a request that is malformed, too long, or not a GET, and closes."""
         if self._parser.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._send(b"GET", HttpAnswer(status, TEXT, f"the request is {what}\n".encode()), closes=True)
         if self._transport is not None:

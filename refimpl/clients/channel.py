@@ -241,7 +241,6 @@ class Channel(asyncio.Protocol, ABC):
             self._transport.abort()
 
     def _leave(self, reason: str) -> None:
-        """Writes the queued packets and discards all requests."""
         logger.debug("%s: closed: %s", self, reason)
         self.phase = Phase.ENDED
         self.drop()

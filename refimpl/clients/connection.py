@@ -263,7 +263,6 @@ class Connection(Channel):
         return bool(self._due or self._backlog)
 
     def _handle(self, frame: bytes) -> None:
-        """Handles one packet of the client."""
         if self.phase is Phase.ENDED:
             return
         self.statistics.received += 1

@@ -179,7 +179,6 @@ class FinalProcessor:
         return self._watches.remove(request, connection), None
 
     def _set_watches(self, connection: Connection, request: SetWatches | SetWatches2, tree: Tree | None) -> Reply:
-        """Sends the events that the client missed, and then the answer."""
         if tree is None:
             return Code.CONNECTION_LOSS, None
         for _, event, path in self._watches.set_watches(tree, request, connection):

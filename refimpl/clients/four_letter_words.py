@@ -327,5 +327,4 @@ def environment() -> dict[str, str]:
 
 
 def _memory_free() -> int:
-    """Returns the number of free bytes of memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")

@@ -162,7 +162,6 @@ def _last_written(file: BinaryIO, start: int) -> int:
 
 
 def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> LogEnd:
-    """Classify the bytes after the last good record."""
     written = _last_written(file, offset)
     if written == offset:
         return LogEnd(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
@@ -235,7 +234,6 @@ def _lacks_only(data: bytes, first: int) -> bool:
 
 
 def _next_record(file: BinaryIO, start: int, stop: int, size: int, after: int) -> int | None:
-    """Return the offset of the first valid record between `start` and `stop`."""
     overlap = RECORD_HEADER.size
     for base in range(start, stop, _READ):
         file.seek(base)

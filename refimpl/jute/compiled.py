@@ -49,13 +49,11 @@ class _Text:
         self.lines.append("    " * self.indent + text)
 
     def name(self, value: Any, prefix: str) -> str:
-        """Return a new name for an object that the function uses."""
         name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name
 
     def fresh(self) -> str:
-        """Return a new name for a variable."""
         return self.name(None, "v")
 
     def function(self, head: str) -> Callable[..., Any]:
@@ -81,7 +79,6 @@ class _Decoder(_Text):
         return self.function("data, at")
 
     def read(self, shape: Shape) -> str:
-        """Generate the code that reads a value of this shape; return an expression for the value."""
         match shape:
             case Structure(cls=cls, fields=fields):
                 parts = [self.read(part) for _, part in fields]
@@ -166,7 +163,6 @@ class _Encoder(_Text):
         return self.function("record")
 
     def write(self, shape: Shape, value: str) -> None:
-        """Generate the code that encodes the value of an expression."""
         match shape:
             case Structure(fields=fields):
                 for name, part in fields:

@@ -174,7 +174,6 @@ class Learners(QuorumEndpoint):
         return self._core.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
-        """Return the reason why the introduction of a learner is not accepted; None if it is."""
         sid, accepted, peer = message.sid, message.packet.accepted_epoch, self._core.server.peer
         version = message.packet.config_version
         match refusal(peer, sid, accepted, version):

@@ -130,7 +130,6 @@ class QuorumSocket(asyncio.Protocol):
         self._snap = packet
 
     def _rest_of_snapshot(self) -> bytes | None:
-        """Return the bytes after a complete snapshot; None without one."""
         if self._reader is None:
             return None
         data = self._decoder.take()

@@ -163,7 +163,6 @@ class Driver(Generic[S]):
     # -- called by kazoo's threads
 
     def _hear(self, state: str) -> None:
-        """Handle a change of kazoo's connection."""
         held = self._gate.acquire(timeout=PATIENCE)
         try:
             identity = self._client.client_id if state == KazooState.CONNECTED else None
@@ -267,7 +266,6 @@ class Driver(Generic[S]):
         self._call(partial(kazoo_adapter.send, self._client, record, self._notice), _Result)
 
     def _call(self, call: Callable[[], Any], outcome: Callable[[int, Any], _Item]) -> None:
-        """Call kazoo for the outstanding request, under a new number."""
         self._number += 1
         number = self._number
         with self._gate:

@@ -36,8 +36,6 @@ class LatchState(enum.Enum):
 
 
 class _Listeners(NamedTuple):
-    """Two functions that were added together."""
-
     is_leader: Listener | None
     not_leader: Listener | None
 

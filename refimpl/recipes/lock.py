@@ -218,7 +218,6 @@ class Lock:
                 self._condition.notify_all()
 
     def _give_up(self, hold: _Hold) -> None:
-        """End a hold that has never had the lock."""
         self._tell(Leave(), hold)
         with self._condition:
             if self._hold is hold:

@@ -168,7 +168,6 @@ def _event_of(side: QuorumEndpoint, socket: QuorumSocket) -> Event | None:
 
 
 def _known(node: Node) -> set[object]:
-    """The connections with peers that a server knows."""
     known: set[object] = set()
     port, election = node.quorum_port, node.election_port
     if isinstance(port, QuorumSockets):

@@ -34,7 +34,6 @@ def minimised(plan: Plan, fails: Callable[[Plan], bool], most: int = MOST_RUNS) 
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Smaller plans, the smallest first."""
     if plan.faults:
         end = max(fault.at + fault.seconds for fault in plan.faults) + AFTERWARDS
         if end < plan.seconds - 1:

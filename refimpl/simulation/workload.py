@@ -200,7 +200,6 @@ class Client:
         return True
 
     def _forget(self) -> None:
-        """Forgets the session, its ephemeral znodes and its watches."""
         self.living.pop(self._session.session, None)
         self._session.forget()
         self._watched.clear()

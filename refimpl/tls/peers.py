@@ -210,7 +210,6 @@ async def _begins_with_tls(opened: socket.socket, seconds: float) -> bool:
 
 
 def _contexts(security: PeerSecurity, tls: TlsSettings) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Returns the contexts for accepting and for connecting."""
     return tls.context(), tls.connecting(security.verifies_servers)
 
 

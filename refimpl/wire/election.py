@@ -174,7 +174,6 @@ def _config(frame: bytes) -> bytes | None:
 
 @lru_cache(maxsize=16)
 def _view(content: bytes) -> View | None:
-    """Parse a configuration; None for one without a version. An election sends one text again and again."""
     text = str(content, "utf-8", "replace")
     try:
         view = view_in(text, "notification")

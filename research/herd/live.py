@@ -104,7 +104,6 @@ class _ClientGroups:
         self._numbers = count(1)
 
     def deaths(self, strategy: Strategy, clients: int, deaths: int) -> list[Death]:
-        """Measure a number of deaths of one group. Raises ServerError."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._deaths(strategy, clients, deaths)

@@ -57,16 +57,13 @@ class _Run:
         self.forget()
 
     def forget(self) -> None:
-        """Reset the counts."""
         self.notifications = self.requests = 0
 
     def do(self, action: str, client: int) -> None:
-        """Fire this action of this client, which must be possible."""
         move = next(move for move in self._moves() if move.action == action and move.arguments == (client,))
         self._fire(move)
 
     def travel(self) -> None:
-        """Deliver requests and messages until none is in flight."""
         while (move := next((move for move in self._moves() if move.action in TRAVELS), None)) is not None:
             self.requests += move.action == "arrive"
             self.notifications += move.action == "deliver" and isinstance(move.arguments[-1], WatchNotification)

@@ -113,7 +113,6 @@ def _compared(options: argparse.Namespace, tables: list[FactTable]) -> int:
 
 
 def _modelled(page: Path | None) -> int:
-    """Compute the table of crashes, print it, and compare it with that of a page."""
     model = computed()
     print(f"{model.name}\n\n{model.markdown()}\n")
     if page is None:

@@ -176,7 +176,6 @@ class _ModelStage:
         return found
 
     def _config(self, at: Situation, sids: Iterable[Sid]) -> str:
-        """The configuration that clients read from these servers."""
         servers = [self._server(at, sid) for sid in sids]
         configs = dict.fromkeys(brief(server.view) if is_serving(server) else NO_SERVICE for server in servers)
         return " and ".join(configs)
@@ -204,7 +203,6 @@ class _ModelStage:
         )
 
     def _fire(self, wanted: Callable[[Move], bool]) -> bool:
-        """Take the first move of this kind in every situation; whether there is one."""
         reached = []
         for at in self._at:
             rows = (after for move, after in successors(self._model, at.row) if wanted(move))
@@ -231,7 +229,6 @@ class _ModelStage:
         return move.action in SETTLING
 
     def _until(self, reached: Callable[[Situation], bool], what: str) -> None:
-        """Take the most urgent moves until a condition holds."""
         (at,) = self._at
         for _ in range(MOST_STEPS):
             if reached(at):

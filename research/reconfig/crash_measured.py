@@ -63,12 +63,10 @@ class _RealStage:
         self._servers.gates[sid].close()
 
     def ask(self) -> None:
-        """Send the request, and do not wait for its reply."""
         self._client = self._servers.connect(LEADER)
         self._client.send(RECONFIG, *self._servers.change(join=self._change.join, leave=self._change.leave))
 
     def wait_next(self, sid: Sid) -> None:
-        """Wait for the file, and for the log write."""
         wait_until(lambda: self._servers.file(sid, NEXT) is not None, SECONDS, f"server {sid} has {NEXT}")
         gate = self._servers.gates[sid]
         wait_until(lambda: ZXID in gate.waiting(), SECONDS, f"the log write of server {sid} waits")
@@ -82,7 +80,6 @@ class _RealStage:
             wait_until(lambda sid=sid: self._servers.active_file(sid) == ACTIVE, SECONDS, what)  # type: ignore[misc]
 
     def kill(self, victim: Sid) -> str:
-        """Send SIGKILL, and read the disk."""
         servers = self._servers
         servers.kill(victim)
         if self._client is not None:
@@ -100,7 +97,6 @@ class _RealStage:
         return brief(self._servers.config(others[0]))
 
     def restart(self, victim: Sid) -> tuple[str, bool] | None:
-        """Start the process again, and wait for all servers, or for its end."""
         servers = self._servers
         servers.start(victim)
         servers.wait_ended_or_serving(victim)

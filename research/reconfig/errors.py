@@ -83,7 +83,6 @@ def servers_version(servers: ReconfigServers) -> int:
 
 
 def _standalone(directory: Path, release: str) -> int:
-    """The code in the reply of a standalone server."""
     client, quorum, election = free_ports(3)
     member = Member(1, client, quorum, election)
     view = View((member,), extra={"reconfigEnabled": "true"}, standalone=True)

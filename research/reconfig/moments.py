@@ -63,7 +63,6 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
 
 
 def _restart(servers: ReconfigServers) -> None:
-    """Stop all servers, and start them again."""
     for sid in servers.sids:
         servers.stop(sid)
     for sid in servers.sids:

@@ -109,5 +109,4 @@ def _text(servers: ReconfigServers, data: bytes) -> str:
 
 
 def _lines(text: str) -> str:
-    """A text of several lines in a cell of a table."""
     return "`" + text.strip("\n").replace("\n", "\\n") + "`"

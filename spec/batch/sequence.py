@@ -50,7 +50,6 @@ class SharedSequence(Sequence[T]):
         return self._shared[self._start + place if place >= 0 else self._end + place]
 
     def __add__(self, elements: Sequence[T]) -> Self:
-        """Return the sequence extended by these elements."""
         if self._end != len(self._shared):
             return type(self)((*self, *elements))
         self._shared.extend(elements)

@@ -139,7 +139,6 @@ def _of_type(servers: Mapping[Sid, ServerLine], learner_type: LearnerType) -> fr
 def _read_servers(
     properties: Mapping[str, Property], file: str, findings: Findings
 ) -> tuple[dict[Sid, ServerLine], dict[Sid, int]]:
-    """Read the servers, and the numbers of their lines."""
     servers: dict[Sid, ServerLine] = {}
     lines: dict[Sid, int] = {}
     for key, prop in properties.items():

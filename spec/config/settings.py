@@ -144,7 +144,6 @@ class Settings:
             say(key, f"the template {template} is not filled in", "write the value instead of the template")
 
     def _check_known(self) -> None:
-        """Check the keys that Quorate ignores otherwise."""
         if self.integer("electionAlg", 3) != 3:
             self.error("electionAlg", "only 3 is supported", "remove the line")
         if self.get("secureClientPortAddress") and not self.get("secureClientPort"):

@@ -82,7 +82,6 @@ def step(
 def _step_running(
     peer: Peer, election: Election, event: ElectionEvent, rules: ElectionRules
 ) -> ServerStep[Election] | None:
-    """One event of a server that runs."""
     match event:
         case Deliver(source=source, notification=heard) if source != peer.sid:
             return _receive(peer, election, source, heard, rules)

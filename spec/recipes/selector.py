@@ -84,7 +84,6 @@ def _anew(rules: QueueRules, selector: Selector) -> RecipeStep[Selector]:
 
 
 def _through(rules: QueueRules, selector: Selector, event: Event) -> RecipeStep[Selector]:
-    """Step the place, and call or interrupt the procedure according to its reports."""
     done = queue.step(rules, selector.place, event)
     selector = replace(selector, place=done.state)
     effects: list[Effect] = []

@@ -43,7 +43,6 @@ class Overlay:
         self._outstanding: deque[_Outstanding] = deque()
 
     def __len__(self) -> int:
-        """The number of outstanding transactions."""
         return len(self._outstanding)
 
     def node(self, path: str) -> Znode | None:

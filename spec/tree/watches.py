@@ -104,11 +104,9 @@ class _Table(Generic[W]):
 
     @property
     def is_watched(self) -> bool:
-        """Whether there is any watch."""
         return bool(self._watchers)
 
     def by_path(self) -> Iterator[tuple[str, tuple[W, ...]]]:
-        """Every watched path, with its watchers."""
         for path, watchers in self._watchers.items():
             yield path, tuple(watchers)
 

@@ -184,7 +184,6 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
 
 
 def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:
-    """Send LEADERINFO to every learner that waits for it."""
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
     sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
     return ZabResult(peer.durable, leader_broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
@@ -298,7 +297,6 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
 
 
 def _is_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> bool:
-    """Whether NEWLEADER has the quorums that it needs."""
     return leader_broadcast.has_all_quorums(reconfiguration.views_of_leader(peer, rules), leader.counted, rules)
 
 

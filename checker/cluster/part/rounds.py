@@ -180,7 +180,6 @@ class PartRounds:
         return slices
 
     def _cut(self, begin: int, end: int) -> Iterator[Slice]:
-        """The slices of these rows of the level."""
         first = self._released
         for place, block in enumerate(self.level):
             if not isinstance(block, RowBlock) and begin < first + block.size and first < end:
@@ -246,7 +245,6 @@ class PartRounds:
             self._forget_block(self.level.pop(0))
 
     def _forget_block(self, block: Block) -> None:
-        """Return a block to the pool, or forget a stored one."""
         if isinstance(block, RowBlock):
             self.pool.give(block)
         else:
@@ -259,7 +257,6 @@ class PartRounds:
         self._worker.make_room()
 
     def _count(self) -> None:
-        """Add the worker's counts of moves."""
         self.counts.add(self._worker.fired, self._worker.reached)
         self._worker.fired[:], self._worker.reached[:] = 0, 0
 
@@ -268,7 +265,6 @@ class PartRounds:
         self.evaluator.settle(self.history, self._row_of)
 
     def _row_of(self, state: int) -> Array:
-        """The row of a state of the present or the next level."""
         following = self.history.size - self.following.rows
         blocks, first = (
             (self.following.blocks, following) if state >= following else (self.level, self._base + self._released)

@@ -264,7 +264,6 @@ class SearchPart:
         return self._files
 
     def _reset(self) -> None:
-        """Forget the search, but not the tables."""
         if self._rounds is not None:
             self._rounds.close()
         self._result = Exploration(self._model, "tables", Limits(), seed=self._seed)

@@ -125,7 +125,6 @@ class CheckpointStore:
         return self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def _write(self, name: str, before: _ValidBytes, more: Source) -> _ValidBytes:
-        """Write after the valid bytes of a file."""
         size, digest = before.size, before.hash.copy()
         self._names.add(name)
         own = PREFIX + name

@@ -48,8 +48,6 @@ def judge(result: Exploration, prop: Property, graph: Graph, moves: Moves, histo
 
 
 class _ExaminedGraph:
-    """The part of the graph that is examined for one property, its components, and the traps among them."""
-
     def __init__(self, prop: Property, graph: Graph, moves: Moves) -> None:
         self.prop = prop
         self.offsets, self.targets, self.labels = moves
@@ -98,16 +96,13 @@ class _ExaminedGraph:
         return self.first_lost != NONE if self.prop.kind is Kind.RECOVERABLE else bool(self.traps.any())
 
     def units(self, state: int) -> set[int]:
-        """The units that can happen in a state."""
         labels = self.labels[int(self.offsets[state]) : int(self.offsets[state + 1])]
         return {int(unit) for unit in self.unit_of[labels]} - {0}
 
     def target(self, state: int, ordinal: int) -> int:
-        """The state that a move leads to."""
         return int(self.targets[int(self.offsets[state]) + ordinal])
 
     def unit(self, state: int, ordinal: int) -> int:
-        """The unit of a move."""
         return int(self.unit_of[self.labels[int(self.offsets[state]) + ordinal]])
 
 
@@ -139,8 +134,6 @@ def _units(tables: Tables, prop: Property, fair_too: frozenset[str] = frozenset(
 
 
 class _LassoSearch:
-    """The search for the run of a finding."""
-
     def __init__(self, part: _ExaminedGraph, result: Exploration, history: OriginLog) -> None:
         self._part, self._model, self._history = part, result.model, history
         states = len(part.part)

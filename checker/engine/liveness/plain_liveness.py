@@ -43,8 +43,6 @@ def judge(result: Exploration, graph: Graph) -> None:
 
 
 class _ExaminedRows:
-    """The part of the graph that is examined for one property."""
-
     def __init__(self, model: Model, prop: Property, graph: Graph) -> None:
         self.model, self.prop, self.graph = model, prop, graph
         said = {row: answer(model, prop, row) for row in graph}

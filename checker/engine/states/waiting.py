@@ -59,7 +59,6 @@ class _File:
 
     @property
     def number(self) -> int:
-        """The descriptor."""
         return self._file.fileno()
 
     def append(self, parts: tuple[Array, ...]) -> int:
@@ -76,12 +75,10 @@ class _File:
         return begin
 
     def clear(self) -> None:
-        """Forget everything."""
         os.ftruncate(self.number, 0)
         self._size = 0
 
     def close(self) -> None:
-        """Close and delete the file."""
         self._file.close()
 
 

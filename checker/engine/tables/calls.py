@@ -54,7 +54,6 @@ class ModelCalls:
 
 
 def _compare(who: str, answer: Any, again: Any, arguments: tuple[Any, ...]) -> None:
-    """Raises ModelError if two calls of a function gave different answers."""
     if again != answer:
         raise ModelError(
             f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "

@@ -76,7 +76,6 @@ class Tables(Interner):
         return self._learn(key) if value is None else value
 
     def _learn(self, key: int) -> int:
-        """Find the value of a key that the memo lacks."""
         subject, operation = key >> 32, key & 0xFFFFFFFF
         value, change, what = self._value(subject, operation), (0, 0), self._ids[subject]
         after = value & 0xFFFFFFFF
@@ -169,7 +168,6 @@ class Tables(Interner):
         return [*self._set(what.column, cell, after), *self.effect_words(follows), *entries[1:]]
 
     def _entries(self, sends: Iterable[Send], source: str) -> list[int]:
-        """The words of an effect for operations that are sent."""
         entries = []
         for name, operation in sends:
             actor, target = self._targets[name]

@@ -173,7 +173,6 @@ def _crash(setup: Setup, sid: Sid) -> Rule:
 
 
 def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) -> Rule:
-    """The operator's next command, enabled at each leader that accepts it when the servers in `after` have rejoined."""
     size, rules_of_leader = len(setup.sids), setup.zab
     assert rules_of_leader is not None  # `check_plan` in checker.scenario
 
@@ -201,7 +200,6 @@ def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) ->
 
 
 def _planned(setup: Setup, number: int, name: str, planned: PlannedAction) -> Rule:
-    """The operator's next action, enabled when the servers in `after` have rejoined."""
     file = planned.file or _member_file(setup, planned.sid)
     loaded: tuple[str, ...] = (file.name,) if planned.file or planned.disk is not None else ()
     if planned.disk is not None:

@@ -59,7 +59,6 @@ def rules(setup: Setup) -> Iterator[Rule]:
 
 
 def _receive(one: Sid, other: Sid) -> Rule:
-    """The oldest packet of either direction arrives."""
     name = connection_name(one, other)
 
     def moves(connection: Connection | None) -> Iterator[Move]:
@@ -110,7 +109,6 @@ def _resume_moves(sid: Sid, server: Server) -> list[Move] | None:
 
 
 def _fill_disk(sid: Sid) -> Rule:
-    """The disk is full when the server writes to it."""
     sends = (Send(FAULTS, Spend("full_disks")), Send(server_name(sid), LogFailed()))
     writes = Read(server_name(sid), lambda server: True if server.zab is not None and server.zab.queue else None)
     move = Move(Action.FILL_DISK, (sid,), sends)

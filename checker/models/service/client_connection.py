@@ -109,8 +109,6 @@ def link_actor(client: int, setup: ServiceSetup) -> Actor:
 
 
 class _ConnectionSteps:
-    """The operations of a connection; its only data are those of the client and the setup."""
-
     def __init__(self, client: int, setup: ServiceSetup) -> None:
         self._client, self._has_library = client, setup.has_library
         self._above = library_name(client) if setup.has_library else client_name(client)

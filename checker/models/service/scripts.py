@@ -116,14 +116,11 @@ def scripted_clients(setup: ServiceSetup, scripts: Sequence[Script], notes: Iter
 
 
 class _Scripted:
-    """A client that runs a script."""
-
     def __init__(self, client: int, setup: ServiceSetup, script: Script, notes: frozenset[Note]) -> None:
         self.name, self._client, self._notes = client_name(client), client, notes
         self._script, self._setup = script, setup
 
     def rule(self) -> Rule:
-        """The rule that sends the next step."""
         timed = Note.FRESHNESS in self._notes
 
         def next_step(standing: ScriptPosition) -> int | None:

@@ -131,7 +131,6 @@ def watches_actor(server: int, setup: ServiceSetup) -> Actor:
 
 
 def _matches(watching: Watching, fire: FireWatches) -> list[tuple[int, WatchKind, str]]:
-    """The watches that an event meets, by client."""
     table: Watches[tuple[int, WatchKind]] = Watches()
     for client, kind, path in sorted(watching, key=lambda each: (each[0], each[2], each[1].value)):
         table.add(kind, path, (client, kind))

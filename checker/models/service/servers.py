@@ -81,8 +81,6 @@ def lagging_server_actor(server: int, setup: ServiceSetup) -> Actor:
 
 
 class _ServerSteps:
-    """The operations of a server that lags; its only data are those of the server and the variants."""
-
     def __init__(self, server: int, variants: frozenset[Variant]) -> None:
         self._server, self._variants = server, variants
         self._logic = ServerLogic(variants)

@@ -163,7 +163,6 @@ def _events_in_order(run: Run) -> Condition:
 
 
 def _states_of(path: str, *states: WatchedState) -> tuple[str, ...]:
-    """A path, and its states as text."""
     return path, *("no znode" if at is None else f"as of zxid {at[1]}" for at in states)
 
 
@@ -173,7 +172,6 @@ def _looked_at(awaits: Awaits) -> Awaits:
 
 
 def _watched(run: Run) -> set[tuple[Awaits, str]]:
-    """The states that the scripts watch, with their paths."""
     return {
         (Awaits.CHILDREN if isinstance(record, GetChildren2) else Awaits.DATA, record.path)
         for script in run.scripts

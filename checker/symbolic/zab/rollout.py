@@ -114,8 +114,6 @@ def _has_not_stopped(z: AbstractZab, s: ZabState, r: Term, q: Term) -> Formula:
 
 
 def _with_condition(step: StepFunction, name: str, condition: Symbol) -> StepFunction:
-    """The step with one more condition."""
-
     def stricter(z: AbstractZab, s: ZabState, **parameters: Term) -> ZabStep:
         conditions, after = step(z, s, **parameters)
         return ZabStep({**conditions, name: condition(z, s, **parameters)}, after)

@@ -206,7 +206,6 @@ class _Narrator:
         return f"{name} " + ", ".join(f"{key}={value}" for key, value in values.items())
 
     def state(self, s: ZabState) -> list[str]:
-        """One line for each server, and one for each reign that has begun."""
         servers = [
             f"  {self._name(n)}: acceptedEpoch {self._name(s.accepted(n))}, current reign "
             f"{self._name(s.current(n))}, log {self._txns(s.log, n)}"

@@ -122,7 +122,6 @@ class FollowerTrack:
         return Following(rest, _once(done.state), read, (*world.unsent, *_messages(done.effects)))
 
     def _instead(self, world: Following) -> str:
-        """The packet that the learner can send next, if any."""
         while not world.unsent:
             event = self._eager(world)
             after = None if event is None else self._step(world, event)

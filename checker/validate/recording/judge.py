@@ -208,7 +208,6 @@ class Judge:
             learner.follows.delivered.append(packet)
 
     def _content(self, stream: LearnerStream, zxid: int) -> tuple:  # type: ignore[type-arg]
-        """The transactions of a snapshot that a leader sends."""
         leads = self._track(stream.leader).leads
         return () if leads is None else tuple(txn for txn in leads.history() if txn.zxid <= zxid)
 
@@ -263,7 +262,6 @@ class Judge:
                 raise Unfit("no packet of a learner")
 
     def _lead(self, track: ServerTrack, epoch: int) -> LeaderTrack:
-        """The leadership of an epoch, which may begin now."""
         leads = track.leads
         if leads is None or leads.epoch != epoch:
             track.rest(crash=False)

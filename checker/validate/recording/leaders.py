@@ -97,7 +97,6 @@ class LeaderTrack(LeaderSteps):
         self._note_commits()
 
     def _note_commits(self) -> None:
-        """Note what every possible state has committed."""
         world = self.worlds[0]
         last = min(each.leader.committed for each in self.worlds)
         for zxid in range(max(self.last_committed, make_zxid(self.epoch)) + 1, last + 1):
@@ -147,7 +146,6 @@ class LeaderTrack(LeaderSteps):
         return distinct(found)
 
     def _possible_ends(self) -> list[Leading]:
-        """The possible states, with more of the delivered packets of the handshake read."""
         found = list(self.worlds)
         for world in self.worlds:
             if world.leader.phase is LeaderPhase.BROADCAST:
@@ -246,7 +244,6 @@ class LeaderTrack(LeaderSteps):
 
 
 def _lacking(world: Leading, everything: dict[int, object]) -> str:
-    """The commits that the history of a new leader lacks, in words."""
     own = {txn.zxid: txn.value for txn in world.rest.durable.log}
     lacking = [zxid for zxid, value in everything.items() if zxid not in own or not same(own[zxid], value)]
     if not lacking:

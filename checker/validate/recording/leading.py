@@ -65,7 +65,6 @@ class LeaderSteps:
         return replace(world, rest=replace(world.rest, durable=done.durable), leader=done.state)
 
     def _written(self, world: Leading) -> Leading | None:
-        """The state after the leader has written its next own proposal."""
         after = self._step(world, Synced())
         return after if isinstance(after, Leading) else None
 
@@ -116,7 +115,6 @@ class LeaderSteps:
         return " or ".join(f"LEADERINFO epoch {each}" for each in sorted(seen))
 
     def _established(self, world: Leading, stream: LearnerStream) -> Leading | str:
-        """The state after the ACKEPOCH of a learner, and of a quorum."""
         at = world
         for each in (stream, *(other for other in self.streams if other is not stream)):
             if each is stream or at.leader.phase in (LeaderPhase.FOLLOWERINFO, LeaderPhase.ACKEPOCH):
@@ -129,7 +127,6 @@ class LeaderSteps:
         return at
 
     def _fed_while(self, world: Leading, stream: LearnerStream, types: tuple[type[QuorumPacket], ...]) -> Leading:
-        """The state after the leader has read the next packets of these types."""
         while world.read.get(stream.number, 0) < len(stream.delivered):
             if not isinstance(stream.delivered[world.read.get(stream.number, 0)], types):
                 break

@@ -48,8 +48,6 @@ class _Disk(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _RecordedLine(msgspec.Struct, forbid_unknown_fields=True):
-    """Any line of a recording; the header has `recording` and no `e`."""
-
     e: str = ""
     t: float = 0.0
     recording: int | None = None

@@ -18,7 +18,6 @@ SHORT = 1000
 
 
 def _emptied(path: str) -> c.Script:
-    """A container that had a child."""
     return (container(path), node(f"{path}/child"), c.Delete(0, f"{path}/child"))
 
 

@@ -63,8 +63,6 @@ def read_users(file: Path, section: str) -> dict[str, str]:
 
 
 class _Parser:
-    """The tokens of one file, and the position in them."""
-
     def __init__(self, file: Path, text: str) -> None:
         self._file = file
         self._tokens = list(self._split(text))

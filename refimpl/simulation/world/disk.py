@@ -107,7 +107,6 @@ class Inode(Entry[tuple[int, bytes | None]]):
 
 
 def _sectors(offset: int, data: bytes) -> range:
-    """The sectors that a write concerns."""
     return range(offset // SECTOR, (offset + len(data) - 1) // SECTOR + 1)
 
 

@@ -222,7 +222,6 @@ class _Attempt:
             self._network.loop.inside(self._process, _settle, self._future, OSError(number, os.strerror(number)))
 
     def cancel(self) -> None:
-        """The process gives up."""
         if self._end is not None:
             self._end.vanish(silent=False)
 
