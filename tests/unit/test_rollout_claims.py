@@ -11,6 +11,7 @@ from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Claim, Evidence, EvidenceKind, Reason, evidence_of, verdict_of
 from checker.rollout.output.data import data
+from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, not_begun
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.stages import whole
@@ -73,6 +74,24 @@ def test_the_verdict_and_the_exit_code_are_those_of_the_recommended_claims(outco
     told = [each for each in data(answer)["claims"] if each["route"] == "direct" and each["counts"]]
     ranks = [each.value for each in SafetyVerdict]
     assert min((each["verdict"] for each in told), key=ranks.index) == data(answer)["verdict"]
+
+
+@pytest.mark.parametrize("of_leaders", [SAFE, OPEN, UNSAFE])
+def test_the_table_of_the_answer_has_the_verdict_of_each_claim(of_leaders: SafetyVerdict) -> None:
+    """A row for each question, a column without faults and one under them; only the runs about leaders differ."""
+
+    def run(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, of_leaders if spec.question is Question.ELECTION else SAFE)
+
+    answer = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), run)
+    text = markdown(answer)
+    for question in (Question.ELECTION, Question.COMMITS, Question.HEALING):
+        (row,) = (line for line in text.splitlines() if line.startswith(f"| {question.value} |"))
+        words = [cell.strip(" *").partition(":")[0].strip("*").lower() for cell in row.strip("|").split("|")[1:]]
+        claims = {
+            each.faults: each.evidence.outcome.value for each in answer.direct.claims if each.question is question
+        }
+        assert words == [claims[0], claims[1]]
 
 
 def test_no_claim_is_safe_without_evidence() -> None:

@@ -6,31 +6,28 @@ finished is called that wherever it is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
-from checker.rollout.claims import Evidence, Reason
+from checker.rollout.claims import Claim, Reason
 from checker.rollout.disks import HAZARD_WORDS, DiskRemedy, RemedyKind
 from checker.rollout.failures import Failure
 from checker.rollout.order_proof import OrderProof
 from checker.rollout.output.operator_steps import ANSWERS, failed_steps, is_waited_for
 from checker.rollout.output.sentences import (
-    CELLS,
-    WORDS,
-    answer_sentence,
     change_of,
+    claim_table,
     direction_sentence,
     finding_words,
     order_words,
     pair_sentence,
     servers,
     verdict_of,
-    verdict_words,
 )
 from checker.rollout.route import PlanRoute
-from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, worst_verdict
-from checker.rollout.scenarios import QUESTION_WORDS
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
+from checker.rollout.scenarios import QUESTION_WORDS, Question
 from checker.rollout.ways import WAY_WORDS
 from checker.scenario.ensemble import NO_FAULTS
 from checker.symbolic.report import view_text
@@ -42,7 +39,7 @@ from spec.variants import DESCRIBED
 
 
 def verdicts(plan: Plan) -> list[str]:
-    """A table of verdicts for each stage."""
+    """The claims about each stage, with a row for each question."""
     parts = [(f"Stage {n}, {escaped(part.stage.title)}", part) for n, part in enumerate(plan.stages, start=1)]
     parts += [("To go back", plan.back)] if plan.back is not None else []
     if not parts:
@@ -65,19 +62,10 @@ def _tried(plan: Plan) -> str:
 
 
 def _questions(route: PlanRoute) -> list[str]:
-    many = f"under {route.faults} fault{'s' * (route.faults != 1)}" if route.faults else "under faults"
-    lines = [f"| question | without faults | {many} |", "| --- | --- | --- |"]
-    for question in route.questions:
-        without, under = (_cell(route.answer(question, faulty=faulty)) for faulty in (False, True))
-        lines.append(f"| {question.value} | {without} | {under if route.faults else 'not asked for'} |")
-    return lines
-
-
-def _cell(answer: Evidence) -> str:
-    word = WORDS[answer.outcome]
-    if answer.outcome is SafetyVerdict.UNSAFE and answer.finding is not None and answer.reason is Reason.FOUND:
-        return f"**{word}**: {finding_words(answer.finding)}"
-    return f"{f'**{word}**' if answer.outcome is SafetyVerdict.UNSAFE else word}: {escaped(answer_sentence(answer))}"
+    rows: dict[str, list[Claim]] = {}
+    for claim in route.claims:
+        rows.setdefault(claim.question.value, []).append(claim)
+    return claim_table("question", rows)
 
 
 # If a step fails, step by step.
@@ -124,14 +112,11 @@ def ways(plan: Plan) -> list[str]:
     """A table of the ways to make the change in one go."""
     if not plan.ways or not plan.direct.stage.remaining or plan.request.disks or plan.reconfig_route is not None:
         return []
-    lines = ["## Ways to do it in one go", "", "| way | is it safe |", "| --- | --- |"]
-    for way in plan.ways:
-        asked = [way.worst(faulty=faulty) for faulty in ((False, True) if way.faults else (False,))]
-        unsafe = next((answer for answer in asked if answer.outcome is SafetyVerdict.UNSAFE), None)
-        cell = "; ".join(dict.fromkeys(map(verdict_words, asked)))
-        if unsafe is not None:
-            cell = CELLS[unsafe.outcome] + ("" if unsafe.finding is None else f": {finding_words(unsafe.finding)}")
-        lines.append(f"| {WAY_WORDS[way.way]} | {cell} |")
+    lines = [
+        "## Ways to do it in one go",
+        "",
+        *claim_table("way", {WAY_WORDS[way.way]: way.claims for way in plan.ways}),
+    ]
     proved = plan.stages and all(part.proved and not part.stage.changed_roles for part in plan.stages)
     lines += ["", SAME] if proved else []
     return lines + (["", BY_THE_PROTOCOL] if plan.request.releases is not None else [])
@@ -172,28 +157,17 @@ def releases(plan: Plan) -> list[str]:
     software = plan.software
     if software is None or not plan.direct.stage.remaining:
         return []
-    head = ("no acknowledged write is lost", "without a fault", "with faults")
-    rows = [
-        ("while clients write", *_of_releases(software.writing)),
-        ("while nothing is written", *_of_releases(software.quiet)),
-    ]
-    lines = [f"## ZooKeeper {software.releases}", "", *(f"| {' | '.join(row)} |" for row in (head, ["---"] * 3, *rows))]
+    rows = {
+        "while clients write": software.claims(Question.DEFECTS),
+        "while nothing is written": software.claims(Question.QUIET_DEFECTS),
+    }
+    lines = [f"## ZooKeeper {software.releases}", "", *claim_table("no acknowledged write is lost", rows)]
     if software.finding is not None:
         lines += ["", f"{capital(finding_words(software.finding))}. {RARE}"]
     if software.culprits:
         lines += ["", "One of these defects is enough:", ""]
         lines += [f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}." for bug in software.culprits]
     return lines
-
-
-def _of_releases(results: Sequence[RunResult]) -> Iterator[str]:
-    """The verdict without faults, and the one under them."""
-    for faulty in (False, True):
-        of_kind = [result for result in results if bool(result.spec.faults) == faulty]
-        unsafe = next((result for result in of_kind if result.outcome is SafetyVerdict.UNSAFE), None)
-        words = CELLS[worst_verdict(result.outcome for result in of_kind)]
-        words = words if unsafe is None else f"{words}, {unsafe.spec.under or 'without a fault'}"
-        yield words if of_kind or not faulty else "not asked"
 
 
 # The inputs, and the proof.

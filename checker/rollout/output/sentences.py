@@ -1,7 +1,7 @@
 """The words of an answer: one function words a verdict, one a reason, one a finding, and every section uses these.
 
     answer_sentence     the reason for the outcome of a question
-    verdict_words       a verdict with its basis, for a table
+    claim_table         claims as a table: a verdict and its reason in each cell
     finding_words       a violation with its needs
     run_sentence        the reason for the end of a run
     direction_sentence  the basis of a direction after a failed step
@@ -12,13 +12,13 @@ Rules of this module: a sentence is made from the data, and nothing is decided b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from checker.printable import code, escaped
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import Plan
-from checker.rollout.claims import Evidence, Reason
+from checker.rollout.claims import Claim, Evidence, Reason, worst_of
 from checker.rollout.route import LARGEST, Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
@@ -72,13 +72,6 @@ WORDS = {
     SafetyVerdict.STALLS: "STALLS",
     SafetyVerdict.SAFE: "SAFE",
 }
-CELLS = {
-    SafetyVerdict.UNSAFE: "**no**",
-    SafetyVerdict.OPEN: "not decided",
-    SafetyVerdict.STALLS: "**stops before**",
-    SafetyVerdict.SAFE: "yes, explored to the end",
-}
-SAFE_BASES = {Reason.PROVED: "yes, proved", Reason.PROVED_IN_ORDER: "yes, proved in this order"}
 LOST_WRITES = frozenset({"LeaderLogCompleteness", "AcknowledgedLogCompleteness"})
 LATE = "without a fault, if messages are late"
 
@@ -152,13 +145,26 @@ def _seen(runs: Sequence[RunResult]) -> str:
     return f"{extent}, {part}not explored to the end"
 
 
-def verdict_words(answer: Evidence) -> str:
-    """A verdict with its basis, for a table."""
-    if answer.outcome is SafetyVerdict.OPEN and answer.reason in (Reason.UNSAFE_ALREADY, Reason.NOT_DEMANDED):
-        return "not explored"
-    if answer.outcome is SafetyVerdict.SAFE:
-        return SAFE_BASES.get(answer.reason, CELLS[SafetyVerdict.SAFE])
-    return CELLS[answer.outcome]
+def claim_table(title: str, rows: Mapping[str, Sequence[Claim]]) -> list[str]:
+    """A table with a row of claims for each name, and a column for each number of faults that any claim is about."""
+    counts = sorted({claim.faults for claims in rows.values() for claim in claims})
+    head = [title, *(f"under {count} fault{'s' * (count > 1)}" if count else "without faults" for count in counts)]
+    lines = [head, ["---"] * len(head)]
+    for name, claims in rows.items():
+        lines.append([name, *(_cell([claim for claim in claims if claim.faults == count]) for count in counts)])
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _cell(claims: Sequence[Claim]) -> str:
+    """The verdict of the worst claim, and its reason."""
+    if not claims:
+        return "not asked"
+    answer = worst_of([claim for claim in claims if claim.counts] or claims)
+    if answer.outcome is not SafetyVerdict.UNSAFE:
+        return f"{WORDS[answer.outcome]}: {escaped(answer_sentence(answer))}"
+    if answer.finding is not None and answer.reason is Reason.FOUND:
+        return f"**UNSAFE**: {finding_words(answer.finding)}"
+    return f"**UNSAFE**: {escaped(answer_sentence(answer))}"
 
 
 def needs(result: RunResult) -> str:

@@ -11,7 +11,7 @@ from shlex import quote
 from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.output.recommendation import command_words
-from checker.rollout.output.sentences import WORDS, finding_words, servers
+from checker.rollout.output.sentences import WORDS, claim_table, servers
 from checker.rollout.output.waits import AT_PORT
 from checker.rollout.reconfig.answers import (
     CommandAnswer,
@@ -23,7 +23,6 @@ from checker.rollout.reconfig.answers import (
 )
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
 from checker.rollout.reconfig.refusals import Obstacle, Refusal
-from checker.rollout.runs import SafetyVerdict
 from checker.symbolic.report import set_text
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid
@@ -39,6 +38,8 @@ MEANWHILE = (
     "breaks before the reply, 3.9.5 may activate a configuration that is not committed, or forget one. A joiner that "
     "dies before the reply needs its first files again."
 )
+PROMISE = "Never two leaders of one epoch, and no acknowledged write lost, with the defects of 3.9.5:"
+PAIR = "Two faults are a lost connection with one more fault, unless two were asked for."
 JOINER = "an empty `dataDir` but for `myid`, and with this `dynamicConfigFile`"
 CHECK = "**Check before the next command**: all print the same version, and the last joiner is a member. If not, wait."
 HAND_OVER = (
@@ -195,37 +196,14 @@ def _versions(command: MembershipCommand) -> str:
 
 
 def _comparison(plan: Plan, answer: ReconfigAnswer) -> list[str]:
-    faults = plan.request.faults
-    asked = [FaultBudget.NONE, *([FaultBudget.ASKED] if faults else []), FaultBudget.PAIR]
-    names = {FaultBudget.ASKED: f"with {faults} fault{'s' * (faults > 1)}"}
-    head = ("way", *(names.get(each, each.value) for each in asked))
-    rows = [(_name(answer, route), *(_cell(route, each) for each in asked)) for route in answer.routes]
-    restarts = answer.restarts.without_faults, answer.restarts.outcome
-    rows.append(("restarts", *(WORDS[each].lower() for each in restarts[: len(asked) - 1]), "not asked"))
-    what = "Never two leaders of one epoch, and no acknowledged write lost, with the defects of 3.9.5:"
-    lines = [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
-    return [what, "", *lines, "", *(line for route in answer.routes for line in _quorums(answer, route))]
+    rows = {_name(answer, route): route.claims for route in answer.routes}
+    rows["restarts"] = tuple(claim for part in plan.advised for claim in part.claims)
+    lines = [PROMISE, "", *claim_table("way", rows), "", PAIR, ""]
+    return [*lines, *(line for route in answer.routes for line in _quorums(answer, route))]
 
 
 def _name(answer: ReconfigAnswer, route: RouteAnswer) -> str:
     return KINDS[route.kind] if len(answer.routes) > 1 else ALONE
-
-
-def _cell(route: RouteAnswer, budget: FaultBudget) -> str:
-    results = route.results(budget)
-    match route.verdict(budget):
-        case SafetyVerdict.UNSAFE:
-            found = next(each for each in results if each.outcome is SafetyVerdict.UNSAFE)
-            return f"**no**: {finding_words(found)}"
-        case SafetyVerdict.SAFE:
-            return f"yes, explored to the end ({sum(each.states for each in results):,} states)"
-    if budget in route.left_out:
-        return "not decided: a violation ended the search"
-    if not any(each.begun for each in results):
-        return "not explored"
-    done = sum(each.outcome is SafetyVerdict.SAFE for each in results)
-    states = sum(each.states for each in results)
-    return f"not decided: {done} of {len(results)} runs explored to the end, nothing found in {states:,} states"
 
 
 def _quorums(answer: ReconfigAnswer, route: RouteAnswer) -> Iterator[str]:
