@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     from checker.cli.artifacts import prepare  # noqa: PLC0415 (slow to import, so errors come first)
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
     from checker.scenario import VariantError  # noqa: PLC0415
-    from checker.swarm.plot import check_available  # noqa: PLC0415
+    from checker.swarm.report import check_available  # noqa: PLC0415
     from checker.user_files import OutputError, check_writable  # noqa: PLC0415
 
     try:
@@ -114,8 +114,7 @@ def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
     from checker.report import Progress  # noqa: PLC0415
     from checker.report.outcome import RunOutcome  # noqa: PLC0415
     from checker.swarm.outcome import Ending  # noqa: PLC0415
-    from checker.swarm.plot import draw  # noqa: PLC0415
-    from checker.swarm.report import progress_text  # noqa: PLC0415
+    from checker.swarm.report import draw, progress_text  # noqa: PLC0415
     from checker.swarm.search import Swarm  # noqa: PLC0415
     from checker.swarm.verdict import exploration_of, judgement_of  # noqa: PLC0415
 

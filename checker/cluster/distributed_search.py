@@ -5,26 +5,173 @@ The driver holds counts only; rows and fingerprints stay at the parts and go fro
 - A level is finished before a finding in it ends the search. A limit inside a level ends it between two rounds.
 - A search is saved only at the beginning of a level. After a loss all parts go back to the last save, or to the start,
   so that a loss changes no result.
+- The calls of one part are carried out in the order in which they are started here. The rows of the next two rounds of
+  a divided level are expanded before the new states of a round are built: while a part expands them, the candidates and
+  the flags of the others arrive.
+- The first finding of a property is the one with the least number in the order of the whole search (`pieces`), so that
+  it does not depend on the number of parts.
+- The path of a finding is rebuilt here by the plain engine, and its last row must be the one that the part reached.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from checker.cluster.findings import Divided, SearchFindings
-from checker.cluster.level_rounds import expand_rounds
-from checker.cluster.part.messages import PartReport
+import numpy as np
+
+from checker.cluster.part.messages import PartReport, SavedSearchPosition
 from checker.cluster.part.pieces import Pieces, dealt, joined
-from checker.cluster.part.saved import SavedSearchPosition
+from checker.cluster.part.search_part import row_digest
 from checker.cluster.saved_search import SavedFolder
-from checker.cluster.totals import add_reports, planned_bytes
 from checker.cluster.transport import PartLostError, Ref, Transport
 from checker.engine.checkpoint.search_checkpoint import FINISHED
-from checker.engine.model import Model, ModelError
+from checker.engine.model import Finding, Model, ModelError
 from checker.engine.process import Interrupts
-from checker.engine.result import SEED, Exploration, Limits, Stop, wanted
+from checker.engine.result import SEED, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
+from checker.engine.semantics import answer, rebuild
+
+
+def add_reports(
+    result: Exploration, reports: Sequence[PartReport], machines: Sequence[str], *, is_divided: bool = True
+) -> None:
+    """Set the counts of a result. Before the search is divided, all parts have the same counts."""
+    counted = reports if is_divided else reports[:1]
+    result.transitions = sum(each.transitions for each in counted)
+    result.deadlocks = sum(each.deadlocks for each in counted)
+    result.coverage = _coverage(counted)
+    for place, prop in enumerate(result.model.properties):
+        pairs = [each.evaluations[place] for each in counted if each.evaluations]
+        result.evaluations[prop.name] = Evaluations(sum(states for states, _ in pairs), sum(held for _, held in pairs))
+    result.work = sum(each.work for each in reports)
+    result.python_steps, result.python_calls = sum(each.steps for each in reports), sum(each.calls for each in reports)
+    result.python_seconds = max([each.seconds for each in reports], default=0.0)
+    result.spilled_bytes = sum(each.spilled for each in reports)
+    result.peak_bytes = max(result.peak_bytes, _largest(machines, [each.growth for each in reports]))
+
+
+def planned_bytes(reports: Sequence[PartReport], machines: Sequence[str]) -> int:
+    """The memory of the largest machine after the next round: the growth of its workers, with that of visited sets.
+
+    It is 0 if no visited set will grow.
+    """
+    growing = any(each.planned for each in reports)
+    return _largest(machines, [each.growth + each.planned for each in reports]) if growing else 0
+
+
+def _largest(machines: Sequence[str], sizes: Sequence[int]) -> int:
+    total: defaultdict[str, int] = defaultdict(int)
+    for machine, size in zip(machines, sizes, strict=False):
+        total[machine] += size
+    return max(total.values(), default=0)
+
+
+def _coverage(reports: Sequence[PartReport]) -> dict[str, Coverage]:
+    total: defaultdict[str, Coverage] = defaultdict(Coverage)
+    for each in reports:
+        for action, (fired, new) in each.coverage.items():
+            total[action].fired += fired
+            total[action].new += new
+    return dict(total)
+
+
+def expand_rounds(
+    transport: Transport,
+    rounds: Iterable[Pieces],
+    must_end: Callable[[], bool],
+    note: Callable[[int, PartReport], None],
+) -> tuple[Pieces, bool]:
+    """Expand the rounds of a level; return the pieces of the next level, and whether all rounds were expanded.
+
+    `note` gets the report of each part after each round. No round begins after `must_end` is true; those under way are
+    finished. Raises PartLostError and ModelError.
+    """
+    parts = range(transport.parts)
+    left = deque(rounds)
+    begun: deque[tuple[Pieces, list[list[Ref]]]] = deque()
+    built: deque[tuple[Pieces, list[Ref]]] = deque()
+    counted: list[Pieces] = []
+
+    def expand_next() -> None:
+        if left and not must_end():
+            pieces = left.popleft()
+            begun.append((pieces, [transport.call(part, "expand", pieces, returns=len(parts)) for part in parts]))
+
+    expand_next()
+    while begun:
+        expand_next()
+        pieces, sent = begun.popleft()
+        flags = [
+            transport.call(owner, "probe", pieces, *(each[owner] for each in sent), returns=len(parts))
+            for owner in parts
+        ]
+        expand_next()
+        built.append((pieces, [transport.call(part, "build", *(each[part] for each in flags))[0] for part in parts]))
+        while len(built) > (1 if begun else 0):
+            counted.append(_counted(transport, *built.popleft(), note))
+    return joined(counted), not left
+
+
+def _counted(transport: Transport, pieces: Pieces, built: list[Ref], note: Callable[[int, PartReport], None]) -> Pieces:
+    sizes = np.zeros(len(pieces.parts), np.int64)
+    for part, (counts, report) in enumerate(transport.get(built)):
+        sizes[pieces.parts == part] = counts
+        note(part, report)
+    return Pieces(pieces.parts, sizes).without_empty()
+
+
+class Divided(NamedTuple):
+    """An expanded level: its pieces, those of the next level, and the number of its first state in each part."""
+
+    pieces: Pieces
+    following: Pieces
+    firsts: Sequence[int]
+
+    def place(self, part: int, state: int) -> tuple[bool, int]:
+        """The place of a state of a part in the order: whether it is in the next level, and the place there."""
+        own, row = int(self.pieces.of(part).sum()), state - self.firsts[part]
+        return (True, self.following.place(part, row - own)) if row >= own else (False, self.pieces.place(part, row))
+
+
+class SearchFindings:
+    """The findings in a result; `ordinals` has the path of each, by the name of its property."""
+
+    def __init__(self, result: Exploration, transport: Transport) -> None:
+        self._result, self._transport = result, transport
+        self.ordinals: dict[str, list[int]] = {}
+
+    def go_back(self, found: Mapping[str, Discovery], ordinals: Mapping[str, list[int]]) -> None:
+        """Replace the findings by earlier ones."""
+        self._result.found, self.ordinals = dict(found), dict(ordinals)
+
+    def note(self, reports: Sequence[PartReport], level: Divided | None = None) -> None:
+        """Record the first finding of each property in an expanded level. Raises ModelError.
+
+        Without a `level`, the search is not divided, and the numbers of a part are those of the search.
+        """
+        first: dict[int, tuple[tuple[bool, int], int, int]] = {}
+        for part, report in enumerate(reports):
+            for position, state in report.hits:
+                if self._result.model.properties[position].name not in self._result.found:
+                    place = (False, state) if level is None else level.place(part, state)
+                    first[position] = min(first.get(position, (place, part, state)), (place, part, state))
+        for position, (_, part, state) in sorted(first.items()):
+            self._record(position, part, state)
+
+    def _record(self, position: int, part: int, state: int) -> None:
+        model = self._result.model
+        (route,) = self._transport.get(self._transport.call(part, "route", state))
+        path, prop = rebuild(model, route.ordinals), model.properties[position]
+        if row_digest(path[-1].row) != route.digest:
+            raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
+        finding = answer(model, prop, path[-1].row)
+        if not isinstance(finding, Finding):
+            raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
+        self.ordinals[prop.name] = route.ordinals
+        self._result.found[prop.name] = Discovery(prop, finding, len(path) - 1, path)
+
 
 DIVIDED = 1 << 12  # rows for each part in the first level that is divided
 DEALT = 8  # rows in a piece of that level

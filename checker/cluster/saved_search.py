@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
+from checker.cluster.part.messages import SavedPart, SavedSearchPosition
 from checker.cluster.part.pieces import Pieces
-from checker.cluster.part.saved import SavedPart, SavedSearchPosition
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.checkpoint_store import AGAIN, HEAD, CheckpointStore
 from checker.engine.checkpoint.head import Count, Identity

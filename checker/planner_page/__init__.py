@@ -2,8 +2,7 @@
 
     uploads    the files and options that the page sends, read as the command reads them
     document   the answer as HTML: its Markdown, with the runs as pictures
-    handlers   answers each request of the page
-    server     HTTP on the loopback interface only, by `checker.local_page`
+    server     answers each request of the page: HTTP on the loopback interface only, by `checker.local_page`
 
 Rules of this package:
 
@@ -13,7 +12,6 @@ Rules of this package:
 - No name in the files turns into a path outside that folder, and no text of the files turns into markup.
 """
 
-from checker.planner_page.handlers import PlannerHandlers
-from checker.planner_page.server import PlannerServer
+from checker.planner_page.server import PlannerHandlers, PlannerServer
 
 __all__ = ["PlannerHandlers", "PlannerServer"]

@@ -1,13 +1,101 @@
-"""The page of the planner over HTTP, on the loopback interface only, by the rules of `checker.local_page`."""
+"""The page of the planner over HTTP, on the loopback interface only, by the rules of `checker.local_page`.
+
+Lines of JSON are `{"progress": {"runs": 2, "now": "..."}}`, and finally `{"done": ...}` or an error. Closing the
+connection earlier cancels the question.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
+from http import HTTPStatus
 from urllib.parse import SplitResult
 
-from checker.local_page import PageHandler, PageServer, read_request
+from checker.engine.model import ModelError
+from checker.execution import ended_by
+from checker.job import Json
+from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, read_request, slot
 from checker.local_page.server import assets_of
-from checker.planner_page.handlers import PlannerHandlers
-from checker.planner_page.uploads import PlanFilesRequest, fields
+from checker.planner_page.document import to_html
+from checker.planner_page.uploads import PlanFilesRequest, fields, read_options, read_question, refusal_of
+from checker.rollout import Engine, OrderError, PlanRequest, plan
+from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
+from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns
+from checker.rollout.scenarios import QUESTION_WORDS, RunSpec
+from checker.symbolic.disjoint import UndecidedError
+from spec.config import ConfigError
+
+OFTEN = 0.5  # seconds between two looks for the page, while no run ends
+BUSY = "the planner is judging another change; wait until it ends, or cancel it on the page that asked"
+
+
+class PlannerHandlers:
+    """The answers, from the cache or from the planner. Threads may share it; one change is judged at a time."""
+
+    def __init__(self, answers: AnswerCache, runner: Runner | None = None) -> None:
+        self._answers, self._run = answers, runner or Engine().run
+        self._busy = threading.BoundedSemaphore(1)
+
+    def plan(self, request: PlanFilesRequest, progress: ProgressSender) -> dict[str, Json]:
+        """Judge a change. Raises BadRequestError, also for a mistake in the files."""
+        options = read_options(request)
+        runs = _Told(self._run, options.budget, progress)
+        try:
+            with ended_by(runs.check):
+                asked = read_question(request, options)
+                answer = self._answers.load(asked)
+                kept = answer is not None
+                return _view(answer or self._judge(asked, runs), request.command, kept=kept)
+        except ConfigError as error:
+            raise refusal_of(error) from None
+        except (OrderError, UndecidedError, ModelError) as error:
+            field = error.option if isinstance(error, OrderError) else ""
+            raise BadRequestError(str(error), HTTPStatus.UNPROCESSABLE_ENTITY, field) from None
+
+    def _judge(self, asked: PlanRequest, runs: _Told) -> RenderedAnswer:
+        with slot(self._busy, BUSY):
+            made = plan(asked, runs.run)
+            answer = rendered(made)
+        self._answers.save(made, answer)
+        return answer
+
+
+class _Told(TimeBetweenRuns):
+    """A runner that sends the page a message before each run and between them, and ends after the page has gone."""
+
+    def __init__(self, run: Runner, seconds: float, progress: ProgressSender) -> None:
+        super().__init__(run, seconds)
+        self._progress, self._runs, self._last = progress, 0, time.monotonic()
+
+    def check(self) -> None:
+        """Raises BadRequestError if the page has gone, and UndecidedError as the base class."""
+        super().check()
+        if time.monotonic() - self._last > OFTEN:
+            self._tell("the orders and the stages")
+
+    def run(self, spec: RunSpec, seconds: float) -> RunResult:
+        """Explore a question. Raises BadRequestError if the page has gone."""
+        self._tell(f"{spec.stage.title}: {QUESTION_WORDS[spec.question]}")
+        result = super().run(spec, seconds)
+        self._runs += 1
+        return result
+
+    def _tell(self, now: str) -> None:
+        self._last = time.monotonic()
+        if not self._progress({"runs": self._runs, "now": now}):
+            raise BadRequestError("the question was cancelled")
+
+
+def _view(answer: RenderedAnswer, command: str, *, kept: bool) -> dict[str, Json]:
+    """An answer as the page shows it, with the command for the same; `kept`: it comes from the cache."""
+    return {
+        "verdict": answer.data["verdict"],
+        "html": to_html(answer.whole, answer.pictures),
+        "markdown": answer.whole,
+        "command": command,
+        "kept": kept,
+    }
+
 
 LARGEST_SETS = 1 << 22  # bytes of a request with two sets of files
 

@@ -1,8 +1,7 @@
 """Validation of the journals of live servers against the specification: the same step functions, the same invariants.
 
 - `codec`, `journals`: the format of a journal, and the reader of its files.
-- `replay`: the replay of one server: every step, and the contents of its disk after a restart.
-- `second_pass`: the results of that replay once more.
+- `replay`: the replay of one server, perhaps twice: every step, and the contents of its disk after a restart.
 - `connections`: the quorum connections of two servers, paired by their packets.
 - `happens_before`: the messages between the servers, and an order of all steps in which every message is sent before it
   is read.
@@ -39,8 +38,7 @@ from checker.validate.happens_before import NONE, HappensBefore, Track, happens_
 from checker.validate.invariants import Count, Invariants
 from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
 from checker.validate.refinement import JournalRefinement
-from checker.validate.replay import DiskAhead, Mismatch, Replay
-from checker.validate.second_pass import ReplayedRecords
+from checker.validate.replay import DiskAhead, Mismatch, Replay, ReplayedRecords
 from spec.effects import Effects
 from spec.quorum import Sid, View
 from spec.server import Server, stopped

@@ -16,7 +16,7 @@ import pytest
 from checker.engine import Actor, Column, Limits, Model, ModelError, Move, Outcome, Rule, Send, plain, search
 from checker.engine.model import Read
 from checker.engine.result import disagreements
-from checker.engine.tables import Tables, fingerprints
+from checker.engine.tables import Tables, interner
 from checker.models.rounds import election
 
 NAMED = Model("named", (Column("a", 0), Column("b", 0)), (), ())
@@ -73,7 +73,7 @@ def test_two_values_of_a_column_with_one_number_are_an_error(monkeypatch: pytest
         def digest(self) -> bytes:
             return bytes(8)
 
-    monkeypatch.setattr(fingerprints, "blake2b", Constant)
+    monkeypatch.setattr(interner, "blake2b", Constant)
     with pytest.raises(ModelError, match=r"column 'a' have one number for fingerprints: 1 and 2; use another seed"):
         numbers(NAMED, [1, 2], 1)
 

@@ -168,7 +168,7 @@ def test_a_bag_counts_by_comparison():
 
 def test_a_process_of_a_cluster_refuses_values_that_are_no_data_even_a_single_one():
     """Two processes that each meet one of two such values would give them one fingerprint."""
-    from checker.cluster.part.tables import PartTables
+    from checker.cluster.part.search_part import PartTables
 
     with pytest.raises(ModelError, match="values that their texts do not tell apart"):
         PartTables(copies(Decimal), 1).row(copies(Decimal).initial())

@@ -15,8 +15,7 @@ from checker.cli.main import main
 from checker.local_page import BadRequestError
 from checker.planner_page import PlannerHandlers, PlannerServer
 from checker.planner_page.document import to_html
-from checker.planner_page.handlers import BUSY
-from checker.planner_page.server import LARGEST_SETS
+from checker.planner_page.server import BUSY, LARGEST_SETS
 from checker.planner_page.uploads import FIELDS, PlanFilesRequest, UploadedFile, read_options, read_question
 from checker.rollout import PlanRequest
 from checker.rollout.disks import DiskHazard
@@ -143,7 +142,7 @@ def test_an_uploaded_file_leads_to_no_file_of_this_machine(tmp_path: Path) -> No
 def test_one_change_is_judged_at_a_time_and_a_page_that_has_gone_ends_its_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("checker.planner_page.handlers.OFTEN", ENOUGH)
+    monkeypatch.setattr("checker.planner_page.server.OFTEN", ENOUGH)
     handlers = PlannerHandlers(AnswerCache(None), exhausted)
     busy: list[str] = []
 

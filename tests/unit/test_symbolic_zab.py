@@ -7,8 +7,14 @@ import pytest
 import z3
 
 from checker.symbolic.zab import premises
-from checker.symbolic.zab.conditions import CheckedCondition, ProofFinding, VerificationCondition, checked, conditions
-from checker.symbolic.zab.hints import HINTS
+from checker.symbolic.zab.conditions import (
+    HINTS,
+    CheckedCondition,
+    ProofFinding,
+    VerificationCondition,
+    checked,
+    conditions,
+)
 from checker.symbolic.zab.invariant import clauses
 from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.proof import PremiseProof, answer_lines, exit_code, prove

@@ -411,7 +411,7 @@ def test_a_long_journal_is_replayed_once_more_with_the_same_results(
 ) -> None:
     paths = ran(tmp_path, seed)
     short = validate(paths)
-    monkeypatch.setattr("checker.validate.second_pass.SHORT", 20)
+    monkeypatch.setattr("checker.validate.replay.SHORT", 20)
     assert replace(validate(paths), seconds=short.seconds) == short
 
 

@@ -3,6 +3,9 @@
 All parts explore the first levels alone, with equal results. When a level is large enough, the driver divides it: each
 part keeps the rows of its pieces and the fingerprints that it owns. Rows never move after that. Every method is called
 by the driver, one after the other (`distributed_search`).
+
+The fingerprints of two parts must agree. They do if the text of a value determines its number, as that of data does.
+Other values have equal texts, also where no process meets two of them, so the tables of a part refuse them.
 """
 
 from __future__ import annotations
@@ -11,30 +14,84 @@ import shutil
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 
 from checker.cluster.part.files import ORIGINS, QUESTIONS, SEEN, PartFiles
-from checker.cluster.part.merge import Merge, owned_by
-from checker.cluster.part.messages import Candidates, PartHit, PartReport, Route
+from checker.cluster.part.messages import Candidates, PartHit, PartReport, Route, SavedPart
 from checker.cluster.part.pieces import Pieces
 from checker.cluster.part.rounds import Expansion, PartRounds
-from checker.cluster.part.saved import SavedPart
-from checker.cluster.part.tables import PartTables, row_digest
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.checkpoint.head import SavedHit
+from checker.engine.checkpoint.search_checkpoint import ReplayableTables
+from checker.engine.contract import described
 from checker.engine.evaluator import Hit
-from checker.engine.model import Model, ModelError
+from checker.engine.model import Model, ModelError, Row
 from checker.engine.result import Exploration, Limits
 from checker.engine.states.frontier import OriginLog, padded
 from checker.engine.steps import stop_counting
-
-ALONE = 1 << 15  # rows of a round before the search is divided
+from checker.engine.tables.interner import CellNumbers
 
 Array = np.ndarray[Any, Any]
+
+
+class TextNumbers(CellNumbers):
+    """The numbers of values by their texts alone."""
+
+    def number(self, column: int, value: Any) -> int:
+        """The number of a new value. Raises ModelError for a value whose text others may have."""
+        super().number(column, value)
+        return self.of_text(column, value)
+
+
+class PartTables(ReplayableTables):
+    """The tables of one process of a distributed search."""
+
+    def __init__(self, model: Model, seed: int) -> None:
+        super().__init__(model, seed)
+        self._numbers = TextNumbers(model.columns, seed)
+
+
+def row_digest(row: Row) -> str:
+    """A digest of the texts of the values of a row, the same in every process."""
+    return blake2b("\0".join(map(described, row)).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def owned_by(fingerprints: Array, parts: int) -> Array:
+    """The part that owns each fingerprint, as `hash_tables.owner` (u64)."""
+    owners: Array = (fingerprints & np.uint64(0xFFFFFFFF)) * np.uint64(parts) >> np.uint64(32)
+    return owners
+
+
+class Merge(NamedTuple):
+    """The candidates of all parts for one owner in the order of the pieces, and the places of those of each part."""
+
+    fingerprints: Array
+    places: list[Array]
+
+    @classmethod
+    def of(cls, pieces: Pieces, received: list[Candidates]) -> Merge:
+        """Merge the candidates that an owner received in a round, one element for each part."""
+        lengths = np.zeros(len(pieces.parts), np.int64)
+        for part, candidates in enumerate(received):
+            lengths[pieces.parts == part] = candidates.lengths
+        begins = np.cumsum(lengths) - lengths
+        merged = np.empty(int(lengths.sum()), np.uint64)
+        places = []
+        for part, (fingerprints, own) in enumerate(received):
+            ends = np.cumsum(own, dtype=np.int64)
+            shifts = begins[pieces.parts == part] - (ends - own)
+            place = np.repeat(shifts, own) + np.arange(len(fingerprints))
+            merged[place] = fingerprints
+            places.append(place)
+        return cls(merged, places)
+
+
+ALONE = 1 << 15  # rows of a round before the search is divided
 
 
 class SearchPart:

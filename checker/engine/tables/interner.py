@@ -4,26 +4,173 @@
 cell: its number in fingerprints, the parts that each read shows, the rules that it disables. The layout of the arrays
 is described in `move_kernels` and `hash_tables`.
 
+A number in fingerprints is a keyed hash of a value's column and of its canonical text, which is the same in every
+process (`contract.described`). It does not depend on the order of discovery, so that every search of a model with the
+same seed gives a state the same fingerprint. Another seed gives independent numbers: two searches with different seeds
+both miss a state only if it collides twice. Two values of one column with equal numbers are noticed when they meet. It
+is an error if their texts differ. Values that hold other objects than data may have equal texts; they are numbered in
+the order of discovery. In a symmetric model a cell has images: the numbers of its renamed values, which need not be
+cells.
+
+A function of a model must give equal answers to equal arguments, since each is called once for each distinct argument.
+The first calls of every function, and some later ones, are therefore repeated and compared.
+
 Rules: numbers only grow. Cells and nodes share one sequence of ids, so that the upper half of a key of the memo
 identifies its subject.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.arrays import Vector
-from checker.engine.contract import project, same_types
+from checker.engine.contract import call, described, is_data, project, same_types, short, step
 from checker.engine.kernels import hash_tables, move_kernels, row_kernels
-from checker.engine.model import Kind, Model, Move, Read, Row
-from checker.engine.tables.calls import ModelCalls
-from checker.engine.tables.fingerprints import CellNumbers
-from checker.engine.tables.images import Images
+from checker.engine.model import Actor, Column, Kind, Model, ModelError, Move, Outcome, Read, Renaming, Row, Symmetry
+from checker.engine.result import VALUE
 from checker.engine.tables.layout import ModelLayout
+
+
+class CellNumbers:
+    """The numbers of the values of each column, for one seed."""
+
+    def __init__(self, columns: Sequence[Column], seed: int) -> None:
+        self.seed = seed
+        self._names = [column.name for column in columns]
+        self._key = str(seed).encode()
+        self._values: list[dict[int, Any]] = [{} for _ in columns]
+        self._repeats: list[dict[str, int]] = [{} for _ in columns]
+
+    def number(self, column: int, value: Any) -> int:
+        """The number of a new value of a column. Raises ModelError if another value has the same."""
+        text = described(value)
+        number = self._hash(column, text)
+        known = self._values[column]
+        if number in known:
+            if described(known[number]) != text:
+                raise self._collision(column, known[number], value)
+            repeats = self._repeats[column][text] = self._repeats[column].get(text, 0) + 1
+            number = self._hash(column, f"{text}#{repeats}")
+            if number in known:
+                raise self._collision(column, known[number], value)
+        known[number] = value
+        return number
+
+    def of_text(self, column: int, value: Any) -> int:
+        """The number that a value has by its text alone: in every process, and if it is never met.
+
+        Raises ModelError if other values may have the same text: it is no data, or of one of two types with one name.
+        """
+        if self._repeats[column] or not is_data(value):
+            raise ModelError(
+                f"the column {self._names[column]!r} has values that their texts do not tell apart, such as "
+                f"{short(value)}: they hold objects that are no data, or types of one name; a search with "
+                "symmetry or on a cluster needs data in their place"
+            )
+        return self._hash(column, described(value))
+
+    def _hash(self, column: int, text: str) -> int:
+        data = f"{self._names[column]}\0{text}".encode(errors="surrogatepass")
+        return int.from_bytes(blake2b(data, key=self._key, digest_size=8).digest(), "little")
+
+    def _collision(self, column: int, one: Any, other: Any) -> ModelError:
+        return ModelError(
+            f"two values of the column {self._names[column]!r} have one number for fingerprints: "
+            f"{one!r} and {other!r}; use another seed than {self.seed}"
+        )
+
+
+VERIFIED_CALLS = 500  # the first calls of each function are made twice ...
+VERIFIED_EVERY = 32  # ... and later each call with this number
+
+
+class ModelCalls:
+    """Calls the functions of a model.
+
+    `calls` counts the calls of all functions, and `steps` those of step functions among them. `work` is the work of the
+    calls, in transitions.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.calls, self.steps, self.work = 0, 0, 0
+        self._called: dict[str, int] = {}
+
+    def call(self, who: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer of a function. Raises ModelError if it fails, or gives another answer the second time."""
+        answer = call(who, function, *arguments)
+        if self._counted(who, len(arguments)):
+            _compare(who, answer, call(who, function, *arguments), arguments)
+        return answer
+
+    def step(self, who: str, actor: Actor, values: tuple[Any, ...], operation: Any) -> Outcome | None:
+        """The outcome of an operation; None if it is not possible. Raises ModelError as `call` does."""
+        self.steps += 1
+        outcome = step(self.model, actor, values, operation)
+        if self._counted(who, 2):
+            _compare(who, outcome, step(self.model, actor, values, operation), (values, operation))
+        return outcome
+
+    def _counted(self, who: str, arguments: int) -> bool:
+        """Count a call of a function; whether it is called a second time, to compare the answers."""
+        self.calls += 1
+        called = self._called[who] = self._called.get(who, 0) + 1
+        is_verified = called <= VERIFIED_CALLS or called % VERIFIED_EVERY == 0
+        self.work += VALUE * arguments * (2 if is_verified else 1)
+        return is_verified
+
+
+def _compare(who: str, answer: Any, again: Any, arguments: tuple[Any, ...]) -> None:
+    if again != answer:
+        raise ModelError(
+            f"{who} is not deterministic: of {arguments!r} it made first {answer!r}, then {again!r}. "
+            "The likely cause is a clock, a random number, a counter or other state outside its arguments, "
+            "or an argument that was changed in place."
+        )
+
+
+Array = np.ndarray[Any, Any]
+
+
+class Images:
+    """The images of all cells, by number; `cells` has those of each column by value. Nodes have images of zero."""
+
+    def __init__(
+        self, model: Model, symmetry: Symmetry, numbers: CellNumbers, cells: Sequence[Mapping[Any, int]]
+    ) -> None:
+        self._names, self._index = [column.name for column in model.columns], model.index
+        self._renamings, self._numbers, self._cells = symmetry.renamings, numbers, cells
+        self._images = Vector(np.uint64, 1 + len(symmetry.renamings))
+
+    @property
+    def array(self) -> Array:
+        """The images so far, for kernels: u64[cell, renaming]. The next cell invalidates it."""
+        return self._images.view
+
+    def append_node(self) -> None:
+        """Count a node."""
+        self._images.append_zero()
+
+    def append(self, column: int, value: Any, number: int) -> None:
+        """Add the images of a new cell, which has this number. Raises ModelError."""
+        self._numbers.of_text(column, value)
+        renamed = (self._image(renaming, column, value, number) for renaming in self._renamings)
+        self._images.append((number, *renamed))
+
+    def _image(self, renaming: Renaming, column: int, value: Any, number: int) -> int:
+        name = self._names[column]
+        target = self._index[renaming.columns.get(name, name)]
+        after = call("a renaming", renaming.value, value)
+        if target == column and after is value:
+            return number
+        cell = self._cells[target].get(after)
+        return self._numbers.of_text(target, after) if cell is None else int(self._images.view[cell, 0])
+
 
 NO_ACTION = 0
 

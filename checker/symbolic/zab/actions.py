@@ -7,6 +7,10 @@ REQUEST, COMMIT at a learner, UPTODATE, and answers to clients.
 Guards of ZooKeeper that safety does not need are left out: a quorum of FOLLOWERINFO before an epoch is chosen,
 proposals by a serving leader alone, commits in the order of zxids, connections. So the abstract system does more than
 ZooKeeper.
+
+The logical connectives are for terms of z3 and for Python's truth values. One definition of the actions then serves the
+proof, where their conditions are formulas over symbols, and the check of the refinement, where the same conditions are
+evaluated in one finite state.
 """
 
 from __future__ import annotations
@@ -15,9 +19,45 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from checker.symbolic.connectives import And, If, Implies, Not, Or
+import z3
+
 from checker.symbolic.zab.system import AbstractZab, ZabState
 from checker.symbolic.zab.universe import Formula, Symbol, Term
+
+
+def _operands(given: tuple[Formula, ...]) -> list[Formula]:
+    return list(given[0]) if len(given) == 1 and isinstance(given[0], list) else list(given)
+
+
+def And(*given: Formula) -> Formula:  # noqa: N802 - the names of z3
+    """All operands hold; a single list contains the operands."""
+    operands = _operands(given)
+    return all(operands) if all(isinstance(each, bool) for each in operands) else z3.And(*given)
+
+
+def Or(*given: Formula) -> Formula:  # noqa: N802
+    """Some operand holds; a single list contains the operands."""
+    operands = _operands(given)
+    return any(operands) if all(isinstance(each, bool) for each in operands) else z3.Or(*given)
+
+
+def Not(operand: Formula) -> Formula:  # noqa: N802
+    """The operand does not hold."""
+    return not operand if isinstance(operand, bool) else z3.Not(operand)
+
+
+def Implies(premise: Formula, conclusion: Formula) -> Formula:  # noqa: N802
+    """If the premise holds, so does the conclusion."""
+    if isinstance(premise, bool) and isinstance(conclusion, bool):
+        return not premise or conclusion
+    return z3.Implies(premise, conclusion)
+
+
+def If(condition: Formula, then: Term, otherwise: Term) -> Term:  # noqa: N802
+    """One of two values."""
+    if isinstance(condition, bool):
+        return then if condition else otherwise
+    return z3.If(condition, then, otherwise)
 
 
 class ZabStep(NamedTuple):

@@ -28,9 +28,8 @@ from checker.job import Verdict
 from checker.report.verdict import ExitCode
 from checker.validate.journals import JournalError
 from checker.validate.recording.events import Header, RecordedEvent
-from checker.validate.recording.judge import Judge
+from checker.validate.recording.judge import Counts, Judge, RecordedMisfit
 from checker.validate.recording.reader import read_recording
-from checker.validate.recording.tracks import Counts, RecordedMisfit
 from spec.quorum import Sid
 from spec.releases import ReleaseError, defects_of, release_named
 from spec.variants import Variant

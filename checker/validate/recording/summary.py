@@ -8,7 +8,7 @@ from typing import Any
 from checker.job import Verdict
 from checker.traces.values import show
 from checker.validate.recording import RecordingValidation
-from checker.validate.recording.tracks import RecordedMisfit
+from checker.validate.recording.judge import RecordedMisfit
 from spec.variants import DESCRIBED
 
 
