@@ -164,7 +164,7 @@ def request_of(options: argparse.Namespace) -> PlanRequest:
     from checker.rollout.config_state import with_same_machines  # noqa: PLC0415
     from checker.rollout.disks import disks_of  # noqa: PLC0415
     from checker.rollout.files.differences import read_now  # noqa: PLC0415
-    from checker.rollout.inputs.generated import with_namespace_of  # noqa: PLC0415
+    from checker.rollout.inputs.folders import with_namespace_of  # noqa: PLC0415
     from checker.rollout.inputs.sources import read_input  # noqa: PLC0415
     from checker.rollout.releases import ReleaseChange  # noqa: PLC0415
     from checker.rollout.ways import Way  # noqa: PLC0415

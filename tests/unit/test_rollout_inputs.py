@@ -16,8 +16,7 @@ import yaml
 
 from checker.rollout.files.differences import differences
 from checker.rollout.files.keys import Effect
-from checker.rollout.inputs.folders import settings
-from checker.rollout.inputs.generated import with_namespace_of
+from checker.rollout.inputs.folders import settings, with_namespace_of
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import READY, Operator, PodManagement, Readiness, UpdateStrategy
 from checker.rollout.stages import whole

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -87,10 +87,10 @@ class YamlValue:
         """
         value = self
         for key in path.split("."):
-            found = value.child(key)
-            if found is None or found.is_null:
+            part = value.child(key)
+            if part is None or part.is_null:
                 return None
-            value = found
+            value = part
         return value
 
     def word(self, path: str, default: str = "") -> str:
@@ -108,36 +108,30 @@ class YamlValue:
         if not self.is_mapping:
             raise self.error("a map of keys is expected here", f"write {key}: below it")
         assert isinstance(self.node, yaml.MappingNode)
-        own = [pair for pair in self.node.value if isinstance(pair[0], yaml.ScalarNode) and pair[0].value == key]
+        own = [name for name, _ in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
         path = f"{self.path}.{key}".removeprefix(".")
         if len(own) > 1:
-            first, second = (int(each.start_mark.line) + 1 for each, _ in own[:2])
+            first, second = (int(name.start_mark.line) + 1 for name in own[:2])
             raise input_error(self.file, f"{path}: this key is written twice", f"see line {first}", second)
-        found = own[0][1] if own else next((node for name, node in self._pairs() if name == key), None)
-        if found is None:
+        part = next(
+            (node for name, node in self._pairs() if name == key), None
+        )  # its own key comes before a merged one
+        if part is None:
             return None
-        self.looked_up.add(id(found))
-        return self._part(found, path)
-
-    def _part(self, node: yaml.Node, path: str) -> YamlValue:
-        return YamlValue(self.file, node, path, self.looked_up)
+        self.looked_up.add(id(part))
+        return replace(self, node=part, path=path)
 
     @property
     def unread(self) -> Iterator[str]:
         """The keys that nothing has looked up, by their paths; of a map that was taken as a whole none is named."""
         for key, node in self._pairs():
-            value = self._part(node, f"{self.path}.{key}".removeprefix("."))
+            value = replace(self, node=node, path=f"{self.path}.{key}".removeprefix("."))
             if id(node) not in self.looked_up:
                 yield value.path
             else:
                 for part in value.items if value.is_list else [value]:
-                    if part.is_looked_into:
+                    if any(id(inner) in self.looked_up for _, inner in part._pairs()):
                         yield from part.unread
-
-    @property
-    def is_looked_into(self) -> bool:
-        """Whether the value of a key of this map was looked up."""
-        return any(id(node) in self.looked_up for _, node in self._pairs())
 
     def _pairs(self, seen: set[int] | None = None) -> Iterator[tuple[str, yaml.Node]]:
         """The keys with their values; those of merged maps come last, each map once. `seen` are the maps so far."""
@@ -152,14 +146,14 @@ class YamlValue:
             elif isinstance(key, yaml.ScalarNode):
                 yield key.value, node
         for node in merged:
-            yield from self._part(node, self.path)._pairs(seen)
+            yield from replace(self, node=node)._pairs(seen)
 
     @property
     def items(self) -> list[YamlValue]:
         """The values of a list. Raises ConfigError for any other value."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error("a list is expected here", "write it as a list")
-        return [self._part(node, f"{self.path}[{n}]") for n, node in enumerate(self.node.value)]
+        return [replace(self, node=node, path=f"{self.path}[{n}]") for n, node in enumerate(self.node.value)]
 
     @property
     def text(self) -> str:
@@ -167,8 +161,8 @@ class YamlValue:
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.error("a word or a number is expected here", "write one value")
         value = str(self.node.value)
-        if found := TEMPLATE.search(value):
-            raise self.error(f"{found[0][:60]} is a template that nothing has filled in", RENDER)
+        if template := TEMPLATE.search(value):
+            raise self.error(f"{template[0][:60]} is a template that nothing has filled in", RENDER)
         return value
 
     def number(self, *, quoted: bool = False) -> int:
@@ -178,11 +172,6 @@ class YamlValue:
         if not DECIMAL.fullmatch(text.strip()) or (self.node.style is not None and not quoted):
             raise self.error(f"{text[:40]!r} is not a number", "write a number in digits, without quotes")
         return required_integer(text.strip())
-
-
-def read_documents(path: Path) -> list[YamlValue]:
-    """The documents of a file that are not empty. Raises ConfigError."""
-    return documents_in(read_raw(path), str(path))
 
 
 def read_raw(path: Path) -> bytes:
@@ -199,9 +188,11 @@ def documents_in(raw: bytes, file: str) -> list[YamlValue]:
     """The documents in the content of a file that are not empty. Raises ConfigError."""
     try:
         text = raw.decode("utf-8-sig")
-        found = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
-        for node in found:
-            _check_size(file, node)
+        documents = [
+            YamlValue(file, node) for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None
+        ]
+        for document in documents:
+            _check_size(document)
     except UnicodeDecodeError:
         raise input_error(file, "it is not UTF-8 text", "write YAML in UTF-8") from None
     except RecursionError:
@@ -210,34 +201,31 @@ def documents_in(raw: bytes, file: str) -> list[YamlValue]:
         raise _invalid(file, text, error) from None
     except (yaml.YAMLError, ValueError) as error:
         raise input_error(file, f"invalid YAML: {str(error).splitlines()[0]}", "write plain text") from None
-    return [YamlValue(file, node) for node in found if not YamlValue(file, node).is_null]
+    return [document for document in documents if not document.is_null]
 
 
-def _check_size(file: str, document: yaml.Node) -> None:
+def _check_size(document: YamlValue) -> None:
     """Raises ConfigError for a document that is too large, or endless, with all aliases filled in."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node) -> int:
-        """The number of nodes; a node that is its own part has no end."""
+        # A node that is its own part has no end.
         if id(node) not in sizes:
             sizes[id(node)] = MOST_VALUES + 1  # while its parts are counted
             parts = node.value if isinstance(node, yaml.CollectionNode) else ()
-            nodes = (each for part in parts for each in (part if isinstance(part, tuple) else (part,)))
+            nodes = (node for part in parts for node in (part if isinstance(part, tuple) else (part,)))
             sizes[id(node)] = min(1 + sum(map(size, nodes)), MOST_VALUES + 1)
         return sizes[id(node)]
 
-    if size(document) > MOST_VALUES:
-        problem = f"with all aliases filled in it has more than {MOST_VALUES:,} keys and values"
-        raise input_error(file, problem, SMALLER, int(document.start_mark.line) + 1)
+    if size(document.node) > MOST_VALUES:
+        raise document.error(f"with all aliases filled in it has more than {MOST_VALUES:,} keys and values", SMALLER)
 
 
 def _invalid(file: str, text: str, error: yaml.MarkedYAMLError) -> ConfigError:
     """The error for invalid YAML; often the text is a template of a chart."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if "{{" in line:
+            return input_error(file, "the file is a template of a chart: {{ }} is not filled in", RENDER, number)
     mark = error.problem_mark or error.context_mark
-    line = int(mark.line) + 1 if mark else 0
-    templates = [number for number, each in enumerate(text.splitlines(), start=1) if "{{" in each]
-    if templates:
-        problem = "the file is a template of a chart: {{ }} is not filled in"
-        return input_error(file, problem, RENDER, templates[0])
-    said = " ".join(f"{error.context or ''} {error.problem or ''}".split())
-    return input_error(file, f"invalid YAML: {said}", "see the line named", line)
+    problem = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+    return input_error(file, f"invalid YAML: {problem}", "see the line named", int(mark.line) + 1 if mark else 0)

@@ -1,4 +1,4 @@
-"""Reads the zoo.cfg files of an ensemble from a folder, in the layouts that operators use.
+"""One state of an ensemble, the value that every input becomes; and folders with zoo.cfg files, in their layouts.
 
     DIR/zoo.cfg                     one file for all its members; a single *.cfg of any name, or a path to a file, too
     DIR/anything/zoo.cfg            a folder for each server, with its myid in it or in its dataDir
@@ -16,6 +16,8 @@ Rules of this module:
   the one that it has before or after. Its line, a myid or the name of its file or folder must say it.
 - A dynamic file is read from its path relative to the zoo.cfg, or from the folder of the zoo.cfg. An absolute path is
   looked up in the folder of the zoo.cfg only: the folder is a copy, and this machine may have a file of that name.
+- The same checks apply wherever a text comes from (`state_of`). A text that an image or an operator would write has no
+  lines that the user could look up, so an error or a warning in it has the name of its input only.
 - A myid is read from the folder of the input alone, or from a folder in it. A dataDir that leads elsewhere is passed
   over: it is a path of the server, and this machine may have a file of that name.
 """
@@ -24,19 +26,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from checker.execution import poll
 from checker.rollout.inputs.documents import input_error
-from checker.rollout.inputs.pods import PodHosts
-from checker.rollout.inputs.volumes import DataVolume, lost_with_pods
-from checker.rollout.inputs.working import WayOfWorking
+from checker.rollout.inputs.working import NAMESPACE, DataVolume, PodHosts, WayOfWorking, lost_with_pods
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import Config, ConfigError, Problem, ServerAddress, parse_zoo_cfg
 from spec.config.problems import WHITE, Findings
@@ -51,6 +52,7 @@ SAME = "give all servers of one folder the same members: it is the state before,
 NAMED = ("server", "group", "weight")
 KEY_WITH_ID = re.compile(r"^[ \t\f]*([A-Za-z]+)\.(\d+)[ \t\f]*[=: \t]")
 LINE = re.compile(r"^[ \t\f]*server\.([+-]?[0-9]+)[ \t\f]*[=: \t]")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -142,42 +144,77 @@ class Folder:
         )
 
 
-@dataclass(frozen=True)
-class _ConfigFile:
-    """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member.
+# From texts to a state.
 
-    `root` is the folder of the input.
+
+class ServerText(NamedTuple):
+    """The text of a server's zoo.cfg and its origin; `told` as in `ServerFiles`.
+
+    `read` gives the text of a file beside it, such as a dynamic file. `written` is False for a text that a program
+    would write: its lines are not those of a file.
     """
 
-    path: Path
-    root: Path
-    sid: Sid | None = None
-    because: str = ""
-    by_myid: bool = False
+    sid: Sid
+    origin: str
+    text: str
+    read: Callable[[str], str | None] = dict[str, str]().get
+    told: frozenset[str] | None = None
+    written: bool = True
 
-
-def read_folder(path: Path, *, together: bool = True) -> Folder:
-    """The files of all servers of a folder. Raises ConfigError.
-
-    `together`: they must have the same members; else each may have its own, as during a roll-out.
-    """
-    found = _layout(path)
-    problems: list[Problem] = []
-    given: list[ServerFiles] = []
-    for each in found:
+    def parsed(self) -> ServerFiles:
+        """The files of the server. Raises ConfigError for a text that ZooKeeper refuses."""
         try:
-            given += _server_files(each)
+            config = parse_zoo_cfg(self.text, self.origin, f"{self.sid}\n", self.read, complete=False)
+            check_quorum(config)
         except ConfigError as error:
-            problems += error.problems
+            raise ConfigError(self._placed(error.problems)) from None
+        config = msgspec.structs.replace(config, warnings=self._placed(config.warnings))
+        dynamic = None if config.dynamic_config_file is None else self.read(config.dynamic_config_file)
+        return ServerFiles(self.sid, self.origin, self.text, dynamic, config, self.told)
+
+    def _placed(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        return problems if self.written else tuple(Problem(each.file, 0, each.what, each.right) for each in problems)
+
+
+def collected(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """The results of some calls. Raises ConfigError with the problems of every call that raises one."""
+    results, problems = list[T](), dict[Problem, None]()
+    for call in calls:
+        try:
+            results.append(call())
+        except ConfigError as error:
+            problems |= dict.fromkeys(error.problems)
     if problems:
-        raise ConfigError(tuple(dict.fromkeys(problems)))
-    given.sort(key=lambda files: files.sid)
+        raise ConfigError(tuple(problems))
+    return results
+
+
+def state_of(
+    path: str,
+    texts: Iterable[ServerText],
+    taken: Iterable[str],
+    *,
+    working: WayOfWorking | None = None,
+    leader: Sid | None = None,
+    hosts: PodHosts | None = None,
+    together: bool = True,
+) -> Folder:
+    """The state with these files. Raises ConfigError for a file that ZooKeeper refuses.
+
+    `together`: all files must name the same members, and each member must have one.
+    """
+    servers = collected(text.parsed for text in texts)
     if together:
-        check_together(given, shared=found[0].sid is None)
-    taken = [f"{each.path} for server {each.sid} (by {each.because})" for each in found]
-    if found[0].sid is None:
-        taken = [f"{found[0].path} for all its members ({', '.join(str(files.sid) for files in given)})"]
-    return Folder(str(path), {files.sid: files for files in given}, tuple(taken))
+        check_together(servers, shared=False)
+    sentences = (*taken, *([working.sentence] if working and working.sentence else []))
+    return Folder(path, {files.sid: files for files in servers}, sentences, working, leader, hosts)
+
+
+def with_volumes(state: Folder, volumes: Mapping[Sid, DataVolume | None]) -> Folder:
+    """A state with the volumes of its servers, as far as they are stated, and a sentence for each kind."""
+    stated = {sid: volume for sid, volume in volumes.items() if volume is not None}
+    sentences = dict.fromkeys(volume.sentence for volume in stated.values())
+    return replace(state, volumes={**state.volumes, **stated}, taken=tuple(dict.fromkeys((*state.taken, *sentences))))
 
 
 def _misspelt(given: ServerFiles) -> Iterator[str]:
@@ -205,7 +242,122 @@ def line_of(text: str, sid: Sid) -> int:
     return next((number for number, line in lines if (m := LINE.match(line)) and integer(m[1], *LONG) == sid), 0)
 
 
+def check_quorum(config: Config) -> None:
+    """Raises ConfigError if the voters of a configuration are not a quorum, and it names some."""
+    if not config.servers and not config.distributed:
+        return  # its server runs standalone
+    if not config.view.contains_quorum(config.view.voters):
+        problem = "all its servers together are not a quorum"
+        right = "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them"
+        raise input_error(config.file, problem, right)
+
+
+def check_together(given: list[ServerFiles], *, shared: bool) -> None:
+    """Raises ConfigError where the files of one folder have different members, or a member has no file."""
+    first = given[0]
+    problems = [problem for other in given[1:] if (problem := _difference(first, other)) is not None]
+    versioned = [files for files in given if files.config.reconfig_enabled]
+    other = next((files for files in versioned if files.view.version != versioned[0].view.version), None)
+    if not problems and other is not None:
+        what = f"the version of its dynamic file differs from {versioned[0].origin}"
+        problems = [Problem(other.origin, 0, what, SAME)]
+    for sid in () if problems or shared else sorted(first.view.members - {files.sid for files in given}):
+        what = f"it names server {sid}, for which there is no file in the folder"
+        problems.append(Problem(first.origin, line_of(first.members, sid), what, f"add the file of server {sid}"))
+    if problems:
+        raise ConfigError(tuple(problems))
+
+
+def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
+    """The first difference between two files in the settings that all servers must share."""
+    for each, beside in ((other, one), (one, other)):
+        if each.view.standalone:
+            problem = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
+            return Problem(each.origin, 0, problem, "give a standalone server a folder of its own, as one state")
+    mine, theirs = one.view, other.view
+    for sid in sorted(mine.members ^ theirs.members):
+        has, lacks = (other, one) if sid in theirs.members else (one, other)
+        problem = f"it names server {sid}, and {lacks.origin} does not"
+        return Problem(has.origin, line_of(has.members, sid), problem, SAME)
+    for sid in sorted(mine.voters ^ theirs.voters):
+        problem = f"the role of server {sid} is not the one that {one.origin} gives it"
+        return Problem(other.origin, line_of(other.members, sid), problem, SAME)
+    if mine.quorums != theirs.quorums:
+        return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", SAME)
+    return None
+
+
+# A namespace that the other input states.
+
+
+def with_namespace_of(state: Folder, other: Folder) -> Folder:
+    """A state with the namespace of the other one, where its own input does not state it.
+
+    It is taken only if the hosts of all servers that both states have are of this form. Otherwise the state stays as it
+    is, and its `taken` says that the word stands for a name.
+    """
+    hosts = state.hosts
+    if hosts is None or not hosts.is_open:
+        return state
+    there = _hosts(other, hosts, state) if other.hosts is None or not other.hosts.is_open else {}
+    name = hosts.namespace_in(there)
+    if name is None:
+        differ = f", and the hosts of {other.path} have another form" if there else ""
+        sentence = f"{NAMESPACE} stands for a name that {state.path} does not state{differ}"
+        return replace(state, taken=(*state.taken, sentence))
+    texts = [
+        ServerText(sid, each.origin, each.text.replace(NAMESPACE, name), told=each.told, written=False)
+        for sid, each in state.servers.items()
+    ]
+    taken = (*state.taken, f"{NAMESPACE} is {name}: the hosts of {other.path} have this name")
+    filled = state_of(state.path, texts, taken)
+    return replace(filled, working=state.working, leader=state.leader, volumes=state.volumes)
+
+
+def _hosts(other: Folder, hosts: PodHosts, state: Folder) -> dict[int, str]:
+    """The hosts that another state has for the pods of a state, by the ordinal of the pod."""
+    found: dict[int, str] = {}
+    ordinals = {hosts.host(n).lower(): n for n in range(len(state.view.members))}
+    here, there = addresses_of(state.servers), addresses_of(other.servers)
+    for sid in sorted(state.view.members & other.view.members):
+        ordinal = next((ordinals[at.host] for at in here.get(sid, ()) if at.host in ordinals), None)
+        names = sorted(at.host for at in there.get(sid, ()) if at.host not in WILDCARDS)
+        if ordinal is not None and names:
+            found[ordinal] = names[0]
+    return found
+
+
 # The layout of a folder.
+
+
+@dataclass(frozen=True)
+class _ConfigFile:
+    """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member.
+
+    `root` is the folder of the input.
+    """
+
+    path: Path
+    root: Path
+    sid: Sid | None = None
+    because: str = ""
+    by_myid: bool = False
+
+
+def read_folder(path: Path, *, together: bool = True) -> Folder:
+    """The files of all servers of a folder. Raises ConfigError.
+
+    `together`: they must have the same members; else each may have its own, as during a roll-out.
+    """
+    found = _layout(path)
+    parts = collected(partial(_server_files, each) for each in found)
+    given = sorted((files for part in parts for files in part), key=lambda files: files.sid)
+    if together:
+        check_together(given, shared=found[0].sid is None)
+    taken = [f"{each.path} for server {each.sid} (by {each.because})" for each in found]
+    if found[0].sid is None:
+        taken = [f"{found[0].path} for all its members ({', '.join(str(files.sid) for files in given)})"]
+    return Folder(str(path), {files.sid: files for files in given}, tuple(taken))
 
 
 def _layout(path: Path) -> list[_ConfigFile]:
@@ -301,7 +453,7 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
     text = text_of(found.path)
     if text is None:
         raise input_error(found.path, "it cannot be read", "name a readable zoo.cfg")
-    name, read = str(found.path), _DynamicFileReader(found.path.parent)
+    name, read = str(found.path), partial(_dynamic_text, found.path.parent)
     config = parse_zoo_cfg(text, name, read=read, complete=False)
     if not config.servers and not config.distributed:
         found = _with_id(found, text)
@@ -316,19 +468,8 @@ def _server_files(found: _ConfigFile) -> list[ServerFiles]:
     files = []
     for sid in sorted(config.view.members) if found.sid is None else [found.sid]:
         poll()
-        own = parse_zoo_cfg(text, name, f"{sid}\n", read, complete=False)
-        files.append(ServerFiles(sid, name, text, read.text, own))
+        files.append(ServerText(sid, name, text, read).parsed())
     return files
-
-
-def check_quorum(config: Config) -> None:
-    """Raises ConfigError if the voters of a configuration are not a quorum, and it names some."""
-    if not config.servers and not config.distributed:
-        return  # its server runs standalone
-    if not config.view.contains_quorum(config.view.voters):
-        problem = "all its servers together are not a quorum"
-        right = "name a zoo.cfg with server.N lines, or a dynamicConfigFile that has them"
-        raise input_error(config.file, problem, right)
 
 
 def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
@@ -345,51 +486,9 @@ def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
     raise input_error(found.path, problem, right)
 
 
-class _DynamicFileReader:
-    """Reads a dynamic file, and stores its text. A relative path may lead one folder up, and no further."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.text: str | None = None
-
-    def __call__(self, name: str) -> str | None:
-        path, relative = Path(name), Path(os.path.normpath(self._folder / name))
-        near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(self._folder.parent))
-        tried = [*([relative] if near else []), self._folder / path.name]
-        self.text = next((text for each in tried if (text := text_of(each)) is not None), None)
-        return self.text
-
-
-def check_together(given: list[ServerFiles], *, shared: bool) -> None:
-    """Raises ConfigError where the files of one folder have different members, or a member has no file."""
-    first = given[0]
-    problems = [problem for other in given[1:] if (problem := _difference(first, other)) is not None]
-    versioned = [files for files in given if files.config.reconfig_enabled]
-    other = next((files for files in versioned if files.view.version != versioned[0].view.version), None)
-    if not problems and other is not None:
-        what = f"the version of its dynamic file differs from {versioned[0].origin}"
-        problems = [Problem(other.origin, 0, what, SAME)]
-    for sid in () if problems or shared else sorted(first.view.members - {files.sid for files in given}):
-        what = f"it names server {sid}, for which there is no file in the folder"
-        problems.append(Problem(first.origin, line_of(first.members, sid), what, f"add the file of server {sid}"))
-    if problems:
-        raise ConfigError(tuple(problems))
-
-
-def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
-    """The first difference between two files in the settings that all servers must share."""
-    for each, beside in ((other, one), (one, other)):
-        if each.view.standalone:
-            problem = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
-            return Problem(each.origin, 0, problem, "give a standalone server a folder of its own, as one state")
-    mine, theirs = one.view, other.view
-    for sid in sorted(mine.members ^ theirs.members):
-        has, lacks = (other, one) if sid in theirs.members else (one, other)
-        problem = f"it names server {sid}, and {lacks.origin} does not"
-        return Problem(has.origin, line_of(has.members, sid), problem, SAME)
-    for sid in sorted(mine.voters ^ theirs.voters):
-        problem = f"the role of server {sid} is not the one that {one.origin} gives it"
-        return Problem(other.origin, line_of(other.members, sid), problem, SAME)
-    if mine.quorums != theirs.quorums:
-        return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", SAME)
-    return None
+def _dynamic_text(folder: Path, name: str) -> str | None:
+    """The text of a dynamic file. A relative path may lead one folder up, and no further."""
+    path, relative = Path(name), Path(os.path.normpath(folder / name))
+    near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(folder.parent))
+    tried = [*([relative] if near else []), folder / path.name]
+    return next((text for each in tried if (text := text_of(each)) is not None), None)

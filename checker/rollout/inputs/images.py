@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from checker.rollout.inputs.pods import PodHosts
+from checker.rollout.inputs.working import PodHosts
 from spec.quorum import Sid
 from spec.text import integer, required_integer
 

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from checker.rollout.inputs.documents import input_error
-from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.generated import ServerText, state_of
-from spec.config import ConfigError, ServerLine, parse_server, render_server
+from checker.rollout.inputs.folders import Folder, ServerText, collected, state_of
+from spec.config import ServerLine, parse_server, render_server
 from spec.config.server_line import BadServerLineError
 from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS
@@ -63,23 +62,23 @@ class LiveServer:
     @property
     def lines(self) -> dict[Sid, ServerLine]:
         """The servers of the membership. Raises ConfigError."""
-        found: dict[Sid, ServerLine] = {}
+        servers: dict[Sid, ServerLine] = {}
         for line in self.membership:
             key, _, value = line.partition("=")
             if (match := re.fullmatch(r"server\.([0-9]{1,18})", key)) is not None:
                 try:
                     sid = required_integer(match[1])
-                    found[sid] = parse_server(sid, value)
+                    servers[sid] = parse_server(sid, value)
                 except BadServerLineError as error:
                     problem = f"conf has the line {on_a_line(line[:80])}: {error}"
                     raise input_error(self.address, problem, "name the client port of a ZooKeeper server") from None
-        return found
+        return servers
 
     @property
     def version(self) -> int:
         """The version of the membership."""
-        found = next((line.partition("=")[2] for line in self.membership if line.startswith("version=")), "0")
-        return integer(found, 0, LONG[1], base=16) or 0
+        versions = (line.partition("=")[2] for line in self.membership if line.startswith("version="))
+        return integer(next(versions, "0"), 0, LONG[1], base=16) or 0
 
 
 def is_live(text: str) -> bool:
@@ -98,22 +97,19 @@ def read_live(text: str, *, together: bool = True) -> Folder:
     if len(addresses) > MOST:
         raise input_error(text[:80], f"there are {len(addresses)} addresses", f"name at most {MOST}")
     with ThreadPoolExecutor(len(addresses)) as pool:
-        answers = list(pool.map(_answers_of, addresses))
-    problems = [problem for answer in answers if isinstance(answer, ConfigError) for problem in answer.problems]
-    if problems:
-        raise ConfigError(tuple(problems))
-    servers = [answer for answer in answers if isinstance(answer, LiveServer)]
+        answers = [pool.submit(_server, address) for address in addresses]
+    servers = collected(answer.result for answer in answers)
     _check_different(servers)
     leader = _leader(servers)
     if together:
         _check_members(servers, text)
     hosts = _hosts(servers)
     texts, taken = [], []
-    for each in sorted(servers, key=lambda each: each.sid):
-        told = TOLD | {line.partition("=")[0] for line in each.membership}
-        texts.append(ServerText(each.sid, each.address, _text(each, hosts), told, written=False))
-        what = f"{each.address} is server {each.sid}, {each.mode}, release {each.release}"
-        taken.append(f"{what}; id and members are those of `conf`")
+    for server in sorted(servers, key=lambda server: server.sid):
+        told = TOLD | {line.partition("=")[0] for line in server.membership}
+        texts.append(ServerText(server.sid, server.address, _text(server, hosts), told=told, written=False))
+        sentence = f"{server.address} is server {server.sid}, {server.mode}, release {server.release}"
+        taken.append(f"{sentence}; id and members are those of `conf`")
     taken.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
     return state_of(text, texts, taken, leader=leader, together=together)
 
@@ -133,15 +129,6 @@ def _address(part: str) -> tuple[str, int]:
 
 
 # The words.
-
-
-def _answers_of(address: tuple[str, int]) -> LiveServer | ConfigError:
-    """The answers of a server, or the error for it."""
-    name = f"{address[0]}:{address[1]}"
-    try:
-        return _server(name, _word(address, name, "conf"), _word(address, name, "srvr"))
-    except ConfigError as error:
-        return error
 
 
 def _word(address: tuple[str, int], name: str, word: str) -> str:
@@ -188,9 +175,11 @@ def _exchange(address: tuple[str, int], word: str) -> str:
     return received.decode("utf-8", "replace")
 
 
-def _server(name: str, conf: str, srvr: str) -> LiveServer:
+def _server(address: tuple[str, int]) -> LiveServer:
     """A server by its answers. Raises ConfigError."""
-    head, found, tail = conf.partition("membership:")
+    name = f"{address[0]}:{address[1]}"
+    conf, srvr = (_word(address, name, word) for word in ("conf", "srvr"))
+    head, membered, tail = conf.partition("membership:")
     settings = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
     mode = re.search(r"^Mode: (\S+)", srvr, re.MULTILINE)
     release = re.search(r"^Zookeeper version: ([0-9][^\s,-]*)", srvr, re.MULTILINE)
@@ -198,7 +187,7 @@ def _server(name: str, conf: str, srvr: str) -> LiveServer:
     if sid is None or mode is None:
         problem = f"not an answer of ZooKeeper: {on_a_line(conf[:60])!r}"
         raise input_error(name, problem, "name the client port of a ZooKeeper server")
-    if not found:
+    if not membered:
         problem = f"the server runs {on_a_line(mode[1][:20])}, and has no membership"
         raise input_error(name, problem, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
@@ -220,36 +209,34 @@ def _leader(servers: list[LiveServer]) -> Sid | None:
     """The server that leads. Raises ConfigError if two do."""
     leaders = [server for server in servers if server.mode == "leader"]
     if len(leaders) > 1:
-        names = " and ".join(f"server {each.sid}" for each in leaders)
+        names = " and ".join(f"server {leader.sid}" for leader in leaders)
         raise input_error(leaders[1].address, f"{names} both lead", "compare their data before you change anything")
     return leaders[0].sid if leaders else None
 
 
 def _check_members(servers: list[LiveServer], text: str) -> None:
     """Raises ConfigError if the servers have different members, or one of them was not asked."""
-    asked = {server.sid: server for server in servers}
     first = servers[0]
-    for each in servers[1:]:
-        if each.lines.keys() != first.lines.keys():
-            one, other = (", ".join(map(str, sorted(it.lines))) for it in (first, each))
-            problem = (
-                f"server {each.sid} has the members {other}, and server {first.sid} has {one}: a change is under way"
-            )
-            raise input_error(each.address, problem, "give the files before and after the change, and these with --now")
+    for server in servers[1:]:
+        if server.lines.keys() != first.lines.keys():
+            one, other = (", ".join(map(str, sorted(it.lines))) for it in (first, server))
+            problem = f"server {server.sid} has the members {other}, and server {first.sid} has {one}"
+            right = "give the files before and after the change, and these with --now"
+            raise input_error(server.address, f"{problem}: a change is under way", right)
     for sid, line in sorted(first.lines.items()):
-        if sid not in asked:
+        if sid not in [server.sid for server in servers]:
             problem = f"server {sid} ({line.addresses[0].host}) is a member, and none of these addresses is its"
             raise input_error(text, problem, f"add the client address of server {sid}")
 
 
 def _hosts(servers: list[LiveServer]) -> dict[Sid, ServerLine]:
     """For each server the line that another one has of it, if there is one; a wildcard comes last."""
-    found: dict[Sid, ServerLine] = {}
+    lines: dict[Sid, ServerLine] = {}
     for server in servers:
         for sid, line in server.lines.items():
-            if sid not in found or (found[sid].addresses[0].host in WILDCARDS and sid != server.sid):
-                found[sid] = line
-    return found
+            if sid not in lines or (lines[sid].addresses[0].host in WILDCARDS and sid != server.sid):
+                lines[sid] = line
+    return lines
 
 
 def _text(server: LiveServer, hosts: Mapping[Sid, ServerLine]) -> str:

@@ -20,16 +20,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from checker.rollout.inputs.documents import YamlValue, input_error
-from checker.rollout.inputs.folders import Folder
+from checker.rollout.inputs.folders import Folder, ServerText, state_of, with_volumes
 from checker.rollout.inputs.foreign import COPY_FROM_POD
-from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
 from checker.rollout.inputs.images import ContainerImage, ImageError, image_config, variables_of
-from checker.rollout.inputs.kubernetes import sids_in, variables, way_of_working
-from checker.rollout.inputs.pods import NAMESPACE, PodHosts
-from checker.rollout.inputs.volumes import mounted_volume
+from checker.rollout.inputs.kubernetes import mounted_volume, sids_in, variables, way_of_working
+from checker.rollout.inputs.working import NAMESPACE, PodHosts
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.text import integer
@@ -57,7 +56,10 @@ class _Source(NamedTuple):
 
     def of(self, sid: Sid) -> ServerText:
         """The text for a server."""
-        return ServerText(sid, self.origin, self.text, beside=self.beside, written=self.image is None)
+        return ServerText(sid, self.origin, self.text, self._read, written=self.image is None)
+
+    def _read(self, name: str) -> str | None:
+        return self.beside.get(PurePosixPath(name).name)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checker.rollout.inputs.documents import YamlValue
-from checker.rollout.inputs.folders import Folder
-from checker.rollout.inputs.generated import ServerText, state_of, with_volumes
-from checker.rollout.inputs.kubernetes import variables
-from checker.rollout.inputs.pods import NAMESPACE, PodHosts
-from checker.rollout.inputs.volumes import typed_volume
-from checker.rollout.inputs.working import Operator, WayOfWorking
+from checker.rollout.inputs.folders import Folder, ServerText, state_of, with_volumes
+from checker.rollout.inputs.kubernetes import typed_volume, variables
+from checker.rollout.inputs.working import NAMESPACE, Operator, PodHosts, WayOfWorking
 from spec.text import required_integer
 
 MOST = 255

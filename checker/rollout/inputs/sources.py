@@ -16,10 +16,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_documents, read_raw
-from checker.rollout.inputs.folders import Folder, read_folder, text_of
+from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_raw
+from checker.rollout.inputs.folders import Folder, ServerText, read_folder, state_of, text_of
 from checker.rollout.inputs.foreign import KUSTOMIZATION, RENDERED, TEXTS, check_folder, check_text, no_manifest
-from checker.rollout.inputs.generated import ServerText, state_of
 from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import kind_of, read_manifests
@@ -47,16 +46,17 @@ def read_input(text: str, *, together: bool = True) -> Folder:
     path = Path(text)
     if not _exists(path) and is_live(text):
         return read_live(text, together=together)
-    if _exists(path) and _is_stream(path):
+    # A stream is read once, from its beginning to its end: a pipe, a terminal, or an input of this process.
+    if _exists(path) and not path.is_dir() and (path.parent in STREAMS or not path.is_file()):
         return _of_stream(path)
     if path.is_file():
         if path.suffix in YAML:
-            return _of_documents(read_documents(path), path)
+            return _of_documents(documents_in(read_raw(path), text), path)
         check_text(text, text_of(path) or "")
     elif path.is_dir() and not (any(path.glob("*.cfg")) or any(path.glob("*/zoo.cfg"))):
         check_folder(path, RENDERED)
-        if files := sorted(each for each in path.iterdir() if each.suffix in YAML and each.is_file()):
-            return _of_documents([each for file in files for each in read_documents(file)], path)
+        if files := sorted(file for file in path.iterdir() if file.suffix in YAML and file.is_file()):
+            return _of_documents([part for file in files for part in documents_in(read_raw(file), str(file))], path)
         check_folder(path, TEXTS)
     return read_folder(path, together=together)
 
@@ -70,11 +70,6 @@ def _exists(path: Path) -> bool:
             return False
         right = "name a folder, a file, or addresses such as zk1:2181,zk2:2181"
         raise input_error(on_a_line(str(path)[:80]), "no file can have this name", right) from None
-
-
-def _is_stream(path: Path) -> bool:
-    """Whether a path is read once, from its beginning to its end: a pipe, a terminal, or an input of this process."""
-    return not path.is_dir() and (path.parent in STREAMS or not path.is_file())
 
 
 def _of_stream(path: Path) -> Folder:
@@ -99,14 +94,17 @@ def _of_documents(documents: list[YamlValue], path: Path) -> Folder:
     resources = [item for document in documents if kind_of(document) for item in _items(document)]
     if not resources:
         raise no_manifest(documents[0])
-    for resource in resources:
-        if kind_of(resource) == "Kustomization":
+    kinds = [(kind_of(resource), resource) for resource in resources]
+    for kind, resource in kinds:
+        if kind == "Kustomization":
             raise KUSTOMIZATION.error(resource.file, resource.line)
-    own = [resource for resource in resources if kind_of(resource) in OPERATORS]
+    own = [(kind, resource) for kind, resource in kinds if kind in OPERATORS]
     if len(own) > 1:
-        names = ", ".join(f"{kind_of(resource)} in line {resource.line}" for resource in own)
+        names = ", ".join(f"{kind} in line {resource.line}" for kind, resource in own)
         raise input_error(path, f"there are several ensembles in it: {names}", "give one of them")
-    return _of_operator(own[0], str(path)) if own else read_manifests(resources, str(path))
+    for kind, resource in own:
+        return _of_operator(kind, resource, str(path))
+    return read_manifests(resources, str(path))
 
 
 def _items(value: YamlValue) -> list[YamlValue]:
@@ -115,10 +113,9 @@ def _items(value: YamlValue) -> list[YamlValue]:
     return [value] if items is None else items.items
 
 
-def _of_operator(resource: YamlValue, path: str) -> Folder:
+def _of_operator(kind: str, resource: YamlValue, path: str) -> Folder:
     """The state of an operator that is known by the group of its resource. Raises ConfigError for any other."""
-    kind, (group, read) = kind_of(resource), OPERATORS[kind_of(resource)]
-    version = resource.word("apiVersion")
+    (group, read), version = OPERATORS[kind], resource.word("apiVersion")
     if version.partition("/")[0] != group:
         problem = f"the {kind} of {version} is of an operator that is not known here"
         right = f"give the workload that it makes: kubectl get statefulset,configmap -o yaml; known is {group}"

@@ -1,7 +1,12 @@
-"""The way of working of a platform: how it starts and restarts servers, as far as an input states it.
+"""The platform of the servers as far as an input states it: its way of working, the names of pods, and their volumes.
 
-The values are those of Kubernetes: `podManagementPolicy`, `updateStrategy` and the `readinessProbe` of a StatefulSet.
-Operators for ZooKeeper do a part of the work themselves, and `operator` names such an operator.
+The way of working is how a platform starts and restarts servers. Its values are those of Kubernetes:
+`podManagementPolicy`, `updateStrategy` and the `readinessProbe` of a StatefulSet. Operators for ZooKeeper do a part of
+the work themselves, and `operator` names such an operator.
+
+Pod N of a StatefulSet has the name NAME-N, and the host name NAME-N.SERVICE.NAMESPACE.svc.cluster.local. Rendered
+manifests often state no namespace. Then the word NAMESPACE stands for it: in capitals, so that no real name is equal to
+it. If the other input of a roll-out states the name, it is taken from there.
 
 Sources: Kubernetes, "StatefulSets": Pod Management Policies, Update Strategies, Partitions; Strimzi, `ZooKeeperRoller`
 and `ZookeeperScaler`; pravega/zookeeper-operator, `MakeStatefulSet`, `zookeeperStart.sh`, `zookeeperReady.sh`.
@@ -9,11 +14,15 @@ and `ZookeeperScaler`; pravega/zookeeper-operator, `MakeStatefulSet`, `zookeeper
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from spec.quorum import Sid
+
+NAMESPACE = "NAMESPACE"
+NAME = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"
 
 
 class PodManagement(Enum):
@@ -156,3 +165,59 @@ class WayOfWorking:
             "restarted": list(self.restarted),
             "by_hand": list(self.by_hand),
         }
+
+
+@dataclass(frozen=True)
+class PodHosts:
+    """The host names of pods: those of a StatefulSet with a headless service."""
+
+    stateful_set: str
+    service: str
+    namespace: str = NAMESPACE
+    domain: str = "svc.cluster.local"
+
+    def host(self, ordinal: int) -> str:
+        """The host name of a pod."""
+        return f"{self.stateful_set}-{ordinal}.{self.service}.{self.namespace}.{self.domain}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the namespace is not known."""
+        return self.namespace == NAMESPACE
+
+    def namespace_in(self, hosts: Mapping[int, str]) -> str | None:
+        """What NAMESPACE stands for, if these are the hosts of the pods with these ordinals.
+
+        None without any host, and if one does not have the form of these names.
+        """
+        names: set[str | None] = set()
+        for ordinal, host in hosts.items():
+            before, _, after = self.host(ordinal).partition(NAMESPACE)
+            match = re.fullmatch(f"{re.escape(before)}({NAME}){re.escape(after)}", host, re.IGNORECASE)
+            names.add(match[1] if match else None)
+        return names.pop() if len(names) == 1 else None
+
+
+@dataclass(frozen=True)
+class DataVolume:
+    """The volume with the data of a server, and where that is stated. `survives`: a restarted pod finds it again."""
+
+    survives: bool
+    because: str
+
+    @property
+    def sentence(self) -> str:
+        """The volume in words."""
+        end = "survives its pod" if self.survives else "is lost with its pod"
+        return f"the data of a server {end} ({self.because})"
+
+
+def lost_with_pods(path: str, volumes: Mapping[Sid, DataVolume]) -> Iterator[str]:
+    """A warning for each volume of an input that is lost with its pod, with the servers that have it."""
+    lost: dict[str, list[Sid]] = {}
+    for sid, volume in sorted(volumes.items()):
+        if not volume.survives:
+            lost.setdefault(volume.sentence, []).append(sid)
+    for sentence, sids in lost.items():
+        named = f"server{'s' * (len(sids) > 1)} {', '.join(map(str, sids))}"
+        yield f"{path}: {named}: {sentence}; every restart is a start with an empty disk under an old id"
