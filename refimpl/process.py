@@ -1,5 +1,9 @@
 """The process of one server: it reads the files, runs the node, and ends on a signal or a failing disk.
 
+A part of the limit of file descriptors is kept from clients. A server without a free descriptor can neither begin a new
+log file nor write a snapshot, so it would have to stop. The number of a descriptor is the lowest free one. A connection
+whose number lies in the reserve is therefore refused: all lower numbers are in use.
+
 Rules:
 
 - Invalid files, directories and ports are errors before the first packet; each message names the remedy.
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -21,13 +26,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace as with_fields
 
 from refimpl.clients import ClientPort
-from refimpl.clients.descriptors import RESERVE, first_reserved, raise_limit
 from refimpl.clients.four_letter_words import version_text
 from refimpl.disk.files import DataError
 from refimpl.disk.storage import Storage
 from refimpl.journal import Journal
 from refimpl.jute import encode
-from refimpl.listening import ListenError
+from refimpl.listening import ACCEPTS, MAX_STRANGERS, ListenError
 from refimpl.log_lines import RateLimit
 from refimpl.membership import Membership, read_next
 from refimpl.node import Node
@@ -54,6 +58,37 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("quorate.server")
 logger.addFilter(RateLimit())
+
+_STRANGERS = 4 * MAX_STRANGERS
+"""Connections of peers on two ports: those without an introduction, and those outside the configuration."""
+_REFUSED = 4 * 4 * ACCEPTS
+"""Refused connections of peers, which are closed within four turns of the event loop, on four listening sockets.
+
+A refused client is closed before the next one is accepted.
+"""
+_OWN = 128
+"""Descriptors for the disk, the listening sockets, the event loop, and the connections with configured servers."""
+RESERVE = _STRANGERS + _REFUSED + _OWN
+"""Descriptors that no client gets: 512."""
+_UNLIMITED = 1 << 20
+
+
+def raise_limit() -> int:
+    """Raises the soft limit on open files to the hard one. Returns the number of descriptors of this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _UNLIMITED if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # a system may allow less than its hard limit
+        return soft
+    return wanted
+
+
+def first_reserved(limit: int) -> int:
+    """The lowest descriptor that no client gets: behind it lie `RESERVE` ones, or half of a small limit."""
+    return limit - min(RESERVE, limit // 2)
 
 
 class StartError(Exception):

@@ -18,9 +18,8 @@ from checker.cli.command import refused
 from harness import real
 from harness.commands import CREATE2
 from harness.conform import report, table
-from harness.conform.cases.waiting_cases import waiting_cases
-from harness.conform.kills.control import ServerControl, ShellCommands
-from harness.conform.kills.run import KillsRun, revived
+from harness.conform.cases.tree_cases import waiting_cases
+from harness.conform.kills.run import KillsRun, ServerControl, ShellCommands, revived
 from harness.conform.known_causes import OTHER_SERVERS
 from harness.conform.run import AREAS, Bench, ConformResult, measure
 from harness.conform.servers import ORACLE_KEYS, TICK, Side, parse_places, release_of, start_oracle

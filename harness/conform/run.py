@@ -1,31 +1,107 @@
 """One run of the comparison: all named cases, the table of opcodes, and random scripts.
 
+A script for an older server is in the opcodes that it has, where an older opcode does the same: its dialect. Servers
+before 3.5.0 have no create2, and servers before 3.6.0 no setWatches2. Scripts prepare their znodes by create2,
+so without a translation almost every script would end at its first command.
+
+Delta debugging finds the smallest script, as far as the search goes, that still differs.
+
 Rules of this module:
 
 - Each script runs at the oracle and at the tested server, one after the other, below fresh znodes of the same path.
-- A difference that was seen once in this run is repeated before it is reported: `unstable` marks one that was gone.
-  A script with a late answer is repeated too.
+- A difference that was seen once in this run is repeated before it is reported: `unstable` marks one that was gone. A
+  script with a late answer is repeated too.
 - A random script with an unexplained difference is minimised, unless a difference with the same signature was found
   before; then it is only counted.
+- A dialect changes the request, never its effect: create2 of the four old modes becomes create, and setWatches2 without
+  persistent watches becomes setWatches. Both sides run the same translated script.
+- A case about such an opcode itself is verbatim, and is not translated.
+- Delta debugging removes parts only, and their order stays: first large pieces of the script, then single commands, at
+  last single operations of a multi. The result is 1-minimal unless the bound on the number of attempts ends the search.
+- `differs` runs a candidate on both sides, each time below a fresh root, and decides.
+
+Source: `ZooDefs.OpCode`; ZOOKEEPER-1297 (create2), ZOOKEEPER-1416 (setWatches2); A. Zeller and R. Hildebrandt,
+Simplifying and Isolating Failure-Inducing Input, 2002 (ddmin).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from harness import commands as c
 from harness.conform import opcodes
 from harness.conform.cases import session_cases, tree_cases
 from harness.conform.cases.case import Case
 from harness.conform.comparison import Difference, differences
-from harness.conform.dialect import translated
 from harness.conform.kills.run import KillsResult
 from harness.conform.known_causes import SILENT_ONCE
-from harness.conform.minimise import minimised
 from harness.conform.mismatch import not_supported
 from harness.conform.protocol import NO_ANSWER
 from harness.conform.random_scripts import ScriptGenerator
 from harness.conform.servers import Side
+
+SET_WATCHES, SET_WATCHES2 = 101, 105
+
+
+def translated(script: c.Script, missing: Collection[int]) -> c.Script:
+    """The script without the opcodes of `missing`, as far as older ones do the same."""
+    return tuple(_older(command, missing) for command in script) if missing else script
+
+
+def _older(command: c.Command, missing: Collection[int]) -> c.Command:
+    match command:
+        case c.Create(by=c.CREATE2, flags=flags) if c.CREATE2 in missing and flags <= c.EPHEMERAL_SEQUENTIAL:
+            return replace(command, by=c.CREATE)
+        case c.Multi(parts=parts):
+            return replace(command, parts=tuple(_older(part, missing) for part in parts))
+        case c.SetWatches(persistent=(), recursive=()) if SET_WATCHES2 in missing:
+            return replace(command, by=SET_WATCHES)
+        case _:
+            return command
+
+
+ATTEMPTS = 200
+
+
+def minimised(script: c.Script, differs: Callable[[c.Script], bool], attempts: int = ATTEMPTS) -> c.Script:
+    """Drop commands while the script differs; `script` itself must differ."""
+    budget = iter(range(attempts))
+
+    def still(candidate: c.Script) -> bool:
+        return next(budget, None) is not None and differs(candidate)
+
+    smaller = _without_commands(script, still)
+    while (found := next((each for each in _smaller_multis(smaller) if still(each)), None)) is not None:
+        smaller = found
+    return smaller
+
+
+def _without_commands(script: c.Script, still: Callable[[c.Script], bool]) -> c.Script:
+    size = len(script) // 2
+    while size >= 1:
+        place, dropped = 0, False
+        while place < len(script):
+            candidate = script[:place] + script[place + size :]
+            if candidate and still(candidate):
+                script, dropped = candidate, True
+            else:
+                place += size
+        if not (size == 1 and dropped):
+            size //= 2
+    return script
+
+
+def _smaller_multis(script: c.Script) -> Iterator[c.Script]:
+    """The scripts with one operation less in one multi or multiRead."""
+    for number, command in enumerate(script):
+        if isinstance(command, c.Multi | c.MultiRead):
+            for place in range(len(command.parts)):
+                parts = command.parts[:place] + command.parts[place + 1 :]
+                yield (*script[:number], msgspec.structs.replace(command, parts=parts), *script[number + 1 :])
+
 
 CASES: tuple[Case, ...] = (*tree_cases.CASES, *session_cases.CASES)
 AREAS = tuple(dict.fromkeys(case.area for case in CASES))

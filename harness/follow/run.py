@@ -7,6 +7,9 @@ Rules of this module:
   run follow one leader, and the others are stopped.
 - A kill while another server restarts may make a wait vain. The run notes it and does the next step if a proof covers
   that. Conditions before a step are kept.
+- The steps of a stage depend on the server that leads. A stage that is proved without a run has no steps when nothing
+  changes that is modelled; then each server is restarted once, the leader last, as the preferred order of the planner
+  is.
 
 Source: `checker.rollout.output.operator_steps`.
 """
@@ -20,14 +23,35 @@ from pathlib import Path
 from checker.rollout.answer import Plan
 from checker.rollout.config_state import ConfigState
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.route import PlanRoute
-from checker.rollout.steps import START, STOP, ServerStep
-from harness.follow.choice import conditions_for, modes, steps_for
+from checker.rollout.route import Order, PlanRoute
+from checker.rollout.steps import START, STOP, ServerStep, Steps, steps_of
 from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptions, StallError
 from harness.follow.loopback import Loopback, ids
 from harness.follow.servers import FollowedServers
 from harness.processes import free_ports, wait_until
 from spec.quorum import Sid
+
+
+def steps_for(part: PlanRoute, leader: Sid) -> Steps:
+    """The steps of a stage if this server leads when it begins: those for it, or else those shown first."""
+    for order in part.orders:
+        if order.leader == leader and order.steps:
+            return order.steps
+    if part.orders and part.orders[0].steps:
+        return part.orders[0].steps
+    return steps_of(part.stage, sorted(part.stage.remaining, key=lambda sid: (sid == leader, sid)))
+
+
+def conditions_for(part: PlanRoute, leader: Sid, steps: Steps) -> dict[int, StageCondition]:
+    """The conditions that a proof of these steps demands, by the number of the step from 1; empty without one."""
+    return part.conditions_of(Order(leader, steps))
+
+
+def modes(state: ConfigState, sid: Sid) -> frozenset[str]:
+    """The roles that the answer's command waits for: the values of `Mode:` in the answer to `srvr`."""
+    if state.view.standalone:
+        return frozenset({"standalone"})
+    return frozenset({"observer"}) if sid in state.view.observers else frozenset({"leader", "follower"})
 
 
 class PlanFollower(EnsembleFollower):

@@ -6,10 +6,9 @@ from checker.models.ensemble.actions import Action
 from harness.reproduce.comparison import Comparison
 from harness.reproduce.disks import path_of
 from harness.reproduce.elections import ElectionControl, vote_of
-from harness.reproduce.lab import Lab
+from harness.reproduce.lab import Lab, wait_for
 from harness.reproduce.proxies import Way
 from harness.reproduce.schedule import Schedule
-from harness.reproduce.waiting import wait_for
 from harness.session import Session
 from refimpl.wire.packet import PacketType
 from spec.quorum import Sid

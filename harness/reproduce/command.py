@@ -18,9 +18,8 @@ from harness.record.writer import Recorder
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
 from harness.reproduce.gates import compile_shim
-from harness.reproduce.losses import with_losses
 from harness.reproduce.result import Outcome, Reproduction, StepReport, WriteFate
-from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, without
+from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, with_losses, without
 from spec.text import between
 
 WIDTH = 110

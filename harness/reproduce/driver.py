@@ -21,12 +21,11 @@ from harness.reproduce.beginning import UNMODELLED, begin
 from harness.reproduce.comparison import Comparison, agree, list_zxids, text_of, zxid_of
 from harness.reproduce.elections import ElectionControl
 from harness.reproduce.gates import ServerThread
-from harness.reproduce.lab import Lab
+from harness.reproduce.lab import POLL_SECONDS, HarnessError, Lab
 from harness.reproduce.proxies import Fate, Way, WirePacket
 from harness.reproduce.recovery import recover
 from harness.reproduce.result import Outcome, Reproduction, StepReport
 from harness.reproduce.schedule import Schedule, ScheduledStep, wire_form
-from harness.reproduce.waiting import POLL_SECONDS, HarnessError
 from harness.session import Session
 from spec.quorum import Sid
 from spec.txn import format_zxid

@@ -11,9 +11,8 @@ Source: `FastLeaderElection.lookForLeader`, `QuorumCnxManager`.
 import time
 from itertools import combinations
 
-from harness.reproduce.lab import Lab
+from harness.reproduce.lab import POLL_SECONDS, Lab
 from harness.reproduce.schedule import Schedule, ScheduledStep
-from harness.reproduce.waiting import POLL_SECONDS
 from spec.durable import Durable
 from spec.quorum import Sid
 

@@ -13,6 +13,8 @@ Source: ZooKeeper Administrator's Guide; `SyncRequestProcessor`, `FastLeaderElec
 import socket
 import struct
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +31,22 @@ from spec.durable import Durable
 from spec.quorum import Sid
 from spec.quorum.view import View
 from spec.text import required_integer
+
+POLL_SECONDS = 0.05
+
+
+class HarnessError(Exception):
+    """The driver could not execute the schedule; nothing is known about the servers."""
+
+
+def wait_for(differences: Callable[[], list[str]], seconds: float, what: str) -> None:
+    """Wait until nothing differs. Raises HarnessError, with `what` and the differences, after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while found := differences():
+        if time.monotonic() > deadline:
+            raise HarnessError(f"{what} within {seconds:g} s: {'; '.join(found)}")
+        time.sleep(POLL_SECONDS)
+
 
 TICK_MILLISECONDS = 2000
 LIMIT_TICKS = 60

@@ -7,10 +7,9 @@ import time
 from functools import partial
 
 from harness.processes import ServerError
-from harness.reproduce.lab import Lab
+from harness.reproduce.lab import POLL_SECONDS, Lab, wait_for
 from harness.reproduce.result import Reproduction
 from harness.reproduce.schedule import Schedule
-from harness.reproduce.waiting import POLL_SECONDS, wait_for
 from spec.quorum import Sid
 from spec.zab.state import Leader, logged_and_queued
 

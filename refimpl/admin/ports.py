@@ -1,22 +1,55 @@
-"""The two ports for operators of one server.
+"""The two ports for operators of one server, and its metrics in the text format of Prometheus.
 
-Rules this module keeps: a port of the AdminServer that cannot be opened is a warning, and the server runs without it;
-a port of the metrics that cannot be opened is an error.
+Rules of this module:
 
-Source: `QuorumPeer.startServer` (a failing AdminServer), `QuorumPeerMain.runFromConfig` (a failing provider).
+- A port of the AdminServer that cannot be opened is a warning, and the server runs without it;
+  a port of the metrics that cannot be opened is an error.
+- A metric has the name and the type that ZooKeeper 3.9.5 exposes. Only figures that this server has are exposed, and
+  none that is text.
+- While the server does not serve, only the figures of the process are exposed.
+
+Source: `QuorumPeer.startServer` (a failing AdminServer), `QuorumPeerMain.runFromConfig` (a failing provider);
+`PrometheusMetricsProvider`; the text format 0.0.4 of Prometheus.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from functools import partial
 
 from refimpl.admin.commands import answer_command
-from refimpl.admin.http import HttpPort
-from refimpl.admin.metrics import answer_metrics
+from refimpl.admin.http import TEXT, HttpAnswer, HttpPort, HttpRequest
 from refimpl.admin.settings import AdminSettings
-from refimpl.admin.view import AdminView
+from refimpl.admin.view import AdminView, process_figures
 from refimpl.listening import ListenError, SmallShare
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+COUNTERS = frozenset({"connection_rejected", "digest_mismatches_count"})
+"""The figures that only grow, as ZooKeeper types them: what `srst` sets to zero is a gauge."""
+
+
+def answer_metrics(view: AdminView, request: HttpRequest) -> HttpAnswer:
+    """The answer to a scrape."""
+    if request.path != "/metrics":
+        return HttpAnswer(404, TEXT, b"the metrics are at /metrics\n")
+    return HttpAnswer(200, CONTENT_TYPE, "".join(exposition(view)).encode())
+
+
+def exposition(view: AdminView) -> Iterator[str]:
+    """The metrics, each with its type."""
+    backend = view.backend
+    if backend is not None:
+        for name, value in view.figures(backend).items():
+            if not isinstance(value, str):
+                yield _metric(name, value, "counter" if name in COUNTERS else "gauge", name)
+    for name, value, kind, text in process_figures():
+        yield _metric(name, value, kind, text)
+
+
+def _metric(name: str, value: float, kind: str, text: str) -> str:
+    return f"# HELP {name} {text}\n# TYPE {name} {kind}\n{name} {float(value)!r}\n"
+
 
 logger = logging.getLogger("quorate.admin")
 

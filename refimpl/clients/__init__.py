@@ -3,7 +3,6 @@
 - `client_port.ClientPort`: connections, sessions and limits. `acceptor`: the listening sockets.
 - `backend`: the interface between the port and the core of the node, in both directions.
 - `channel`, `connection`, `final_processor`: the transport of one client, its requests, and their answers.
-- `turns`: the bound on requests in one turn of the event loop. `descriptors`: the bound on connections by open files.
 - `settings`: the keys of zoo.cfg for the port. `four_letter_words`: their answers. `statistics`: figures.
 - `auth`: the users of SASL, and the demanded schemes. `read_only`: the service of a server without a quorum.
 

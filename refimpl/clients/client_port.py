@@ -21,12 +21,11 @@ from collections.abc import Callable, Iterator
 from refimpl.clients.acceptor import Acceptor
 from refimpl.clients.backend import Backend
 from refimpl.clients.channel import Channel, Phase, WriteQueue
-from refimpl.clients.connection import Connection, Reply
+from refimpl.clients.connection import Connection, Reply, Turns
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.four_letter_words import FourLetterWords
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
-from refimpl.clients.turns import Turns
 from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.listening import ListenError, UnreadOutput
 from spec.service.connection import PendingRequest, Route

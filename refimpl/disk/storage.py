@@ -1,4 +1,4 @@
-"""The disk of a node: log, snapshots and epochs behind one interface.
+"""The disk of a node: log, snapshots and epochs behind one interface, and the removal of old files (autopurge).
 
 Rules this module keeps:
 
@@ -8,8 +8,12 @@ Rules this module keeps:
 - Snapshots that are taken while the server serves are written a piece at a time, between other work. They are fuzzy;
   the log from their zxid on makes them whole, and begins a new file there.
 - Where epochs and log disagree after a crash, the server starts with both as they are (see `spec.durable`).
+- The newest `keep` snapshots that look whole are kept, and each of them can be restored: the logs are kept from the
+  last file that starts at or below the oldest of these snapshots.
+- `keep` is at least 3. If there are fewer snapshots, all of them are kept, with the logs that they need.
 
-Source: `FileTxnSnapLog`, `SyncRequestProcessor` (snapCount), `QuorumPeer.loadDataBase`, `DatadirCleanupManager`.
+Source: `FileTxnSnapLog`, `SyncRequestProcessor` (snapCount), `QuorumPeer.loadDataBase`, `DatadirCleanupManager`;
+`PurgeTxnLog.purge`, `.purgeOlderSnapshots`; `autopurge.snapRetainCount`.
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.body import body_chunks
-from refimpl.disk.files import REMEDY, DataError, make_directories
-from refimpl.disk.purge import purge
+from refimpl.disk.files import REMEDY, VERSION_DIRECTORY, DataError, make_directories, numbered
+from refimpl.disk.logreader import PREFIX as LOG
+from refimpl.disk.logreader import files_from
 from refimpl.disk.sync_thread import SyncThread
 from refimpl.disk.txn_buffer import LIMIT, LogBytes, TxnBuffer
 from refimpl.disk.txnlog import TxnLog
@@ -37,6 +43,28 @@ from spec.durable import Durable
 from spec.quorum import change_of
 from spec.tree.txns import Change
 from spec.txn import Txn
+
+LEAST = 3
+"""`autopurge.snapRetainCount` is never below this (`DatadirCleanupManager`, `PurgeTxnLog.purge`)."""
+
+
+def purge(data_dir: Path, log_dir: Path, keep: int) -> list[Path]:
+    """Remove the files that the newest `keep` snapshots do not need; return them. Raises OSError, ValueError."""
+    if keep < LEAST:
+        raise ValueError(f"autopurge.snapRetainCount is {keep}, expected {LEAST} or more")
+    snapshots, logs = data_dir / VERSION_DIRECTORY, log_dir / VERSION_DIRECTORY
+    whole = (zxid for zxid, path in snapshot.newest_first(snapshots) if snapshot.looks_whole(path))
+    retained = list(islice(whole, keep))
+    if not retained:
+        return []
+    oldest = retained[-1]
+    needed = files_from(logs, oldest)
+    removed = [path for zxid, path in numbered(snapshots, snapshot.PREFIX) if zxid < oldest]
+    removed += [path for zxid, path in numbered(logs, LOG) if zxid < oldest and (zxid, path) not in needed]
+    for path in removed:
+        path.unlink()
+    return removed
+
 
 logger = logging.getLogger("quorate.disk")
 

@@ -18,8 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from refimpl.jute.compiled import FAILURES, Decoder, Encoder, compile_decoder, compile_encoder
-from refimpl.jute.errors import JuteError
-from refimpl.jute.plain import decode_plainly, encode_plainly
+from refimpl.jute.plain import JuteError, decode_plainly, encode_plainly
 from refimpl.jute.special import SPECIAL
 from spec.tree.data import Record
 

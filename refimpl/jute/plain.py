@@ -19,10 +19,31 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from refimpl.jute.errors import JuteError
 from refimpl.jute.shapes import FIXED, Scalar, Shape, Structure, Vector, least_size, shape_of
 from spec.tree.data import Id, Record
 from spec.tree.requests import GetEphemerals, Reconfig, SetAuth, Sync
+
+
+class JuteError(ValueError):
+    """Bytes that do not encode the expected record, or a value that the wire cannot carry.
+
+    Names the record, the field (empty: the record as a whole), the offset in bytes from the start of the input to
+    decode (-1 when encoding), and the fault.
+    """
+
+    def __init__(self, record: str, field: str, offset: int, what: str) -> None:
+        where = f"{record}.{field}" if field else record
+        super().__init__(f"{where} at byte {offset}: {what}" if offset >= 0 else f"{where}: {what}")
+        self.record = record
+        self.field = field
+        self.offset = offset
+        self.what = what
+
+    def within(self, outer: str, shift: int = 0) -> "JuteError":
+        """Return this error for a record inside `outer`, where its bytes start `shift` bytes later."""
+        offset = self.offset + shift if self.offset >= 0 else -1
+        return JuteError(f"{outer} > {self.record}", self.field, offset, self.what)
+
 
 NULL_IS_EMPTY: dict[type[Record], tuple[str, ...]] = {
     Sync: ("path",),  # answered like any other path

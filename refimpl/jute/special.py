@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from refimpl.jute.errors import JuteError
+from refimpl.jute.plain import JuteError
 from spec.tree import replies, requests, txns
 from spec.tree.data import Record
 

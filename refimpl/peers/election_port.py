@@ -33,7 +33,7 @@ from refimpl.jute import JuteError
 from refimpl.listening import MAX_STRANGERS, Listener, ListenError, StreamTransport, bind, peer_of, stream_of
 from refimpl.log_lines import RateLimit, Repeats, reason_of
 from refimpl.membership import Membership
-from refimpl.peers import graceful_close
+from refimpl.peers.quorum_socket import close_gracefully
 from refimpl.tls.peers import PeerStreams
 from refimpl.wire.election import (
     Opening,
@@ -198,7 +198,7 @@ class ElectionSocket(asyncio.Protocol):
     def close(self) -> None:
         """End the connection."""
         if self.transport is not None:
-            graceful_close.close(self.transport)
+            close_gracefully(self.transport)
 
     @property
     def whose(self) -> str:

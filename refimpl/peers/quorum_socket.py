@@ -1,4 +1,4 @@
-"""One connection on the quorum port: packets in order, and a snapshot among them.
+"""One connection on the quorum port: packets in order, and a snapshot among them; and its end.
 
 Rules this module keeps:
 
@@ -8,8 +8,11 @@ Rules this module keeps:
 - Output behind a snapshot waits until the snapshot is written. The snapshot is written as fast as the peer reads it. A
   peer that does not read is disconnected when too much output waits.
 - Output goes to the socket in one write, at the end of a turn of the event loop.
+- At the end the peer may still read the pending output for a short time. Then the connection ends and the rest is
+  dropped: a peer that never reads would otherwise hold the connection for ever.
 
-Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLeader`.
+Source: `LearnerHandler.run`, `sendPackets`; `Learner.readPacket`, `syncWithLeader`; `SO_LINGER` in
+`QuorumCnxManager.setSockOpts` (off), `LearnerHandler.shutdown`.
 """
 
 from __future__ import annotations
@@ -23,10 +26,20 @@ from refimpl.disk.body import BodyReader
 from refimpl.disk.files import DataError
 from refimpl.jute import JuteError
 from refimpl.listening import StreamTransport, peer_of, stream_of
-from refimpl.peers import graceful_close
 from refimpl.tree import Tree
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType
 from spec.quorum import Sid
+
+LINGER = 5.0
+"""Seconds for a peer to read the output that is pending when its connection is closed."""
+
+
+def close_gracefully(transport: StreamTransport) -> None:
+    """End a connection; immediately if the output buffer is empty."""
+    if not transport.is_closing() and transport.get_write_buffer_size():
+        asyncio.get_running_loop().call_later(LINGER, transport.abort)
+    transport.close()
+
 
 SIGNATURE = b"\x00\x00\x00\x0aBenWasHere"
 """The signature after a snapshot on the wire."""
@@ -231,4 +244,4 @@ class QuorumSocket(asyncio.Protocol):
         self._end_stream()
         if self._transport is not None:
             self.flush()
-            graceful_close.close(self._transport)
+            close_gracefully(self._transport)

@@ -1,7 +1,7 @@
 """Coordination recipes on kazoo, for ZooKeeper 3.5 or later: a lock, three kinds of election, and a barrier.
 
     errors             the exceptions
-    kazoo_adapter      records as kazoo calls, kazoo results as answers
+    kazoo_adapter      records as kazoo calls, kazoo results as answers; a client that keeps its request numbers
     driver             runs a step function over a client; makes no decisions
     deadlines          a belief that one thread updates and other threads wait for
     listener_executor  calls the application's listeners
@@ -13,7 +13,6 @@
     barrier            clients that start together and leave together
     participants       the members of a queue, read from the znodes
     aio                the lock for asyncio
-    preserve_xids      makes a client keep its request numbers across connections
 
 The decisions are in `spec.recipes`, the same step functions that the checker explores. The recipes need the extra
 `recipes`.
@@ -31,11 +30,11 @@ from refimpl.recipes.errors import (
     Refused,
     SessionLost,
 )
+from refimpl.recipes.kazoo_adapter import keep_counting
 from refimpl.recipes.latch import LatchState, LeaderLatch
 from refimpl.recipes.lock import Lock
 from refimpl.recipes.participants import Participant
 from refimpl.recipes.participation import Leadership
-from refimpl.recipes.preserve_xids import keep_counting
 from refimpl.recipes.selector import LeaderSelector
 
 __all__ = [

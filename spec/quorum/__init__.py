@@ -15,13 +15,17 @@ Sources: ZooKeeper's `QuorumVerifier`, `QuorumMaj` and `QuorumHierarchical`.
 """
 
 from spec.quorum.addresses import Addresses, Port, addresses_of, opens, reaches
-from spec.quorum.change import MembershipChange, Reconfiguration, change_of, changed, same_members
 from spec.quorum.systems import Hierarchical, Majority, QuorumSystem, Sid, hierarchical
 from spec.quorum.view import (
+    MembershipChange,
+    Reconfiguration,
     View,
+    change_of,
+    changed,
     have_quorums,
     hierarchical_view,
     majority_view,
+    same_members,
     seen_after_activation,
     seen_beside,
     standalone_view,

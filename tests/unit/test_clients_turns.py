@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
-from refimpl.clients.turns import BYTES, Turns
+from refimpl.clients.connection import BYTES, Turns
 
 LARGE, SMALL = BYTES - 1000, 2000
 """A large request and a small one exceed the budget of one turn together."""

@@ -10,12 +10,11 @@ from harness.conform import opcodes, report
 from harness.conform.cases.case import ANNA, SECRET
 from harness.conform.comparison import differences
 from harness.conform.known_causes import CAUSES, cause_of
-from harness.conform.minimise import minimised
 from harness.conform.mismatch import CauseKind, Mismatch
 from harness.conform.opcodes import PROBES, Support, row, support
 from harness.conform.protocol import NO_ANSWER, OPCODES
 from harness.conform.random_scripts import ScriptGenerator
-from harness.conform.run import AREAS, CASES, Bench, Status, measure
+from harness.conform.run import AREAS, CASES, Bench, Status, measure, minimised
 from harness.conform.servers import Side
 from harness.interpreter import Seen
 from harness.layouts import Stat

@@ -7,9 +7,8 @@ import pytest
 
 from harness import commands as c
 from harness.__main__ import main
-from harness.conform.dialect import translated
-from harness.conform.kills.control import ShellCommands
-from harness.conform.run import CASES
+from harness.conform.kills.run import ShellCommands
+from harness.conform.run import CASES, translated
 from harness.conform.table import BEGIN, END, CaseRecord, ConformRecord, load, tables, with_tables
 from harness.processes import ServerError
 

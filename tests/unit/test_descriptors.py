@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from refimpl.clients.descriptors import RESERVE, first_reserved
+from refimpl.process import RESERVE, first_reserved
 
 LIMITED = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from refimpl.clients.descriptors import raise_limit
+from refimpl.process import raise_limit
 print(raise_limit(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 

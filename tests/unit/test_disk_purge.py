@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refimpl.disk.purge import purge
+from refimpl.disk.storage import purge
 
 WHOLE = b"ZKSN" + bytes(30) + struct.pack(">i", 1) + b"/"
 

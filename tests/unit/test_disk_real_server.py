@@ -19,7 +19,7 @@ from harness.processes import Process, free_ports, wait_until, word
 from harness.releases import DEBIAN, MAVEN
 from refimpl.disk import database, epochs, snapshot
 from refimpl.disk.epochs import Epochs
-from refimpl.disk.purge import purge
+from refimpl.disk.storage import purge
 from refimpl.disk.txnlog import TxnLog
 from refimpl.tree import Tree
 from refimpl.wire.txn import encode_txn

@@ -17,10 +17,10 @@ from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
 from checker.scenario import bundled
 from harness.__main__ import main
-from harness.follow.choice import modes, steps_for
 from harness.follow.command import exit_code, total
 from harness.follow.loopback import Loopback, MappingError, ids
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent, longest_pause
+from harness.follow.run import modes, steps_for
 from harness.releases import DEBIAN
 from spec.config import parse_zoo_cfg
 

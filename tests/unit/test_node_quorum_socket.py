@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.peers import graceful_close, quorum_socket
+from refimpl.peers import quorum_socket
 from refimpl.peers.quorum_socket import SIGNATURE, QuorumSocket
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 
@@ -245,7 +245,7 @@ def test_a_peer_that_does_not_read_is_cut_off(streaming: bool, monkeypatch: pyte
 def test_a_closed_connection_whose_peer_does_not_read_is_ended_a_little_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(graceful_close, "LINGER", 0.0)
+    monkeypatch.setattr(quorum_socket, "LINGER", 0.0)
 
     async def scene(socket: QuorumSocket, transport: HeldTransport, owner: Owner) -> None:
         transport.unread = 1

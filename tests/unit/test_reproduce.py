@@ -16,11 +16,10 @@ from harness.processes import wait_until
 from harness.reproduce import command
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate, compile_shim
-from harness.reproduce.losses import with_losses
 from harness.reproduce.proxies import SNAPSHOT_END, split_packet
 from harness.reproduce.recovery import is_committed
 from harness.reproduce.result import Outcome, Reproduction, WriteFate
-from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, schedule_of, without
+from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, schedule_of, with_losses, without
 from refimpl.disk import database
 from refimpl.wire.packet import Packet, PacketType, encode_raw
 from spec.durable import Durable

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from checker.report.verdict import ExitCode
 from refimpl.simulation import command, swarm
+from refimpl.simulation.command import minimised
 from refimpl.simulation.faults import KINDS, Fault
-from refimpl.simulation.minimise import minimised
 from refimpl.simulation.report import RunSummary, swarm_report
 from refimpl.simulation.run import Plan, plan_of
 from refimpl.simulation.swarm import run_plan
