@@ -29,18 +29,39 @@ DYNAMIC = re.compile(r"^([ \t\f]*dynamicConfigFile[ \t\f]*[=:]?[ \t\f]*)(\S+)", 
 
 @dataclass(frozen=True)
 class ConfigState:
-    """One state of the ensemble: the name of each member's file, and the text of every file by its name.
+    """One state of the ensemble, its files named by its label, and by the server where they differ.
 
     `servers` are the files as they were read. `given` is False for files that were written here.
     """
 
     label: str
-    files: Mapping[Sid, str]
-    texts: Mapping[str, str]
-    view: View
     servers: Mapping[Sid, ServerFiles]
     given: bool = True
     names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def view(self) -> View:
+        """The view that all members have."""
+        return next(iter(self.servers.values())).view
+
+    @cached_property
+    def files(self) -> Mapping[Sid, str]:
+        """The name of each member's file."""
+        shared = len({(given.text, given.dynamic) for given in self.servers.values()}) == 1
+        return {sid: f"{self.label}.cfg" if shared else f"{self.label}-{sid}.cfg" for sid in self.servers}
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The text of every file by its name."""
+        texts: dict[str, str] = {}
+        for sid, given in self.servers.items():
+            name, version = self.files[sid], given.config.version
+            texts[name] = given.text
+            if given.dynamic is not None:
+                beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
+                texts[name] = DYNAMIC.sub(lambda match, beside=beside: match[1] + beside, given.text)  # type: ignore[misc]
+                texts[beside] = given.dynamic
+        return texts
 
     @cached_property
     def modelled_texts(self) -> Mapping[str, str]:
@@ -70,15 +91,14 @@ class ConfigState:
 
     def hosts(self, sid: Sid) -> frozenset[str]:
         """The hosts of a server by all files, without wildcards."""
-        return frozenset(each.host for each in self.addresses(sid)) - WILDCARDS
+        return frozenset(address.host for address in self.addresses(sid)) - WILDCARDS
 
     def accepts_every_host(self, sid: Sid) -> bool:
         """Whether a server listens on every address of its machine, by its own file."""
         config = self.servers[sid].config
         own = config.server(sid)
-        return config.listens_on_all_ips or (
-            own is not None and any(address.host in WILDCARDS for address in own.addresses)
-        )
+        named = own.addresses if own is not None else ()
+        return config.listens_on_all_ips or any(address.host in WILDCARDS for address in named)
 
     @cached_property
     def agreed(self) -> bool:
@@ -109,26 +129,7 @@ class ConfigState:
 
 def side_of(folder: Folder, label: str) -> ConfigState:
     """The state that a folder describes."""
-    return state_of(label, dict(folder.servers), folder.view, given=True, names=folder.names)
-
-
-def state_of(
-    label: str, servers: Mapping[Sid, ServerFiles], view: View, *, given: bool, names: Mapping[str, str] | None = None
-) -> ConfigState:
-    """A state, its files named by its label, and by the server where they differ."""
-    contents = {sid: (each.text, each.dynamic) for sid, each in servers.items()}
-    shared = len(set(contents.values())) == 1
-    files: dict[Sid, str] = {}
-    texts: dict[str, str] = {}
-    for sid, (text, dynamic) in contents.items():
-        name = f"{label}.cfg" if shared else f"{label}-{sid}.cfg"
-        files[sid], texts[name] = name, text
-        if dynamic is not None:
-            version = servers[sid].config.version
-            beside = f"{name}.dynamic" + (f".{version:x}" if version else "")
-            texts[name] = DYNAMIC.sub(lambda found, beside=beside: found[1] + beside, text)  # type: ignore[misc]
-            texts[beside] = dynamic
-    return ConfigState(label, files, texts, view, servers, given, names or {})
+    return ConfigState(label, folder.servers, names=folder.names)
 
 
 # Machines with other names.

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, zip_longest
 
 from checker.execution import poll
-from checker.rollout.config_state import ConfigState, side_of, state_of, with_names
+from checker.rollout.config_state import ConfigState, side_of, with_names
 from checker.rollout.files.differences import WITHHOLDING, Difference, differences, masked
 from checker.rollout.files.handshakes import strangers
 from checker.rollout.files.keys import Effect
 from checker.rollout.files.listeners import occupied
-from checker.rollout.inputs.folders import Folder, ServerFiles, settings
-from spec.config import ConfigError, parse_zoo_cfg
+from checker.rollout.inputs.folders import Folder, ServerText, settings
+from spec.config import ConfigError
 from spec.quorum import Addresses, Majority, Sid, View
 
 MEMBERS = re.compile(r"[ \t\f]*(?:server\.|group|weight)")
@@ -286,18 +286,17 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
     servers = {}
     for sid in members:
         poll()
-        files = [folder.servers[sid] for folder in (old, new) if sid in folder.servers and not folder.view.standalone]
-        own = min(files or [sources[sid].servers[sid]], key=lambda each: each.told is not None)
+        given = [folder.servers[sid] for folder in (old, new) if sid in folder.servers and not folder.view.standalone]
+        own = min(given or [sources[sid].servers[sid]], key=lambda files: files.told is not None)
         lines = {member: f"server.{member}={_value(sources[member], sid, member)}" for member in members}
         text, dynamic = own.text, own.dynamic
         if dynamic is None:
             text = _with_members(text, lines)
         else:
             dynamic = _with_members(dynamic, lines)
-        beside = {own.config.dynamic_config_file or "": dynamic or ""}
-        config = parse_zoo_cfg(text, label, f"{sid}\n", beside.get, False)
-        servers[sid] = ServerFiles(sid, label, text, dynamic, with_names(config, new.names))
-    return state_of(label, servers, next(iter(servers.values())).view, given=False, names=new.names)
+        files = ServerText(sid, label, text, {own.config.dynamic_config_file or "": dynamic or ""}.get).parsed()
+        servers[sid] = replace(files, config=with_names(files.config, new.names))
+    return ConfigState(label, servers, given=False, names=new.names)
 
 
 def _first(folders: Iterable[Folder], sid: Sid) -> Folder:
@@ -308,7 +307,7 @@ def _first(folders: Iterable[Folder], sid: Sid) -> Folder:
 
 def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
     """The value of the line of a server as `reader` sees it."""
-    files = [each for owner, each in folder.servers.items() if owner != sid]
+    files = [given for owner, given in folder.servers.items() if owner != sid]
     named = folder.servers.get(reader) or (files or [folder.servers[sid]])[0]
     return settings(named)[f"server.{sid}"]
 

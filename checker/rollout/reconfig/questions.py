@@ -16,12 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from checker.rollout.config_state import ConfigState, state_of
-from checker.rollout.inputs.folders import ServerFiles
+from checker.rollout.config_state import ConfigState
+from checker.rollout.inputs.folders import ServerText
 from checker.rollout.reconfig.commands import MembershipCommand, with_role
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.stages import Stage
-from spec.config import parse_zoo_cfg
 from spec.quorum import Sid, View
 from spec.releases import RELEASES, defects_of
 from spec.variants import Area, of_area
@@ -82,12 +81,11 @@ def stage_of(command: MembershipCommand) -> Stage:
 
 def _state(label: str, command: MembershipCommand, view: View, version: int) -> ConfigState:
     name = f"{label}.cfg.dynamic.{version:x}"
-    text, dynamic = f"{SETTINGS}dynamicConfigFile={name}\n", _members(command, view)
-    servers = {}
-    for sid in sorted(view.members):
-        config = parse_zoo_cfg(text, f"{label}.cfg", f"{sid}\n", {name: dynamic}.get, False)
-        servers[sid] = ServerFiles(sid, f"{label}.cfg", text, dynamic, config)
-    return state_of(label, servers, next(iter(servers.values())).view, given=False)
+    text, read = f"{SETTINGS}dynamicConfigFile={name}\n", {name: _members(command, view)}.get
+    members = sorted(view.members)
+    return ConfigState(
+        label, {sid: ServerText(sid, f"{label}.cfg", text, read).parsed() for sid in members}, given=False
+    )
 
 
 def _members(command: MembershipCommand, view: View) -> str:
