@@ -12,21 +12,31 @@ the JSON and nothing else.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from rich.console import Console
 
-from benchmarks import rollouts, stateright, symmetry
+from benchmarks import engine, rollouts, spin, stateright, symmetry
 from benchmarks.election import SIZES
 from benchmarks.node import budget, growth
 from benchmarks.node import command as node
 from benchmarks.outcome import Missed, NotMeasured, Row
 from benchmarks.page import command as page
-from benchmarks.registry import MEASUREMENTS, Measurement
 from benchmarks.table import as_json, as_text, show
 from benchmarks.tlc import command as tlc
 from spec.text import between
+
+Measurement = Callable[[int], list[Row]]
+
+MEASUREMENTS: tuple[tuple[str, Measurement], ...] = (
+    ("spin", spin.measure),
+    ("engine", engine.measure),
+    ("liveness", engine.measure_liveness),
+    ("election", engine.measure_election),
+    ("zab", engine.measure_zab),
+)
+
 
 COMMANDS: dict[str, ModuleType] = {
     "node": node,

@@ -56,7 +56,7 @@ def measure_zab(servers: int) -> list[Row]:
 
 
 def search(model: str, servers: int, workers: int, name: str) -> Row:
-    """The row of one search of a model of `benchmarks.models`, in a separate process."""
+    """The row of one search of a model of `benchmarks.search_alone`, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
     usage, found = run_for_figures(f"`{' '.join(command[1:])}`", command)
     return Row(

@@ -15,7 +15,7 @@ from benchmarks.engine import run_for_figures
 from benchmarks.outcome import ToolFailed
 
 SIZES = {"Zab, a quick look": 3, "Zab, exhaustive": 4}
-"""The size of the model `zab` of `benchmarks.models` for each case. The second one takes minutes."""
+"""The size of the model `zab` of `benchmarks.search_alone` for each case. The second one takes minutes."""
 HEADINGS = ("model", "search", "states", "transitions", "fewer states", "processor s", "faster")
 
 

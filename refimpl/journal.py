@@ -25,7 +25,6 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec.structs import astuple
 
-from refimpl.clock import wall_ms
 from refimpl.system import system
 from spec.durable import Durable, TxnSequence
 from spec.effects import Effects, Observe
@@ -63,7 +62,7 @@ class Journal:
         self,
         path: Path | str,
         encode: Callable[[Any], bytes] = repr_bytes,
-        now: Callable[[], float] = lambda: wall_ms() / 1000,
+        now: Callable[[], float] = lambda: system().wall_ms() / 1000,
     ) -> None:
         self.path = system().path(path) if isinstance(path, str) else path
         self._file = self.path.open("a+b", buffering=0)

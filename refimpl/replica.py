@@ -18,11 +18,11 @@ from collections import deque
 
 from msgspec.structs import replace as with_fields
 
-from refimpl.clock import wall_ms
 from refimpl.log_lines import RateLimit
 from refimpl.membership import Membership
+from refimpl.system import system
 from refimpl.tree import Tree
-from spec.tree.accounting.digest import VERSION, changed, tree_digest
+from spec.tree.accounting import VERSION, changed, tree_digest
 from spec.tree.apply import TxnResult, apply
 from spec.tree.options import Options
 from spec.tree.overlay import Overlay
@@ -70,7 +70,7 @@ class Replica:
         """Writes the active configuration into `/zookeeper/config`."""
         if self._membership is not None:
             text, version = self._membership.text.encode(), self._membership.version
-            self.tree.carry_out((configured(self.tree, text, version, wall_ms()),))
+            self.tree.carry_out((configured(self.tree, text, version, system().wall_ms()),))
 
     @property
     def membership_text(self) -> str:

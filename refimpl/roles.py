@@ -23,11 +23,11 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from refimpl.clients.backend import Frontend, ServerStatus
-from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.disk.storage import Storage
 from refimpl.log_lines import RateLimit
 from refimpl.replica import Replica
 from refimpl.settings import Settings
+from refimpl.system import system
 from refimpl.tree import Tree
 from refimpl.wire.packet import largest_data
 from refimpl.wire.txn import TxnEncoder
@@ -144,7 +144,7 @@ class LeaderRole(_Role):
     def __init__(self, core: Core, settings: Settings, replica: Replica, storage: Storage, clients: Frontend) -> None:
         super().__init__(core, settings, replica, storage, clients)
         self.mode = "leader" if settings.distributed else "standalone"
-        self._time = AttendedTime(settings.tick_time, monotonic_ms())
+        self._time = AttendedTime(settings.tick_time, system().monotonic_ms())
         self.sessions = Sessions(settings.tick_time, self.tree.sessions.items(), self._now())
         zab = core.server.zab
         self._first_zxid = make_zxid(zab.epoch) if zab is not None else 0
@@ -157,7 +157,7 @@ class LeaderRole(_Role):
 
     def _now(self) -> int:
         """The time of sessions, in milliseconds: without the pauses of this process."""
-        return self._time.at(monotonic_ms())
+        return self._time.at(system().monotonic_ms())
 
     def end(self) -> None:
         """The server stops leading."""
@@ -166,7 +166,7 @@ class LeaderRole(_Role):
 
     def status(self) -> ServerStatus:
         """The figures of a leader for the four-letter words, including its proposals and all sessions."""
-        now, since_1970 = self._now(), wall_ms() / 1000
+        now, since_1970 = self._now(), system().wall_ms() / 1000
         return replace(
             super().status(),
             proposals=self._storage.record_sizes,
@@ -224,7 +224,7 @@ class LeaderRole(_Role):
 
     def refused(self, learner: Sid, session: int, cxid: int, code: Code) -> bool:
         """Handles an unreadable request from a learner: its client gets an error, in the order of its requests."""
-        change = self._foreseen(self._last_proposed() + 1, Change(session, cxid, wall_ms(), ErrorTxn(code)))
+        change = self._foreseen(self._last_proposed() + 1, Change(session, cxid, system().wall_ms(), ErrorTxn(code)))
         return self._proposed(change, Receive(learner, ForwardedRequest(change)))
 
     def _write_gathered(self) -> None:
@@ -264,12 +264,12 @@ class LeaderRole(_Role):
         try:
             if isinstance(request.record, Reconfig) and self._settings.reconfigurable:
                 return self._reconfiguration(request, owner, zxid)
-            change = self._replica.prepare(request, wall_ms(), self.sessions.check_request(request, owner))
+            change = self._replica.prepare(request, system().wall_ms(), self.sessions.check_request(request, owner))
             return self._foreseen(zxid, change)
         except Exception as error:
             what = type(request.record).__name__
             logger.error("session 0x%x: its %s is refused: %s", request.session % 2**64, what, place_of(error))  # noqa: TRY400 - one line
-            refused = Change(request.session, request.cxid, wall_ms(), ErrorTxn(Code.MARSHALLING_ERROR))
+            refused = Change(request.session, request.cxid, system().wall_ms(), ErrorTxn(Code.MARSHALLING_ERROR))
             return self._foreseen(zxid, refused)
 
     def _foreseen(self, zxid: int, change: Change) -> Change:
@@ -281,7 +281,7 @@ class LeaderRole(_Role):
 
     def _reconfiguration(self, request: Request, owner: Sid, zxid: int) -> Change | Reconfiguration:
         """A change of the members, prepared for the next zxid; a standalone server has none."""
-        peer, zab, now = self._core.server.peer, self._core.server.zab, wall_ms()
+        peer, zab, now = self._core.server.peer, self._core.server.zab, system().wall_ms()
         if not self._settings.distributed or not isinstance(zab, Leader):
             refused = Change(request.session, request.cxid, now, ErrorTxn(Code.UNIMPLEMENTED))
             return self._foreseen(zxid, refused)
@@ -324,11 +324,11 @@ class LeaderRole(_Role):
         loop = asyncio.get_running_loop()
         self._ticking = loop.call_later(self._half_tick, self._tick)
         self._core.submit(lambda: self._core.run(Tick()))
-        for session in self.sessions.expired(self._time.tick(monotonic_ms())):
+        for session in self.sessions.expired(self._time.tick(system().monotonic_ms())):
             self.write(Request(session, 0, CloseSession()))
         if loop.time() - self._containers_checked >= self._settings.container_check / 1000:
             self._containers_checked = loop.time()
-            for path in sorted(to_delete(self.tree, wall_ms())):
+            for path in sorted(to_delete(self.tree, system().wall_ms())):
                 self.write(Request(0, 0, DeleteContainer(path)))
 
 

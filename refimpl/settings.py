@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from refimpl.admin.settings import AdminSettings
-from refimpl.clients.auth.settings import has_sasl_provider, super_users
+from refimpl.clients.auth import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
 from refimpl.system import system
 from refimpl.tls.peers import PLAIN, PeerSecurity

@@ -1,5 +1,7 @@
 """Measures the cases of the table: the kinds of server in turn, round after round, on the same machine and disk.
 
+A stub measures the speed of the load generator: a server that only counts bytes and answers from a prepared buffer.
+
 Rules of this module:
 
 - Both kinds run at the same time and are idle while the other one is measured. Within a round each is measured once,
@@ -8,25 +10,31 @@ Rules of this module:
 - Before the first round every server carries out `WARM_UP` of each operation: a JVM compiles the code that it runs
   often.
 - With several servers, requests are sent to the leader. Every run has a separate session and a separate znode.
+- The stub runs in a separate process, like a server; it knows one batch, and answers it once for
+  each session; it does as little work for a request as possible.
 """
 
+import multiprocessing
 import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
 import psutil
 
 from benchmarks.node.load import Run, drive, make, session
-from benchmarks.node.requests import OPERATIONS, VALUE, batch
-from benchmarks.node.stub import stub
+from benchmarks.node.requests import OPERATIONS, VALUE, Batch, answers, batch, framed, opening
 from benchmarks.node.timing import HEAP, Say, Timing
 from benchmarks.outcome import Missed, NotMeasured
 from harness import KINDS, Ensemble, ServerError, real
+from harness.layouts import write
+from harness.processes import LOOPBACK
 from harness.releases import DEBIAN
 
 WARM_UP = 20_000
@@ -223,3 +231,55 @@ def _fsync_time(directory: Path, times: int = 50) -> float:
             os.fsync(file.fileno())
             taken.append(time.perf_counter() - begin)
     return median(taken)
+
+
+CHUNK = 1 << 18
+SESSION = (0, 30_000, 1, bytes(16), False)
+
+
+def serve(listener: socket.socket, requests: Batch) -> None:
+    """Serve sessions one after another, until the listener is closed."""
+    prepared = memoryview(answers(requests))
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _session(connection, requests, prepared)
+
+
+def _session(connection: socket.socket, requests: Batch, prepared: memoryview) -> None:
+    read, answered = -len(opening()), 0
+    buffer = bytearray(CHUNK)
+    while arrived := connection.recv_into(buffer):
+        if read < 0 <= read + arrived:
+            connection.sendall(framed(write("iilbt", SESSION)))
+        read += arrived
+        whole = min(max(read, 0) // requests.size, requests.count)
+        if whole > answered:
+            connection.sendall(prepared[answered * requests.answer_size : whole * requests.answer_size])
+            answered = whole
+        if read > len(requests.data):
+            return
+
+
+def _process(requests: Batch, ready: Connection) -> None:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        ready.send(listener.getsockname()[1])
+        serve(listener, requests)
+
+
+@contextmanager
+def stub(requests: Batch) -> Iterator[int]:
+    """Run the stub for this batch; yields its port."""
+    context = multiprocessing.get_context("spawn")
+    near, far = context.Pipe()
+    process = context.Process(target=_process, args=(requests, far), daemon=True)
+    process.start()
+    try:
+        yield near.recv()
+    finally:
+        process.kill()
+        process.join()

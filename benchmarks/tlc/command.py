@@ -19,7 +19,7 @@ from benchmarks.tlc.run import TLC, Start, search, start
 from spec.text import between
 
 OURS = {"election": "rounds", "two_phase_commit": "two_phase_commit"}
-"""The names of the models in `benchmarks.models`."""
+"""The names of the models in `benchmarks.search_alone`."""
 
 
 def compare(jar: Path, empty: Start, example: str, size: int, threads: int, runs: int) -> Comparison:

@@ -45,7 +45,7 @@ from checker.models.service.setup import (
 )
 from checker.present import wording
 from checker.present.generic import Changes, changes, operation_on, without
-from spec.client.library import Library
+from spec.client import Library
 from spec.tree.data import Kind, Record, kind_of
 from spec.tree.store import FrozenStore
 

@@ -15,7 +15,6 @@ The order of the imports is the order of listings and of defaults.
 from checker.properties import election, role_patterns, liveness  # isort: skip
 from checker.properties import leadership, delivery_order, leader_and_learner, effects  # isort: skip
 from checker.properties import reconfiguration  # isort: skip
-from checker.properties import refinement  # isort: skip
 from checker.properties.projections import ENSEMBLE_PROPERTIES, ZAB
 from checker.properties.registry import ParameterError, UnknownPropertyError
 

@@ -7,7 +7,9 @@ Rules this module keeps:
 - A field that this server has no figure for is left out (docs/reference-node.md lists them).
 - Values of keys that name a password or a digest are not shown.
 
-Source: `Commands`, `CommandBase`, `JettyAdminServer.CommandServlet`, `JsonOutputter`.
+Source: `Commands`, `CommandBase`, `JettyAdminServer.CommandServlet`, `JsonOutputter`; `ConsCommand`, `WatchCommand`,
+`WatchesByPathCommand`, `WatchSummaryCommand`; `NIOServerCnxn.getConnectionInfo`; `LeaderCommand`, `VotingViewCommand`,
+`ZabStateCommand`, `SyncedObserverConsCommand`, `InitialConfigurationCommand`; `QuorumPeer.getLeaderAddress`.
 """
 
 from __future__ import annotations
@@ -18,15 +20,165 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from refimpl.admin import connections, quorum
 from refimpl.admin.http import HTML, JSON, HttpAnswer, HttpRequest
 from refimpl.admin.view import HIDDEN, SECRET, AdminView
 from refimpl.clients.backend import Backend
+from refimpl.clients.connection import Connection
 from refimpl.clients.four_letter_words import NOT_SERVING, ROOT_AGAIN, TRACE_MASK, environment, version_text
 from refimpl.disk.files import VERSION_DIRECTORY
 from refimpl.disk.snapshot import newest_first
+from spec.config import ServerLine
 from spec.text import LONG, integer
-from spec.tree.accounting.digest import VERSION
+from spec.tree.accounting import VERSION
+from spec.txn import counter_of, epoch_of
+from spec.zab.state import Leader, Stage
+
+
+def connections(view: AdminView, full: bool) -> dict[str, Any]:
+    """The connections without and with TLS; `full` adds the figures of the session."""
+    plain: list[dict[str, Any]] = []
+    secure: list[dict[str, Any]] = []
+    for connection in view.clients.connections:
+        (secure if connection.is_secure else plain).append(_connection(connection, full))
+    return {"connections": plain, "secure_connections": secure}
+
+
+def _connection(connection: Connection, full: bool) -> dict[str, Any]:
+    statistics = connection.statistics
+    found: dict[str, Any] = {
+        "remote_socket_address": connection.remote,
+        "interest_ops": connection.interest(),
+        "outstanding_requests": len(connection.waiting),
+        "packets_received": statistics.received,
+        "packets_sent": statistics.sent,
+    }
+    if full and connection.session:
+        found |= {
+            "session_id": connection.session,
+            "last_operation": statistics.operation,
+            "established": connection.established,
+            "session_timeout": connection.timeout,
+            "last_cxid": statistics.cxid,
+            "last_zxid": statistics.zxid,
+            "last_response_time": statistics.answered_at,
+            "last_latency": statistics.last_latency,
+            "min_latency": statistics.latency.least,
+            "avg_latency": int(statistics.latency.average),
+            "max_latency": statistics.latency.greatest,
+        }
+    return found
+
+
+def reset(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """Sets the figures of every connection to zero."""
+    for connection in view.clients.connections:
+        connection.statistics.reset()
+    return {}
+
+
+def watch_summary(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """How many connections watch how many paths."""
+    names = ("num_connections", "num_paths", "num_total_watches")
+    return dict(zip(names, view.clients.processor.watch_totals(), strict=True))
+
+
+def watches(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The watched paths of each session."""
+    found: dict[str, list[str]] = {}
+    for path, watchers in view.clients.processor.data_watches():
+        for watcher in watchers:
+            found.setdefault(str(watcher.session), []).append(path)
+    return {"session_id_to_watched_paths": found}
+
+
+def watches_by_path(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The sessions that watch each path."""
+    found = view.clients.processor.data_watches()
+    return {"path_to_session_ids": {path: [each.session for each in watchers] for path, watchers in found}}
+
+
+def leader(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """Whether this server leads, and the leader's id and host; a standalone server has no leader."""
+    if view.membership is None:
+        return {"error": "server is not initialized"}
+    sid = view.leader
+    line = view.membership.servers.get(sid) if sid is not None else None
+    host = line.addresses[0].host if line is not None else ""
+    return {"is_leader": sid == view.server.sid, "leader_id": -1 if sid is None else sid, "leader_ip": host}
+
+
+def initial_configuration(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The file of a standalone server as it was at its start; null for a member of an ensemble, as in ZooKeeper."""
+    return {"initial_configuration": view.first_file if view.membership is None else None}
+
+
+def observers(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The observers that a leader serves; a learner serves none."""
+    zab = view.server.zab
+    found = zab.handlers if isinstance(zab, Leader) else ()
+    serving = [handler for handler in found if handler.observer and handler.stage is Stage.SERVING]
+    return {
+        "synced_observers": len(serving),
+        "observers": [{"sid": handler.sid, "last_zxid": handler.last_zxid} for handler in serving],
+    }
+
+
+def voting_view(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The voters with their addresses."""
+    servers = view.membership.servers if view.membership is not None else {}
+    voters = sorted(view.server.view.voters)
+    return {"current_config": {str(sid): _member(view, servers[sid]) for sid in voters if sid in servers}}
+
+
+def _member(view: AdminView, line: ServerLine) -> dict[str, Any]:
+    return {
+        "server_addresses": [f"{each.host}:{each.quorum_port}" for each in line.addresses],
+        "election_addresses": [f"{each.host}:{each.election_port}" for each in line.addresses],
+        "client_address": _client_address(view, line),
+        "learner_type": line.learner_type.value,
+    }
+
+
+def _client_address(view: AdminView, line: ServerLine) -> str:
+    """The client address of a line; for this server that of the file, as in ZooKeeper."""
+    found = line.client
+    if found is None and line.sid == view.server.sid:
+        found = view.settings.clients.address
+    return "" if found is None else str(found)
+
+
+def zab_state(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
+    """The phase of Zab, the last zxid, and the addresses of this server."""
+    own = view.membership.servers.get(view.server.sid) if view.membership is not None else None
+    if own is None:
+        return {"voting": False, "zabstate": view.zab_state}
+    zxid = view.backend.last_zxid if view.backend is not None else 0
+    return {
+        "myid": view.server.sid,
+        "is_leader": view.leader == view.server.sid,
+        "quorum_address": _addresses([(each.host, each.quorum_port) for each in own.addresses]),
+        "election_address": _addresses([(each.host, each.election_port) for each in own.addresses]),
+        "client_address": _client_address(view, own),
+        "voting": view.server.sid in view.server.view.voters,
+        "last_zxid": f"0x{zxid:x}",
+        "zab_epoch": epoch_of(zxid),
+        "zab_counter": counter_of(zxid),
+        "zabstate": view.zab_state,
+    }
+
+
+def _addresses(found: list[tuple[str, int]]) -> dict[str, Any]:
+    """The fields of `MultipleAddresses`, without those for which it tries to reach an address."""
+    texts = [f"{host}:{port}" for host, port in found]
+    return {
+        "empty": not found,
+        "all_addresses": texts,
+        "wildcard_addresses": [f"0.0.0.0:{port}" for _, port in found],
+        "all_ports": [port for _, port in found],
+        "all_host_strings": [host for host, _ in found],
+        "one": texts[0] if texts else "",
+    }
+
 
 Body: TypeAlias = dict[str, Any]
 Query: TypeAlias = Mapping[str, str]
@@ -119,7 +271,7 @@ def _server_stats(view: AdminView, backend: Backend) -> Body:
 
 
 def _stats(view: AdminView, backend: Backend) -> Body:
-    return _server_stats(view, backend) | connections.connections(view, full=False)
+    return _server_stats(view, backend) | connections(view, full=False)
 
 
 def _reset_statistics(view: AdminView, _query: Query) -> Body:
@@ -155,32 +307,32 @@ def _system_properties(view: AdminView, _query: Query) -> Body:
 
 
 COMMANDS = (
-    AdminCommand(("connection_stat_reset", "crst"), connections.reset),
+    AdminCommand(("connection_stat_reset", "crst"), reset),
     AdminCommand(("configuration", "conf", "config"), _configuration),
-    AdminCommand(("connections", "cons"), lambda view, _: connections.connections(view, full=True)),
+    AdminCommand(("connections", "cons"), lambda view, _: connections(view, full=True)),
     AdminCommand(("hash",), _serving(_digests)),
     AdminCommand(("dirs",), _serving(_directories)),
     AdminCommand(("dump",), _serving(_dump)),
     AdminCommand(("environment", "env", "envi"), lambda _view, _query: environment(), serves=False),
     AdminCommand(("get_trace_mask", "gtmk"), lambda _view, _query: {"tracemask": TRACE_MASK}, serves=False),
-    AdminCommand(("initial_configuration", "icfg"), quorum.initial_configuration),
+    AdminCommand(("initial_configuration", "icfg"), initial_configuration),
     AdminCommand(("is_read_only", "isro"), _serving(_is_read_only)),
     AdminCommand(("last_snapshot", "lsnp"), _last_snapshot),
-    AdminCommand(("leader", "lead"), quorum.leader),
+    AdminCommand(("leader", "lead"), leader),
     AdminCommand(("monitor", "mntr"), _serving(_monitor)),
     AdminCommand(("observer_connection_stat_reset", "orst"), lambda _view, _query: {}),
-    AdminCommand(("observers", "obsr"), quorum.observers),
+    AdminCommand(("observers", "obsr"), observers),
     AdminCommand(("ruok",), lambda _view, _query: {}),
     AdminCommand(("server_stats", "srvr"), _serving(_server_stats)),
     AdminCommand(("set_trace_mask", "stmk"), _set_trace_mask, serves=False),
     AdminCommand(("stat_reset", "srst"), _reset_statistics),
     AdminCommand(("stats", "stat"), _serving(_stats)),
     AdminCommand(("system_properties", "sysp"), _system_properties, serves=False),
-    AdminCommand(("voting_view",), quorum.voting_view),
-    AdminCommand(("watch_summary", "wchs"), connections.watch_summary),
-    AdminCommand(("watches", "wchc"), connections.watches),
-    AdminCommand(("watches_by_path", "wchp"), connections.watches_by_path),
-    AdminCommand(("zabstate",), quorum.zab_state),
+    AdminCommand(("voting_view",), voting_view),
+    AdminCommand(("watch_summary", "wchs"), watch_summary),
+    AdminCommand(("watches", "wchc"), watches),
+    AdminCommand(("watches_by_path", "wchp"), watches_by_path),
+    AdminCommand(("zabstate",), zab_state),
 )
 NOT_OFFERED = frozenset({"snapshot", "snap", "restore", "rest"})
 _BY_NAME = {name: command for command in COMMANDS for name in command.names}

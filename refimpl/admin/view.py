@@ -18,10 +18,10 @@ from pathlib import Path
 
 from refimpl.clients import ClientPort
 from refimpl.clients.backend import Backend
-from refimpl.clock import monotonic_ms
 from refimpl.membership import Membership
 from refimpl.node import Node
 from refimpl.settings import Settings
+from refimpl.system import system
 from spec.server import Server
 from spec.text import required_integer
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage
@@ -98,7 +98,7 @@ class AdminView:
                 "synced_non_voting_followers": sum(handler.sid not in members for handler in voters),
                 "synced_observers": len(ready) - len(voters),
                 "pending_syncs": len(zab.syncs),
-                "leader_uptime": monotonic_ms() - self.clients.serving_since,
+                "leader_uptime": system().monotonic_ms() - self.clients.serving_since,
             }
         return names
 

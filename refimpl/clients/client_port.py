@@ -26,8 +26,8 @@ from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.four_letter_words import FourLetterWords
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import OPERATION_OF, ServerStatistics
-from refimpl.clock import monotonic_ms, wall_ms
 from refimpl.listening import ListenError, UnreadOutput
+from refimpl.system import system
 from spec.service.connection import PendingRequest, Route
 from spec.service.expiry import AttendedTime, ExpiryQueue
 from spec.service.handshake import ReadOnlyRules
@@ -59,7 +59,7 @@ class ClientPort:
     ) -> None:
         self.settings = settings
         self.backend: Backend | None = None
-        self.serving_since = 0  # by `monotonic_ms`; of no meaning without a backend
+        self.serving_since = 0  # by `System.monotonic_ms`; of no meaning without a backend
         self.statistics = ServerStatistics()
         self.processor = FinalProcessor(self.statistics, options, settings.auth, settings.max_watch_bytes)
         self.turns = Turns(self._call_soon)
@@ -73,9 +73,9 @@ class ClientPort:
         self._count = 0
         self._of_address: Counter[str] = Counter()
         self._sessions: dict[SessionId, Connection] = {}
-        self._next_session = first_session_id(settings.server_id, wall_ms())
+        self._next_session = first_session_id(settings.server_id, system().wall_ms())
         self._silent = ExpiryQueue(_TICK)
-        self._time = AttendedTime(2 * _TICK, monotonic_ms())
+        self._time = AttendedTime(2 * _TICK, system().monotonic_ms())
         self.bytes_in_process = 0
         self._acceptor: Acceptor | None = None
         self._ticking: asyncio.TimerHandle | None = None
@@ -110,7 +110,7 @@ class ClientPort:
 
     def begin(self, backend: Backend) -> None:
         """The server begins to serve."""
-        self.backend, self.serving_since = backend, monotonic_ms()
+        self.backend, self.serving_since = backend, system().monotonic_ms()
 
     def end(self) -> None:
         """The server stops serving: its connections end, so that clients look for another server."""
@@ -285,7 +285,7 @@ class ClientPort:
         self._silent.update(connection.number, connection.timeout, self._time.at(self.now))
 
     def _turn(self) -> None:
-        self.now = monotonic_ms()
+        self.now = system().monotonic_ms()
 
     def _call_soon(self, function: Callable[[], None]) -> None:
         assert self._loop is not None

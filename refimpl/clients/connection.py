@@ -24,8 +24,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from refimpl.clients.channel import Channel, ChannelOwner, Phase
-from refimpl.clock import wall_ms
 from refimpl.jute import JuteError
+from refimpl.system import system
 from refimpl.wire.client import (
     BadRequestError,
     ConnectRequest,
@@ -164,7 +164,7 @@ class Connection(Channel):
         self.auth: tuple[Id, ...] = (Id("ip", address),)
         self.sasl: Exchange = Untried()
         self._required = owner.settings.auth.required
-        self.established = wall_ms()
+        self.established = system().wall_ms()
         self.waiting: deque[PendingRequest] = deque()
         self._arrivals: deque[tuple[int, int]] = deque()
         """The time at which each waiting request arrived, and its size in bytes."""

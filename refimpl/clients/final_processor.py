@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from refimpl.clients.auth.settings import AuthSettings
+from refimpl.clients.auth import AuthSettings
 from refimpl.clients.connection import Connection, Reply
 from refimpl.clients.statistics import ServerStatistics
 from refimpl.tree import Tree

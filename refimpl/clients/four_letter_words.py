@@ -31,7 +31,7 @@ from refimpl.clients.connection import Connection
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.clients.settings import ClientSettings
 from refimpl.clients.statistics import ServerStatistics
-from refimpl.clock import wall_ms
+from refimpl.system import system
 
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 COMPATIBLE = "3.8.4"
@@ -203,7 +203,7 @@ class FourLetterWords:
         return f"datadir_size: {status.data_dir_size}\nlogdir_size: {status.log_dir_size}\n"
 
     def _dump(self, backend: Backend) -> str:
-        expiring, tree, now = backend.status().expiring, backend.tree, wall_ms() / 1000
+        expiring, tree, now = backend.status().expiring, backend.tree, system().wall_ms() / 1000
         lines = ["SessionTracker dump:"]
         lines.append(f"Session Sets ({len(expiring)})/({sum(len(sessions) for _, sessions in expiring)}):")
         for when, sessions in expiring:

@@ -20,7 +20,7 @@ import logging
 from typing import Protocol
 
 from refimpl.clients.backend import Frontend, ServerStatus
-from refimpl.clock import monotonic_ms, wall_ms
+from refimpl.system import system
 from refimpl.tree import Tree
 from spec.service.expiry import ExpiryQueue
 from spec.service.handshake import ReadOnlyRules
@@ -95,16 +95,18 @@ class ReadOnlyService:
 
     def write(self, request: Request) -> None:
         """Opens or closes a local session; refuses any other request."""
-        now, session, record = monotonic_ms(), request.session, request.record
+        now, session, record = system().monotonic_ms(), request.session, request.record
         if isinstance(record, CreateSession):
             self._sessions.update(session, record.time_out, now)
-            self._answer(Change(session, request.cxid, wall_ms(), CreateSessionTxn(record.time_out)), TxnResult())
+            self._answer(
+                Change(session, request.cxid, system().wall_ms(), CreateSessionTxn(record.time_out)), TxnResult()
+            )
         elif isinstance(record, CloseSession):
             self._sessions.remove(session)
-            self._answer(Change(session, request.cxid, wall_ms(), CloseSessionTxn(())), TxnResult())
+            self._answer(Change(session, request.cxid, system().wall_ms(), CloseSessionTxn(())), TxnResult())
         else:
             refused = Code.NOT_READONLY
-            self._answer(Change(session, request.cxid, wall_ms(), ErrorTxn(refused)), TxnResult(code=refused))
+            self._answer(Change(session, request.cxid, system().wall_ms(), ErrorTxn(refused)), TxnResult(code=refused))
 
     def sync(self, session: SessionId, cxid: int) -> None:
         """Refuses a sync, because the server has no leader."""
@@ -112,7 +114,7 @@ class ReadOnlyService:
 
     def revalidate(self, session: SessionId, timeout: int) -> None:
         """Answers whether a local session is alive."""
-        self._sessions.expired(monotonic_ms())
+        self._sessions.expired(system().monotonic_ms())
         valid = session in self._sessions
         self.touch(session, timeout)
         asyncio.get_running_loop().call_soon(self._clients.revalidated, session, valid)
@@ -120,7 +122,7 @@ class ReadOnlyService:
     def touch(self, session: SessionId, timeout: int) -> None:
         """A client of this session has sent something."""
         if session in self._sessions:
-            self._sessions.update(session, timeout, monotonic_ms())
+            self._sessions.update(session, timeout, system().monotonic_ms())
 
     def status(self) -> ServerStatus:
         """The figures of a read-only server for the four-letter words."""

@@ -11,7 +11,7 @@ Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `F
 
 import msgspec
 
-from refimpl.clients.auth.settings import AuthSettings
+from refimpl.clients.auth import AuthSettings
 from refimpl.tls.settings import TlsSettings
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config

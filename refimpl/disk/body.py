@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from refimpl.disk.files import DataError
 from refimpl.jute import encode
 from refimpl.tree import Tree
-from spec.tree.accounting.quota import recounted
+from spec.tree.accounting import recounted
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Znode
 from spec.tree.paths import ROOT, is_below_root
 from spec.tree.store import Put

@@ -19,8 +19,7 @@ import threading
 from functools import partial
 from typing import Any
 
-from refimpl.recipes.deadlines import Deadline, wait_for
-from refimpl.recipes.driver import Driver
+from refimpl.recipes.driver import Deadline, Driver, wait_for
 from refimpl.recipes.errors import Refused, SessionLost
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact

@@ -14,6 +14,12 @@ It makes no decisions. Rules of this module:
 - A missing parent of a queue is created, and the request repeated (Curator: `creatingParentContainersIfNeeded`,
   CURATOR-724). A container that Curator created is deleted when it is empty.
 
+The recipe objects share a way to wait: one thread, the driver's, updates a belief and others wait for it.
+
+- A waiting thread reads the belief under one condition, and each change of the belief wakes it.
+- Time is monotonic. A wait without a timeout ends too when the client is closed, which kazoo need not report: its
+  listeners receive LOST once, and a client that is stopped after that stays LOST.
+
 Source: `kazoo.client.KazooClient._session_callback` (lost connection: pending requests fail, then listeners receive
 SUSPENDED; lost session: listeners receive LOST, then pending requests fail), `kazoo.handlers.threading` (results and
 watches are delivered by one thread each; after the handler has stopped, the connection's thread delivers results).
@@ -22,15 +28,17 @@ watches are delivered by one thread each; after the handler has stopped, the con
 import logging
 import queue
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 
 from refimpl.recipes import kazoo_adapter
+from refimpl.recipes.errors import ClientClosed
 from spec.effects import Fact
 from spec.recipes.events import (
     Answered,
@@ -46,6 +54,40 @@ from spec.recipes.events import (
 )
 from spec.tree.data import Record
 from spec.tree.replies import Code
+
+PULSE = 1.0
+"""Seconds between two checks for a closed client."""
+
+
+class Deadline:
+    """A moment `timeout` seconds from now, or never (None)."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self._at = None if timeout is None else time.monotonic() + timeout
+
+    def left(self) -> float | None:
+        """Return the seconds left, at least 0; None for never."""
+        return None if self._at is None else max(0.0, self._at - time.monotonic())
+
+
+def closed(client: Any) -> bool:
+    """Whether the application has stopped the client or not started it: only the application can end this state."""
+    return client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED)
+
+
+def wait_for(
+    condition: threading.Condition, holds: Callable[[], bool], deadline: Deadline, client: Any, path: str
+) -> bool:
+    """Wait, with the condition held, until `holds()`; return False at the deadline, raise ClientClosed if closed."""
+    while not holds():
+        if closed(client):
+            raise ClientClosed(path)
+        left = deadline.left()
+        if left == 0.0:
+            return False
+        condition.wait(PULSE if left is None else min(left, PULSE))
+    return True
+
 
 S = TypeVar("S")
 

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 from kazoo.exceptions import NoNodeError
 
 from refimpl.recipes import participants
-from refimpl.recipes.deadlines import Deadline
-from refimpl.recipes.driver import protection
+from refimpl.recipes.driver import Deadline, protection
 from refimpl.recipes.kazoo_adapter import valid
 from refimpl.recipes.participants import Participant
 from refimpl.recipes.participation import Leadership, Participation

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from refimpl.recipes import participants
-from refimpl.recipes.deadlines import Deadline
+from refimpl.recipes.driver import Deadline
 from refimpl.recipes.errors import LatchClosed
 from refimpl.recipes.listener_executor import ListenerExecutor
 from refimpl.recipes.participants import Participant

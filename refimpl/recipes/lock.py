@@ -19,8 +19,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from refimpl.recipes.deadlines import Deadline, wait_for
-from refimpl.recipes.driver import Driver, protection
+from refimpl.recipes.driver import Deadline, Driver, protection, wait_for
 from refimpl.recipes.errors import LockLost, Refused
 from refimpl.recipes.kazoo_adapter import valid
 from refimpl.recipes.listener_executor import ListenerExecutor

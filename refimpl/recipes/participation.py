@@ -15,8 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from refimpl.recipes.deadlines import Deadline, wait_for
-from refimpl.recipes.driver import Driver, protection
+from refimpl.recipes.driver import Deadline, Driver, protection, wait_for
 from refimpl.recipes.errors import LeadershipLost, Refused
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact

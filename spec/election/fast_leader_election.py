@@ -4,6 +4,14 @@ A server that looks for a leader tells every voter of its view whom it votes for
 better one it hears, and decides when a quorum of its view has had the same vote for a while. A server that
 has decided answers with its decision.
 
+Three counts of votes exist in the protocol, and they compare votes differently, because `Vote.equals` does:
+
+- for its own proposal, a server compares everything (one side of the comparison is LOOKING);
+- for a decided sender of the same round, it compares everything with the votes of LOOKING senders, and only
+  the leader with those of decided ones: the votes in recvset are made without a format version, the
+  notification has one, and with that mix `Vote.equals` skips the epoch too;
+- among decided senders of whatever round, it compares leader and epoch.
+
 Rules this module keeps:
 
 - Only `peer.view`, the server's own view, defines the voters and the quorums. A later view that the server has seen
@@ -18,11 +26,19 @@ Rules this module keeps:
   that waits in the queue ahead of it is recorded, where here it is dropped because FinalizeWait has begun.
 - `step` returns None for an event that cannot happen in this state. It fails on no message, except where the
   rules of the run exclude it (`ElectionRules.outsiders`).
+- Only voters of the counting server's own view are ever in the maps, and its own view says what a quorum is. A later
+  view that the server has seen last has voters and quorums too, and then both quorums are needed.
+- Every notification carries the sender's present state, round and configuration; only the vote depends on the place
+  that sends it (see `answer_to_outsider`).
+- The record of votes changes only by a server's own vote, which it hears immediately.
 
 Sources: `FastLeaderElection.lookForLeader` (with `receivedFollowingNotification`), its
-`Messenger.WorkerReceiver.run`, `sendNotifications`, and `QuorumPeer.run` for what begins an election.
+`Messenger.WorkerReceiver.run`, `sendNotifications`, `getVoteTracker` and `checkLeader`; `Vote.equals` (Vote.java:107);
+`SyncedLearnerTracker.hasAllQuorums`; and `QuorumPeer.run` for what begins an election.
 Left out: the QuorumOracleMaj of two-server ensembles.
 """
+
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -41,19 +57,124 @@ from spec.election.messages import (
     QuorumLost,
     Start,
     ViewHeard,
+    VoteReceived,
 )
-from spec.election.outgoing import (
-    Progress,
-    answer_to_outsider,
-    notification,
-    observed,
-    own_vote,
-    send_notifications,
-)
-from spec.election.state import Ballot, Election, ElectionRules, Peer, next_round, put
-from spec.election.tally import claim_of, leader_of_others, leader_of_this_round, proposal_has_quorum
+from spec.election.state import Ballot, Claim, Election, ElectionRules, Pairs, Peer, next_round, put
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better, is_observer
 from spec.quorum import Sid, View, same_members
+from spec.variants import Variant
+
+
+def proposal_has_quorum(peer: Peer, election: Election) -> bool:
+    """Whether the votes of this round that equal the server's own proposal come from a quorum of its view."""
+    return peer.has_all_quorums({sid for sid, ballot in election.recvset if ballot.vote == election.vote})
+
+
+def leader_of_this_round(peer: Peer, election: Election, heard: Notification, rules: ElectionRules) -> bool:
+    """Whether recvset, with what was heard just now in it, makes the sender's leader the leader."""
+    leader = heard.vote.leader
+    supporters = {sid for sid, ballot in election.recvset if _agrees(heard.vote, ballot)}
+    return peer.has_all_quorums(supporters) and check_leader(
+        peer, election, heard, is_leading(election.recvset, leader), rules
+    )
+
+
+def leader_of_others(peer: Peer, election: Election, heard: Notification, rules: ElectionRules) -> bool:
+    """Whether the decided servers, with the one heard just now, are a quorum behind its leader."""
+    leader = heard.vote.leader
+    supporters = {
+        sid
+        for sid, claim in election.outofelection
+        if (claim.leader, claim.peer_epoch) == (leader, heard.vote.peer_epoch)
+    }
+    leading = any(sid == leader and claim.leading for sid, claim in election.outofelection)
+    return peer.has_all_quorums(supporters) and check_leader(peer, election, heard, leading, rules)
+
+
+def check_leader(peer: Peer, election: Election, heard: Notification, leading: bool, rules: ElectionRules) -> bool:
+    """Whether the leader others agree on may be believed (`FastLeaderElection.checkLeader`).
+
+    Another server must have said itself that it leads, else a crashed one would be elected over and over.
+    This server itself needs the same round, else messages of an election long over would make it a leader
+    again (ZOOKEEPER-1514).
+    """
+    if heard.vote.leader != peer.sid:
+        return leading
+    return heard.election_epoch == election.round or Variant.LEADER_OF_AN_OLD_ROUND in rules.variants
+
+
+def is_leading(recvset: Pairs[Ballot], leader: Sid) -> bool:
+    """Whether the leader's own entry says that it leads."""
+    return any(sid == leader and ballot.state is ServerState.LEADING for sid, ballot in recvset)
+
+
+def claim_of(heard: Notification) -> Claim:
+    """What is kept of a decided server's notification in outofelection."""
+    return Claim(heard.vote.leader, heard.vote.peer_epoch, heard.state is ServerState.LEADING)
+
+
+def _agrees(decided: Vote, ballot: Ballot) -> bool:
+    """`Vote.equals` between a decided sender's vote and an entry of recvset; rounds are equal already."""
+    if ballot.state is ServerState.LOOKING:
+        return ballot.vote == decided
+    return ballot.vote.leader == decided.leader
+
+
+Progress: TypeAlias = tuple[Election, Effects]
+
+
+def send_notifications(peer: Peer, election: Election) -> Progress:
+    """`sendNotifications`: the proposal goes to every voter of the view, including this server.
+
+    A server that is not a voter in its view sends as well, but hears nothing from itself.
+    """
+    message = notification(peer, election, election.vote)
+    voters = {voter for view in peer.views for voter in view.voters}
+    sends = tuple(Send(voter, message) for voter in sorted(voters) if voter != peer.sid)
+    if not peer.hears_itself:
+        return election, sends
+    recvset = put(election.recvset, peer.sid, Ballot(election.vote, ServerState.LOOKING))
+    return replace(election, recvset=recvset), (
+        *sends,
+        *own_vote(peer, election.vote, election.round, ServerState.LOOKING),
+    )
+
+
+def notification(peer: Peer, election: Election, vote: Vote) -> Notification:
+    """A notification with the present state of this server; it includes the configuration if that has a version."""
+    config = peer.view if peer.view.version > 0 else None
+    return Notification(election.state, vote, election.round, config)
+
+
+def answer_to_outsider(peer: Peer, election: Election) -> Notification:
+    """The answer to a sender that is not a voter of this view, whatever its message: `self.getCurrentVote()`.
+
+    While LOOKING the answer is **not** the proposal but the last decision (or the server itself, since it booted), with
+    the present round. Raises ValueError when the rules of the run exclude such senders.
+    """
+    if election.state is not ServerState.LOOKING:
+        return notification(peer, election, election.vote)
+    if election.announced is None:
+        raise ValueError(f"server {peer.sid} heard from outside its view, but Rules.outsiders is False")
+    return notification(peer, election, election.announced)
+
+
+def observed(peer: Peer, election: Election, source: Sid, heard: Notification) -> Effects:
+    """The fact that a vote was received; a vote that cannot be counted is not reported (see `VoteReceived`)."""
+    looking = election.state is ServerState.LOOKING
+    late = looking and heard.state is ServerState.LOOKING and heard.election_epoch < election.round
+    mute = looking and heard.state is ServerState.LOOKING and NO_DATABASE in (peer.initial_vote.zxid, heard.vote.zxid)
+    if heard.state is ServerState.OBSERVING or late or mute or not peer.is_voter(heard.vote.leader):
+        return ()
+    return (Observe(VoteReceived(peer.sid, source, heard.vote, heard.election_epoch, heard.state)),)
+
+
+def own_vote(peer: Peer, vote: Vote, election_round: int, state: ServerState) -> Effects:
+    """The fact that a voter received its own vote, for its own receive bucket."""
+    if not peer.view.is_voter(peer.sid):
+        return ()
+    return (Observe(VoteReceived(peer.sid, peer.sid, vote, election_round, state)),)
+
 
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 DEFAULT_RULES = ElectionRules()

@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from spec.tree.accounting import quota
+from spec.tree import accounting
 from spec.tree.checks import after
 from spec.tree.data import CONTAINER_OWNER, MAX_TTL, OPEN_ACL_UNSAFE, Acl, Record, Znode, new_znode, stat_of, ttl_owner
 from spec.tree.overlay import Overlay
@@ -135,7 +135,7 @@ def _new(
     put = Put(path, znode)
     operations = (put,) if counted is None else (counted, put)
     return TxnResult(
-        quota.counted(view, zxid, operations, path, 1, len(txn.data or b"")),
+        accounting.counted(view, zxid, operations, path, 1, len(txn.data or b"")),
         (Event(_CREATED, path, acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
         Code.OK,
         PathReply(path) if type(txn) is CreateTxn else Create2Reply(path, stat_of(znode, 0)),
@@ -159,7 +159,7 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> TxnResul
         # Only in a replay: the snapshot contains the path's next znode, with children that later transactions create.
         operations += tuple(_remove_below(view, path))
     return TxnResult(
-        quota.counted(view, zxid, (*operations, Remove(path)), path, -1, -len(znode.data or b"")),
+        accounting.counted(view, zxid, (*operations, Remove(path)), path, -1, -len(znode.data or b"")),
         (Event(_DELETED, path, znode.acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
     )
 
@@ -207,7 +207,7 @@ def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> TxnRes
     )
     reply = StatReply(stat_of(znode, len(view.children(path))))
     more = len(txn.data or b"") - len(was.data or b"")
-    operations = quota.counted(view, zxid, (Put(path, znode),), path, 0, more)
+    operations = accounting.counted(view, zxid, (Put(path, znode),), path, 0, more)
     return TxnResult(operations, (Event(_DATA_CHANGED, path, was.acl),), Code.OK, reply)
 
 
@@ -254,7 +254,7 @@ def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn)
         return TxnResult((EndSession(change.session),))
     paths = [*listed, *left]
     # Children exist only in a replay. With quotas, one deletion changes what the next one finds.
-    if view.children(quota.QUOTA) or any(map(view.children, paths)):
+    if view.children(accounting.QUOTA) or any(map(view.children, paths)):
         done = _one_by_one(view, zxid, change, map(DeleteTxn, paths))
         operations = [operation for each in done for operation in each.operations]
         events = [event for each in done for event in each.events]

@@ -11,7 +11,7 @@ Source: `PrepRequestProcessor.validatePath`, `getParentPathAndValidate`, `getRec
 
 import msgspec
 
-from spec.tree.accounting.quota import exceeds
+from spec.tree.accounting import exceeds
 from spec.tree.acl import permits
 from spec.tree.data import Id, Perms, Znode
 from spec.tree.options import Options

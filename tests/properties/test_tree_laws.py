@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from refimpl.tree import Tree
-from spec.tree.accounting.digest import changed
-from spec.tree.accounting.quota import QUOTA
+from spec.tree.accounting import QUOTA, changed
 from spec.tree.acl import digest_of
 from spec.tree.apply import EventType, TxnResult, apply
 from spec.tree.data import ANYONE, OPEN_ACL_UNSAFE, Acl, Id, Kind, Record, Znode, kind_of, stat_of

@@ -13,7 +13,7 @@ from benchmarks import __main__ as benchmarks
 from benchmarks.comparison import SearchFigures
 from benchmarks.outcome import NotMeasured
 from benchmarks.page import command, plot, text
-from benchmarks.page.measure import FULL, QUICK, Plan, measure
+from benchmarks.page.command import FULL, QUICK, Plan, measure
 from benchmarks.page.record import LeftOut, Machine, Record, RecordError, Search, Series, digest, load, save
 from benchmarks.page.tools import Tool
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from refimpl.clients.auth.jaas import read_users
-from refimpl.clients.auth.settings import SASL_PROVIDER, AuthSettings, has_sasl_provider, super_users
+from refimpl.clients.auth import SASL_PROVIDER, AuthSettings, has_sasl_provider, read_users, super_users
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 SERVER = f'Server {{ {MODULE} required user_ann="a b" user_bob=word; }};'

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refimpl.clients import ClientPort, ClientSettings, client_port, final_processor
-from refimpl.clients.auth.settings import AuthSettings
+from refimpl.clients import ClientPort, ClientSettings, final_processor
+from refimpl.clients.auth import AuthSettings
 from refimpl.clients.connection import Connection
 from refimpl.clients.final_processor import FinalProcessor
 from refimpl.jute import encode
+from refimpl.system import System
 from spec.service.sessions import password
 from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Id, Record
 from spec.tree.options import Options
@@ -483,7 +484,7 @@ def test_a_client_that_watches_too_much_is_disconnected(limited: World) -> None:
 def test_a_pause_of_the_server_is_no_silence_of_its_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a pause the packets of clients still wait in the sockets; a client that stays silent then is late."""
     now = 1_000_000
-    monkeypatch.setattr(client_port, "monotonic_ms", lambda: now)
+    monkeypatch.setattr(System, "monotonic_ms", lambda _: now)
     world.clients._tick()
     client = Client(world)
     now += 3_600_000

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.kazoo_suite.comparison import SuiteComparison
+from harness.kazoo_suite.command import SuiteComparison
 from harness.kazoo_suite.run import SuiteOutcome, read_report
 
 PASSED, FAILED, SKIPPED = SuiteOutcome.PASSED, SuiteOutcome.FAILED, SuiteOutcome.SKIPPED

@@ -11,11 +11,10 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks.node import command as node_command
+from benchmarks.node.command import HEADINGS, as_json, as_text
 from benchmarks.node.load import Run, RunVoid, drive, latencies, session
-from benchmarks.node.measure import Case, Figures, Report, Row
+from benchmarks.node.measure import Case, Figures, Report, Row, serve, stub
 from benchmarks.node.requests import OPERATIONS, Batch, answers, batch, opening, request
-from benchmarks.node.stub import serve, stub
-from benchmarks.node.table import HEADINGS, as_json, as_text
 from benchmarks.outcome import Missed
 from harness.layouts import read, read_answer
 from harness.processes import free_ports

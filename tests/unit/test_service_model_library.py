@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spec.client import library as client
-from spec.client.library import Awaits, Library, SessionState
+from spec import client
+from spec.client import Awaits, Library, SessionState
 from spec.tree.apply import EventType
 from spec.tree.data import Record
 from spec.tree.replies import Code

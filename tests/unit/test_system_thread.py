@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from refimpl.system.thread import Thread
+from refimpl.system import Thread
 
 
 def test_work_is_done_in_the_order_in_which_it_was_given_by_one_thread() -> None:

@@ -9,7 +9,7 @@ from refimpl.disk.logreader import read
 from refimpl.replica import Replica
 from refimpl.tree import Tree
 from refimpl.wire.txn import decode_txn, encode_txn
-from spec.tree.accounting.digest import VERSION, changed, tree_digest
+from spec.tree.accounting import VERSION, changed, tree_digest
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.options import DEFAULTS

@@ -7,7 +7,7 @@ real server.
 import pytest
 
 from refimpl.tree import Tree
-from spec.tree.accounting.quota import exceeds, format_use, parse_use, quota_of, recounted
+from spec.tree.accounting import exceeds, format_use, parse_use, quota_of, recounted
 from spec.tree.apply import apply
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.options import Options

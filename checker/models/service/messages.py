@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from spec.client.library import Library
+from spec.client import Library
 from spec.tree.apply import Event, EventType
 from spec.tree.data import Record
 from spec.tree.replies import Code

@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.models.service.messages import Reply, WatchNotification
-from spec.client.library import EXPLAINED, Awaits, awaited
+from spec.client import EXPLAINED, Awaits, awaited
 from spec.tree.data import Record, Stat
 from spec.tree.replies import Code, ErrorReply, OperationResult
 from spec.tree.requests import Create, CreateMode, Exists, GetChildren2, GetData, Multi, SetData, Sync

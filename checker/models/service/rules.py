@@ -1,5 +1,12 @@
 """A service: its columns, actors and rules. Requests and replies travel, servers apply transactions, faults happen.
 
+A client's library (`spec.client`) is between the link and the client. It has a column only where something depends on
+its memory (`ServiceSetup.has_library`); elsewhere the link sends to the client directly. It keeps outstanding requests
+only if the setup is `pipelined`: with one request at a time the client knows them.
+
+The request that registers watches again is carried out in the move that reconnects. On a real connection it is the
+first request, and the server treats every change that it applies between the two as missed.
+
 Rules of this module: each rule reads as little as it needs. The budgets of the faults are in one column.
 """
 
@@ -13,22 +20,29 @@ from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
 from checker.models.service.client_connection import ClientConnection, ConnectionState, link_actor
-from checker.models.service.library import library_actor
 from checker.models.service.messages import (
+    Acceptance,
     ApplyNext,
+    ClientCrash,
+    ConnectionLoss,
     DeliverLateRequest,
     DeliverMessage,
     DeliverRequest,
+    Delivery,
     DropEphemerals,
     EndProcess,
     ExpireSession,
     LoseConnection,
     Propose,
     RefuseSession,
+    RegisterWatches,
     Reply,
     RequestSession,
     ResumeSession,
+    SessionExpiry,
     SpendFault,
+    SubmitRequest,
+    WatchNotification,
 )
 from checker.models.service.server_logic import accepts_session, watches_actor
 from checker.models.service.servers import (
@@ -45,18 +59,63 @@ from checker.models.service.setup import (
     Clocks,
     FaultBudgets,
     ServiceSetup,
+    client_name,
     library_name,
     link_name,
     server_name,
     session_of,
     watches_name,
 )
-from spec.client.library import Library
+from spec import client as spec
+from spec.client import Library
 from spec.tree.data import OPEN_ACL_UNSAFE, new_znode
 from spec.tree.paths import ROOT
 from spec.tree.requests import CloseSession, SessionId
 from spec.tree.store import FrozenStore
 from spec.variants import Variant
+
+
+def library_actor(client: int, setup: ServiceSetup) -> Actor:
+    """The library of a client."""
+    name, above = library_name(client), client_name(client)
+    registers = setup.keeps_watches and Variant.LOST_WATCH not in setup.variants
+
+    def step(values: tuple[Any, ...], said: Any) -> Outcome:
+        library: Library = values[0]
+        match said:
+            case SubmitRequest(record):
+                return Outcome((spec.submit(library, record) if setup.pipelined else library,))
+            case Acceptance(server, told):
+                after = spec.connected(library, told.session)
+                again = (
+                    (Send(server_name(server), RegisterWatches(client, after)),) if registers and after.watches else ()
+                )
+                return Outcome((after,), (*again, Send(above, told)))
+        return Outcome((_relevant(_remember(library, said)),), (Send(above, said),))
+
+    def _remember(library: Library, said: Delivery | ConnectionLoss | SessionExpiry | ClientCrash) -> Library:
+        match said:
+            case Delivery(WatchNotification(type_, path)):
+                return spec.notified(library, type_, path)
+            case Delivery(Reply(asked, code, _, zxid)):
+                return spec.closed() if isinstance(asked, CloseSession) else spec.answered(library, asked, code, zxid)
+            case ConnectionLoss():
+                return spec.lost(library, keeps_watches=setup.keeps_watches)
+            case SessionExpiry():
+                return spec.expired(library)
+        return spec.closed()
+
+    def _relevant(library: Library) -> Library:
+        """The library without information that has no effect in this setup.
+
+        Without lag every server has applied every transaction, so a library without watches need not keep the last
+        zxid. If the setup does not keep watches, they are dropped.
+        """
+        if not setup.lag and not library.watches:
+            library = replace(library, seen=0)
+        return library if setup.keeps_watches else replace(library, watches=frozenset())
+
+    return Actor(name, (name,), step)
 
 
 class ServiceAction(StrEnum):

@@ -54,7 +54,7 @@ from checker.models.service.setup import (
     server_name,
     watches_name,
 )
-from spec.client.library import Library
+from spec.client import Library
 from spec.tree.apply import TxnResult
 from spec.tree.data import Record
 from spec.tree.read import read

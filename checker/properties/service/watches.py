@@ -22,7 +22,7 @@ from checker.properties.service.projections import (
     memories,
     trees,
 )
-from spec.client.library import Awaits
+from spec.client import Awaits
 from spec.tree.requests import Exists, GetChildren2, GetData
 from spec.tree.store import FrozenStore
 

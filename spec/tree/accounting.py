@@ -1,4 +1,8 @@
-"""Quotas: the number of znodes and bytes below a path, their limits, and the refusal of what exceeds them.
+"""The figures that a tree keeps about itself: the use of quotas, and a digest.
+
+Quotas are limits of the znodes and bytes below a path; what exceeds them is refused. The digest is a number that two
+servers share if and only if, very probably, their znodes are the same. A leader writes it into each transaction, and
+every server compares it with the digest of its tree.
 
 Rules of this module:
 
@@ -8,6 +12,9 @@ Rules of this module:
 - Each server counts locally: no transaction has a changed use, and the version of the znode stays.
 - Only the quota nearest to a path counts it, and the root has none.
 - A soft limit (`count`, `bytes`) refuses nothing. A hard one does, where the operator enforces quotas.
+- The digest of a tree is the sum of those of its znodes, with 64 bits. So a change costs only the znodes it touches.
+- The znodes below `/zookeeper` have none, because servers write some of them locally.
+- ACLs and children have no part in it, except by their counts.
 
 Where ZooKeeper differs: text that does not parse stops its server, and so does a quota of the root (seen on
 3.9.5); here both have no effect, as has text of more than 1,000 bytes, which every change below would read. A leader
@@ -15,12 +22,15 @@ there compares with the committed use, here with that after the outstanding tran
 with the use before the multi.
 
 Source: `DataTree.updateQuotaStat`, `updateQuotaForPath`, `setupQuota`, `getMaxPrefixWithQuota`;
-`PathTrie.findMaxPrefix`; `StatsTrack`; `Quotas`; `ZooKeeperServer.checkQuota`.
+`PathTrie.findMaxPrefix`; `StatsTrack`; `Quotas`; `ZooKeeperServer.checkQuota`; `DigestCalculator.calculateDigest`
+(version 2), `AdHash`, `NodeHashMapImpl`, `DataTree.compareDigest`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -28,7 +38,7 @@ from spec.text import LONG, integer
 from spec.tree.data import Znode, as_long
 from spec.tree.overlay import Overlay
 from spec.tree.paths import ROOT, below, name_of, parent_of
-from spec.tree.store import Operation, Put, Store
+from spec.tree.store import Operation, Put, Remove, Store
 
 Changes: TypeAlias = tuple[Operation, ...]
 
@@ -157,3 +167,53 @@ def _at_and_below(view: Store, path: str) -> Iterator[Znode]:
 def _use_at(view: Store, place: str) -> dict[str, int] | None:
     znode = view.node(place)
     return None if znode is None else parse_use(znode.data)
+
+
+VERSION = 2
+"""The version of this calculation; digests of another version are not compared."""
+_NONE_BELOW = "/zookeeper/"
+_STAT = struct.Struct(">qqqqqiiiq")
+
+
+def znode_digest(path: str, znode: Znode) -> int:
+    """The digest of one znode."""
+    if path.startswith(_NONE_BELOW):
+        return 0
+    stat = _STAT.pack(
+        znode.czxid,
+        znode.mzxid,
+        znode.pzxid,
+        znode.ctime,
+        znode.mtime,
+        znode.version,
+        znode.cversion,
+        znode.aversion,
+        znode.ephemeral_owner,
+    )
+    # ZooKeeper keeps the root under the empty path.
+    start = crc32(b"" if path == ROOT else path.encode("utf-8", "replace"))
+    return crc32(stat, crc32(znode.data or b"", start))
+
+
+def tree_digest(znodes: Iterable[tuple[str, Znode]]) -> int:
+    """The digest of a whole tree, as a signed number of 64 bits."""
+    return as_long(sum(znode_digest(path, znode) for path, znode in znodes))
+
+
+def changed(digest: int, view: Store, operations: Iterable[Operation]) -> int:
+    """The digest of a tree after these operations; `view` is the tree before them, and `digest` its digest."""
+    seen: dict[str, Znode | None] = {}
+    for operation in operations:
+        if type(operation) is not Put and type(operation) is not Remove:
+            continue
+        path = operation.path
+        if path.startswith(_NONE_BELOW):
+            continue
+        former = seen[path] if path in seen else view.node(path)
+        if former is not None:
+            digest -= znode_digest(path, former)
+        after = operation.znode if type(operation) is Put else None
+        if after is not None:
+            digest += znode_digest(path, after)
+        seen[path] = after
+    return as_long(digest)
