@@ -18,9 +18,11 @@ from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import MORE, markdown
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Engine, Runner, RunResult
-from checker.rollout.scenarios import RunSpec
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.ways import Way
+from spec.releases import release_named
 from tests.support.rollout_runs import made_up
 
 OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
@@ -142,14 +144,52 @@ def test_no_reason_stands_twice() -> None:
     assert text.count("refuse each other") == 1 and text.count("comes to a stop") == 2
 
 
-@pytest.mark.parametrize("count", [5, 7, 9])
-def test_a_larger_ensemble_has_a_short_answer_too(count: int, tmp_path: Path) -> None:
-    for name, size in (("old", count), ("new", count + 1)):
-        (tmp_path / name).mkdir()
+SIZES = [(5, 6), (7, 8), (9, 10), (3, 7), (5, 7), (7, 3)]
+
+
+def grown(sizes: tuple[int, int], folder: Path, run: Runner) -> Plan:
+    """The plan from one size of an ensemble to another, from one file for all servers each."""
+    for size in sizes:
+        (folder / str(size)).mkdir()
         lines = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in range(1, size + 1))
-        (tmp_path / name / "zoo.cfg").write_text(f"tickTime=2000\nclientPort=2181\n{lines}", encoding="utf-8")
-    made = plan(PlanRequest(read_input(str(tmp_path / "old")), read_input(str(tmp_path / "new"))), fine)
-    assert len(words(markdown(made, traces=False, evidence=False))) <= MOST_WORDS
+        (folder / str(size) / "zoo.cfg").write_text(f"tickTime=2000\nclientPort=2181\n{lines}", encoding="utf-8")
+    return plan(PlanRequest(*(read_input(str(folder / str(size))) for size in sizes)), run)
+
+
+@pytest.mark.parametrize("run", [fine, unfinished])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_a_larger_ensemble_has_a_short_answer_too(sizes: tuple[int, int], run: Runner, tmp_path: Path) -> None:
+    check(markdown(grown(sizes, tmp_path, run), traces=False, evidence=False))
+
+
+def test_stages_that_do_the_same_are_described_once(tmp_path: Path) -> None:
+    """From seven to three: each stage stops one server, and its row has the servers that stay stopped, and the file."""
+    text = markdown(grown((7, 3), tmp_path, fine), traces=False, evidence=False)
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| \d \|", line)]
+    assert [row[1:5] for row in rows] == [
+        ["2", "4", "stop server 5", "`step-2.cfg`, without `server.5`"],
+        ["3", "4, 5", "stop server 6", "`step-3.cfg`, without `server.6`"],
+        ["4", "4, 5, 6", "stop server 7", f"`{tmp_path / '3'}`"],
+    ]
+    # By the file of stage 3 a quorum is three of 1, 2, 3 and 7. If 7 leads it stops first, and two are left.
+    assert [row[5] for row in rows] == ["", "", "while server 1 is away, if server 7 leads"]
+    assert "it restarts last" in text and "A server that goes stops first if it leads." in text
+    waits = re.findall(r"Wait: `serves zk(\d) 2181`", text)
+    assert sorted(waits) == ["1", "2", "3", "5", "6", "7"]
+
+
+def test_an_answer_about_a_release_is_short() -> None:
+    """From three to five with 3.8.4: its defects lose a write, which the engine finds. No other run is explored."""
+
+    def run(spec: RunSpec, seconds: float) -> RunResult:
+        is_asked = spec.question is Question.DEFECTS and spec.releases is not None
+        return Engine().run(spec, seconds) if is_asked else fine(spec, seconds)
+
+    release = release_named("3.8.4")
+    made = planned("three", "five", run, releases=ReleaseChange(release, release))
+    text = markdown(made, traces=False, evidence=False)
+    check(text)
+    assert made.exit_code == 12 and "Let nothing be written meanwhile" in text and "a write can be lost" in text
 
 
 def test_the_way_back_stops_the_service_where_it_turns_reconfig_off() -> None:

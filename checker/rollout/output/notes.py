@@ -54,6 +54,7 @@ WAYS = {
     Way.PARALLEL_CONTROLLER: "such an update with `podManagementPolicy: Parallel`",
     Way.UNREADY_CONTROLLER: "such an update with a probe that does not ask for service",
 }
+EVERY_OTHER = "every other way of working"
 ANY_UPDATE = "any rolling update of a StatefulSet"
 PROBES = {
     Readiness.ALIVE: "its readinessProbe does not ask for that",
@@ -198,12 +199,12 @@ def _ways(plan: Plan) -> Iterator[str]:
         yield "Every other way to do it is safe, too."
         return
     for outcome, words in WAY_VERDICTS.items():
-        ways = [answer.way for answer in others if answer.outcome is outcome]
+        ways = [way.way for way in others if way.outcome is outcome]
         updates = [way for way in ways if way.is_of_controller]
         names = [WAYS[way] for way in ways if len(updates) < 3 or way not in updates]
         names += [ANY_UPDATE] if len(updates) == 3 else []
         if names:
-            yield f"**{words}**: {'; '.join(names)}."
+            yield f"**{words}**: {'; '.join(names) if len(ways) < len(others) else EVERY_OTHER}."
     if plan.depends_on_the_way:
         yield "**The gate does not pass**: nothing says how the change is applied. Name a safe way with `--how`."
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import takewhile
 from shlex import quote
 
 from checker.printable import capital, code, fenced
@@ -28,7 +28,7 @@ from checker.rollout.output.waits import wait_of
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import Stage, one_at_a_time
-from checker.rollout.steps import RESTART, START, STOP, ServerStep, quorum_without, unwaited
+from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, may_lead, quorum_without, unwaited
 from checker.rollout.ways import Way
 from spec.quorum import Sid
 from spec.releases import upgrade_conditions
@@ -39,12 +39,21 @@ FILES_AT_THEIR_STEP = (
     "with its old file."
 )
 ELECTION = "It leads: no service for up to 2.9 s (measured)."
-LEADS = "It leads."
-QUIET = (
-    "**Before the first step** stop every client, and wait one session time-out. Begin when `Zxid:` in every `srvr` is "
-    "the same. Start the clients again **after the last step**."
+REPEATED = (
+    "**Check first**, each time: all servers that do not stay stopped run with their new files, and cannot start with "
+    "others. One leads, and the others follow."
 )
-MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in `dataDir`."
+RULE = "If another server leads now, it restarts last, and the others in ascending order."
+LEAVING = " A server that goes stops first if it leads."
+NO_WAITS = "Do not wait between the steps."
+UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
+MOST_ORDERS = 2  # for other leaders, before one rule takes their place
+QUIET = (
+    "**Before the first step** stop every client, and wait one session time-out. Begin when every `srvr` has the same "
+    "`Zxid:`. Start clients again **after the last step**."
+)
+EVERY_MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in `dataDir`."
+MYID = "A new server has its number in `dataDir/myid`, and nothing else there."
 
 
 def steps(plan: Plan) -> list[list[str]]:
@@ -74,7 +83,7 @@ def _back(plan: Plan, back: PlanRoute) -> list[str]:
     lines = [f"## The way back: {verdict_of(back)}", ""]
     if back.outcome_with_disks is SafetyVerdict.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
-    return [*lines, *_functions(plan, [back]), *_of_stage(plan, back, set())]
+    return [*lines, *_functions(plan, [back]), *_of_stage(plan, back)]
 
 
 def _forward(plan: Plan) -> list[str]:
@@ -87,13 +96,15 @@ def _forward(plan: Plan) -> list[str]:
     title = f"## The steps{judged}{', by restarts' if plan.reconfig_route is not None else ''}"
     pods = StatefulSet.of_plan(plan)
     lines = [title, "", *_preparation(plan), *_functions(plan, plan.advised)]
-    shown: set[Sid] = set()
+    repeated = _repeated(plan)
     for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):
+        if number > 1 and repeated:
+            return [*lines, *repeated]
         if len(plan.advised) > 1:
             lines += [f"### Stage {number}", ""]
         if check is not None:
             lines += [condition_sentence(check), ""]
-        lines += [*_of_stage(plan, part, shown), ""]
+        lines += [*_of_stage(plan, part), ""]
     lines += pods.end(plan.advised[-1]) if pods is not None else []
     return lines[:-1]
 
@@ -106,8 +117,10 @@ def _preparation(plan: Plan) -> list[str]:
     if software is not None and software.outcome is not SafetyVerdict.SAFE:
         lines += [QUIET, ""] if software.quiet_outcome_without_faults is SafetyVerdict.SAFE else []
     by_image = StatefulSet.of_plan(plan) is not None
-    lines += [MYID, ""] if (stage.added or stage.old.view.standalone) and not by_image else []
-    if stage.old.view.standalone:
+    alone = stage.old.view.standalone
+    lines += [EVERY_MYID if alone else MYID, ""] if (stage.added or alone) and not by_image else []
+    lines += [NO_WAITS, ""] if plan.request.way is Way.NO_WAIT else []
+    if alone:
         lines += [f"Copy the data of server {min(stage.old.members)} first: it is the only copy.", ""]
     return lines + ([FILES_AT_THEIR_STEP, ""] if any(part.stage.changed_roles for part in plan.advised) else [])
 
@@ -141,67 +154,130 @@ def _only_file(parts: list[PlanRoute]) -> str:
     return origins.pop() if len(origins) == 1 else ""
 
 
-def _of_stage(plan: Plan, part: PlanRoute, shown: set[Sid]) -> list[str]:
-    """The steps for each server that may lead when the stage begins. The wait for a server is `shown` once."""
+def _of_stage(plan: Plan, part: PlanRoute) -> list[str]:
+    """The steps for each server that may lead when the stage begins."""
     pods = StatefulSet.of_plan(plan)
     lines = [] if part.stage.new.given else [*_members(part.stage, in_pods=pods is not None), ""]
-    by_rule = bool(shown) and all(order.steps == _with_last(part.orders[0], order.leader) for order in part.orders)
-    others = [] if by_rule else [order for order in part.orders if order.steps != part.orders[0].steps]
     if pods is not None and part.way.is_of_controller:
         return [*lines, *(f"{number}. {item}" for number, item in enumerate(pods.by_controller(part), start=1))]
-    items = [*_items(plan, part, shown, by_rule=by_rule)]
-    if pods is not None:
-        lines += [] if part.way is Way.STOP_ALL else pods.preparation(part)
-        lines += [] if part.way is Way.STOP_ALL or pods.takes(part) else [LAST_POD, ""]
-        items = [*pods.all_stopped(part)] if part.way is Way.STOP_ALL else items
-    lines += [f"**Server {part.orders[0].leader} leads now**:", ""] if others else []
+    order, items = part.orders[0], [*_items(plan, part)]
+    if pods is not None and part.way is Way.STOP_ALL:
+        items = [*pods.all_stopped(part)]
+    elif pods is not None:
+        lines += [*pods.preparation(part), *([] if pods.takes(part) else [LAST_POD, ""])]
+    others = [other for other in part.orders if other.steps != order.steps]
+    lines += [f"**Server {order.leader} leads now**:", ""] if others else []
     lines += [f"{number}. {item}" for number, item in enumerate(items, start=1)]
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(calls), "")]
-    return [*lines, *(_other_leaders(part, others) if others else [])]
+    return [*lines, *(_other_leaders(part, others, ruled=bool(_repeated(plan))) if others else [])]
 
 
-def _items(plan: Plan, part: PlanRoute, shown: set[Sid], *, by_rule: bool) -> Iterator[str]:
-    """The steps of the first order. Restarts in a row are one item if each wait was shown."""
-    order, repeated, number = part.orders[0], frozenset(shown), 1
+def _items(plan: Plan, part: PlanRoute) -> Iterator[str]:
+    """The steps of the first order."""
+    order = part.orders[0]
     conditions = part.conditions_of(order)
-    for known, group in groupby(order.steps, lambda step: step.action == RESTART and step.sid in repeated):
-        items = list(group)
-        numbers = range(number, number + len(items))
-        if known and len(items) > 1 and not any(at in conditions for at in numbers):
-            last = ", the leader last" if by_rule and len(part.orders) > 1 else ""
-            wait = "and wait" if all(step.wait for step in items) else "and no wait"
-            names = listed(step.sid for step in items)
-            yield f"**Restart servers {names}** one by one{last}, each with its new file {wait}."
-        else:
-            for at, step in zip(numbers, items, strict=True):
-                check = f"{condition_sentence(conditions[at])}\n\n   " if at in conditions else ""
-                yield f"{check}{_instruction(plan, part, order, step, again=bool(repeated))}"
-        number += len(items)
-    shown.update(step.sid for step in order.steps)
+    for number, step in enumerate(order.steps, start=1):
+        check = f"{condition_sentence(conditions[number])}\n\n   " if number in conditions else ""
+        yield f"{check}{_instruction(plan, part, order, step)}"
 
 
-def _other_leaders(part: PlanRoute, others: list[Order]) -> list[str]:
-    """The order for each other server that may lead now, and its checks."""
+def _other_leaders(part: PlanRoute, others: list[Order], *, ruled: bool) -> list[str]:
+    """The order for each other server that may lead now, and its checks; one rule if it is `ruled`, or for many."""
     conditions = part.conditions_of(part.orders[0])
     checks = [(order.leader, part.conditions_of(order)) for order in others]
     same = all(given == conditions for _, given in checks)
+    if same and (ruled or len(others) > MOST_ORDERS) and _is_by_rule(part):
+        return ["", RULE + (LEAVING if part.stage.removed else "")]
     checked = ", with the same checks" if same and any(conditions) else ""
     lines = ["", f"| leads now | order{checked} |", "| --- | --- |"]
     for order in others:
         unjudged = "" if order.explored or part.proved else " (not judged)"
         lines.append(f"| {order.leader} | {_with_waits(part, order)}{unjudged} |")
     items = [(leader, at, check) for leader, given in checks for at, check in given.items() if at and not same]
-    told = [f"- server {leader} leads now, before step {at}: {_check(check)}" for leader, at, check in items]
-    return [*lines, "", "There the checks are:", "", *told] if told else lines
+    details = [f"- server {leader} leads now, before step {at}: {_check(check)}" for leader, at, check in items]
+    return [*lines, "", "There the checks are:", "", *details] if details else lines
 
 
-def _with_last(order: Order, leader: Sid) -> tuple[ServerStep, ...]:
-    """The steps of an order with its restarts ascending, and this server the last of them."""
-    restarts = sorted((step for step in order.steps if step.action == RESTART), key=lambda step: step.sid)
-    ordered = iter(sorted(restarts, key=lambda step: step.sid == leader))
-    return tuple(next(ordered) if step.action == RESTART else step for step in order.steps)
+def _by_rule(first: Steps, leader: Sid) -> Steps:
+    """The steps of a first order if another server leads: restarts ascend, and the leader is the last of them.
+
+    A server that goes is stopped before the last restart, or first if it leads.
+    """
+    begun = [*takewhile(lambda step: step.action == START, first)]
+    ended = [*takewhile(lambda step: step.action == START, reversed(first[len(begun) :]))][::-1]
+    restarts = sorted((step for step in first if step.action == RESTART), key=lambda step: step.sid)
+    restarts.sort(key=lambda step: step.sid == leader)
+    early = [step for step in first if step.action == STOP and step.sid == leader]
+    late = [step for step in first if step.action == STOP and step.sid != leader]
+    return (*begun, *early, *restarts[:-1], *late, *restarts[-1:], *ended)
+
+
+def _is_by_rule(part: PlanRoute) -> bool:
+    first, leaders = part.orders[0].steps, {order.leader for order in part.orders}
+    judged = part.proved or all(order.explored for order in part.orders)
+    ruled = all(order.steps == _by_rule(first, order.leader) for order in part.orders)
+    return ruled and judged and leaders == may_lead(part.stage)
+
+
+def _repeated(plan: Plan) -> list[str]:
+    """The stages after the first, if each does as the first: one server comes or goes, and the others keep the rule."""
+    stages, checks = [part.stage for part in plan.advised], plan.checks_between[1:]
+    if not checks or StatefulSet.of_plan(plan) is not None or not all(map(_is_by_rule, plan.advised)):
+        return []
+    if len(set(map(_shape, plan.advised))) > 1 or _shape(plan.advised[0]) is None:
+        return []
+    rows = []
+    for number, (before, part, check) in enumerate(zip(stages, plan.advised[1:], checks, strict=False), start=2):
+        assert check is not None
+        stopped = ", ".join(map(str, check.stopped))
+        rows.append((str(number), stopped, _change(part), _file_of(plan, before, part.stage), _interruptions(part)))
+    title, duty = f"### Stages 2 to {len(stages)}", REPEATED
+    if len(rows) == 1 and checks[0] is not None:
+        title, duty = "### Stage 2", condition_sentence(checks[0])
+    lines = [title, "", f"{duty} Then do as in stage 1.", ""]
+    head = ("stage", "stay stopped", "change", "new file", "no service")
+    used = [place for place in range(len(head)) if any(row[place] for row in rows)]
+    return [*lines, *(f"| {' | '.join(row[place] for place in used)} |" for row in (head, ("---",) * len(head), *rows))]
+
+
+def _shape(part: PlanRoute) -> tuple[int, int, frozenset[tuple[str, bool]]] | None:
+    """What a stage does: how many servers come and go, and which of its steps are waited for; None if more changes."""
+    stage = part.stage
+    if stage.standalone or stage.readdressed or stage.changed_roles or len(stage.added + stage.removed) != 1:
+        return None
+    return len(stage.added), len(stage.removed), frozenset((step.action, step.wait) for step in part.orders[0].steps)
+
+
+def _change(part: PlanRoute) -> str:
+    """The server that comes or goes."""
+    if part.stage.removed:
+        return f"stop {servers(part.stage.removed)}"
+    (sid,) = part.stage.added
+    waits = any(step.wait for step in part.orders[0].steps if step.sid == sid)
+    return f"start server {sid}{f', and wait: {code(wait_of(part.stage.new, sid).call)}' if waits else ''}"
+
+
+def _file_of(plan: Plan, before: Stage, stage: Stage) -> str:
+    """The new file of a stage, beside that of the stage before."""
+    if stage.new.given:
+        return code(plan.request.new.path)
+    old, new = _member_lines(before), _member_lines(stage)
+    gone = [f"without {code(name)}" for name in old.keys() - new.keys()]
+    added = [f"with {code(f'{name}={line}')}" for name, line in new.items() if old.get(name) != line]
+    return f"{code(_name_of(stage))}, {listed((*gone, *added))}"
+
+
+def _interruptions(part: PlanRoute) -> str:
+    """The steps of a stage without a quorum, by the leader of its order."""
+    stops = (
+        f"while server {step.sid} is away, if server {order.leader} leads"
+        for order in part.orders
+        for step in order.steps
+        if not quorum_without(part.stage, order.steps, step)
+    )
+    return "; ".join(stops)
 
 
 def condition_sentence(condition: StageCondition) -> str:
@@ -211,25 +287,31 @@ def condition_sentence(condition: StageCondition) -> str:
 
 def _check(condition: StageCondition) -> str:
     sids = servers(condition.running)
-    parts = [f"{sids} run with their new files, and cannot start with others."]
-    parts = parts if condition.renewed else []
-    parts += [f"{capital(servers(condition.stopped))} must stay stopped."] if condition.stopped else []
-    leader = f"One of {'these' if condition.renewed else sids} says `Mode: leader`, and the others follow."
-    return " ".join((*parts, capital(leader) if parts else leader[:1].lower() + leader[1:]))
+    if not condition.renewed:
+        return f"one of {sids} says `Mode: leader`, and the others follow."
+    stopped = f" {capital(servers(condition.stopped))} must stay stopped." if condition.stopped else ""
+    return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, and the others follow."
 
 
 def _members(stage: Stage, *, in_pods: bool) -> list[str]:
     """The lines of a file that lies between the two folders."""
-    name = f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
-    texts = [text for text in stage.new.texts.values() if "server." in text]
-    lines = [line for line in texts[0].splitlines() if line.lstrip().startswith("server.")]
-    head = "The servers:" if in_pods else f"{code(name)} (written by `--stages DIR`) has these lines:"
-    return [head, "", *fenced("\n".join(lines), "")]
+    head = "The servers:" if in_pods else f"{code(_name_of(stage))} (written by `--stages DIR`) has these lines:"
+    return [head, "", *fenced("\n".join(f"{name}={line}" for name, line in _member_lines(stage).items()), "")]
 
 
-def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep, *, again: bool) -> str:
+def _name_of(stage: Stage) -> str:
+    return f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
+
+
+def _member_lines(stage: Stage) -> dict[str, str]:
+    """The lines of the servers in the first file after a stage."""
+    text = next(text for text in stage.new.texts.values() if "server." in text)
+    lines = (line.strip().partition("=") for line in text.splitlines())
+    return {name: value for name, _, value in lines if name.startswith("server.")}
+
+
+def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str:
     service = _service(plan, part, order, step)
-    service = service.replace(ELECTION, LEADS) if again else service
     pods = StatefulSet.of_plan(plan)
     if step.action == STOP:
         starts = any(other.action == START and other.sid == step.sid for other in order.steps)
@@ -237,7 +319,8 @@ def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep, *,
         return f"{stop}.{service}" if pods is None else f"{stop}: {code(pods.command(step))}.{service}"
     new = part.stage.new
     origin = new.servers[step.sid].origin if new.given else new.files[step.sid]
-    file = "" if _only_file([part]) and part in plan.advised else f" with {code(origin)}"
+    said = (_only_file([part]) and part in plan.advised) or (not new.given and len(set(new.files.values())) == 1)
+    file = "" if said else f" with {code(origin)}"
     file = file if pods is None else f": {code(pods.command(step))}"
     action = f"{'Start' if step.action == START else 'Restart'} server {step.sid}**{file}{_release(plan)}"
     if step.sid in part.stage.moved:
@@ -246,8 +329,8 @@ def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep, *,
         action = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there**{file}"
     if step.wait:
         return f"**{action}.{service} Wait: {code(wait_of(new, step.sid).call)}"
-    if plan.request.way is Way.STOP_ALL:
-        return f"**{action}."
+    if plan.request.way in (Way.STOP_ALL, Way.NO_WAIT):
+        return f"**{action}.{service if plan.request.way is Way.NO_WAIT else ''}"
     if plan.request.way is Way.UNREADY_CONTROLLER:
         return f"**{action}. The StatefulSet does not wait until it serves.{service}"
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
@@ -273,7 +356,7 @@ def _service(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str
 
 def _with_waits(part: PlanRoute, order: Order) -> str:
     """The servers of an order in a row."""
-    vain = set() if part.way in (Way.STOP_ALL, Way.UNREADY_CONTROLLER) else set(unwaited(order.steps))
+    vain = set() if part.way in UNWAITED else set(unwaited(order.steps))
     return ", ".join(f"{step.sid}{' (do not wait for it)' if step.sid in vain else ''}" for step in order.steps)
 
 
@@ -300,10 +383,12 @@ def _instead(plan: Plan) -> list[str]:
 
 
 IF_A_STEP_FAILS = (
-    "A step fails if its server does not serve after some minutes. Touch no other server. Repair it, wait, and go "
-    "on{check}: {on}. {undo}: {back}."
+    "If its server does not serve after some minutes, touch no other. Repair it, wait, and go on{check}: {on}. {undo}: "
+    "{back}."
 )
 UNDO = "Or undo the steps backwards with the old files"
+SAID = frozenset({Reason.PROVED, Reason.PROVED_IN_ORDER, Reason.DEFECTS, Reason.DEFECTS_NOT_EXPLORED})
+"""The reasons that stand above the steps."""
 ANSWERS = {
     SafetyVerdict.SAFE: "safe",
     SafetyVerdict.UNSAFE: "unsafe",
@@ -349,17 +434,17 @@ def is_waited_for(step: ServerStep) -> bool:
 
 
 def _directions(rows: list[Failure], directions: list[Evidence]) -> str:
-    """The verdicts on one direction, each with the steps that have it."""
-    groups: dict[str, list[int]] = {}
+    """The verdicts on one direction, each with its reasons and the steps that have it."""
+    groups: dict[SafetyVerdict, list[tuple[int, Evidence]]] = {}
     for row, direction in zip(rows, directions, strict=True):
-        proved = direction.reason in (Reason.PROVED, Reason.PROVED_IN_ORDER)
-        words = (
-            ANSWERS[direction.outcome] if proved else f"{ANSWERS[direction.outcome]} ({direction_sentence(direction)})"
-        )
-        groups.setdefault(words, []).append(row.number)
-    if len(groups) == 1:
-        return next(iter(groups))
-    return "; ".join(f"{verdict} at step {_range(sorted(set(numbers)))}" for verdict, numbers in groups.items())
+        groups.setdefault(direction.outcome, []).append((row.number, direction))
+    parts = []
+    for outcome, group in groups.items():
+        unsaid = [given for _, given in group if given.reason not in SAID]
+        reasons = "; ".join(dict.fromkeys(map(direction_sentence, unsaid)))
+        steps = f" at step {_range(sorted({number for number, _ in group}))}" if len(groups) > 1 else ""
+        parts.append(f"{ANSWERS[outcome]}{f' ({reasons})' if reasons else ''}{steps}")
+    return "; ".join(parts)
 
 
 def _range(numbers: list[int]) -> str:

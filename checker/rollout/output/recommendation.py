@@ -82,8 +82,9 @@ def _despite_defects(plan: Plan, software: SoftwareAnswer) -> str:
     if software.outcome is SafetyVerdict.SAFE or not plan.direct.stage.remaining:
         return by_protocol
     if software.quiet_outcome_without_faults is SafetyVerdict.SAFE:
-        when = "with a fault, " if software.outcome_without_faults is SafetyVerdict.SAFE else ""
-        return f"{by_protocol}. Let nothing be written meanwhile: {when}{defects} may lose it"
+        by_fault = software.outcome_without_faults is SafetyVerdict.SAFE
+        when = ": with a fault, defects may lose it" if by_fault else ""
+        return f"{by_protocol}. Let nothing be written meanwhile{when}"
     if software.outcome is SafetyVerdict.UNSAFE:
         return f"Do not {change_of(plan, plan.direct)}: {defects} can lose an acknowledged write"
     return f"Not decided: {defects} were not explored to the end"

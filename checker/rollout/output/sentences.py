@@ -256,9 +256,10 @@ def who_looks(looking: tuple[Sid, ...]) -> str:
 
 
 def servers(sids: Iterable[Sid]) -> str:
-    """`server 4`, or `servers 4 and 5`."""
+    """`server 4`, `servers 4 and 5`, or `servers 1 to 4`."""
     given = sorted(sids)
-    return f"server{'s' * (len(given) > 1)} {listed(given)}"
+    is_long_row = len(given) > 3 and given == list(range(given[0], given[-1] + 1))
+    return f"server{'s' * (len(given) > 1)} {f'{given[0]} to {given[-1]}' if is_long_row else listed(given)}"
 
 
 def listed(items: Iterable[object]) -> str:
