@@ -22,9 +22,8 @@ from itertools import pairwise, zip_longest
 from checker.execution import poll
 from checker.rollout.config_state import ConfigState, side_of, with_names
 from checker.rollout.files.differences import WITHHOLDING, Difference, differences, masked
-from checker.rollout.files.handshakes import strangers
 from checker.rollout.files.keys import Effect
-from checker.rollout.files.listeners import occupied
+from checker.rollout.files.listeners import occupied, strangers
 from checker.rollout.inputs.folders import Folder, ServerText, settings
 from spec.config import ConfigError
 from spec.quorum import Addresses, Majority, Sid, View

@@ -2,6 +2,5 @@
 
 keys         the effect of each key, by its value
 differences  the keys that differ between two files of a server; the files during an interrupted roll-out
-listeners    the ports that a server listens on
-handshakes   the servers that refuse each other's connections
+listeners    the ports that a server listens on, and the servers that refuse each other's connections
 """

@@ -17,7 +17,7 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -41,7 +41,15 @@ SECRET = re.compile("passw|passphrase|secret|superdigest", re.IGNORECASE)
 SECRET_COMMENT = re.compile(r"^([ \t\f]*[#!][^=:]*(?:passw|passphrase|secret|superdigest)[^=:]*[=:]).*", re.IGNORECASE)
 HIDDEN = "(hidden)"
 NOT_STATED = "(not stated)"
-DISK = frozenset({"dataDir", "dataLogDir"})
+MEANINGS: Mapping[str, Callable[[Config], object]] = {
+    "reconfigEnabled": lambda config: config.reconfig_enabled,
+    "standaloneEnabled": lambda config: config.standalone_enabled,
+    "quorumListenOnAllIPs": lambda config: config.listens_on_all_ips,
+    "version": lambda config: config.version,
+    "dataDir": lambda config: PurePosixPath(config.data_dir or ""),
+    "dataLogDir": lambda config: PurePosixPath(config.data_log_dir or ""),
+}
+"""What the value of a key means, however it is written."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +73,12 @@ def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFile
     """Raises ConfigError where a server can start with its old file, and not with its new one.
 
     ZooKeeper refuses the new file, or the server cannot listen on its ports: another server may have one of them.
-
     The file of a new server is refused where all old files are accepted. Files that lack something before and after, as
     excerpts do, are accepted.
     """
     incomplete = {sid for sid, given in old.items() if _refusal(given)}
-    problems = [
-        problem
-        for sid, given in sorted(new.items())
-        if (sid not in incomplete if sid in old else not incomplete)
-        for problem in _refusal(given)
-    ]
-    problems = problems or list(occupied(old, new))
-    if problems:
+    sids = (sid for sid in sorted(new) if (sid not in incomplete if sid in old else not incomplete))
+    if problems := [problem for sid in sids for problem in _refusal(new[sid])] or list(occupied(old, new)):
         raise ConfigError(tuple(dict.fromkeys(problems)))
 
 
@@ -87,17 +88,13 @@ def check_identities(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFil
     The id counts votes and acknowledgements, and the disk under it is then that of another server.
     """
     before, after = _machines(old), _machines(new)
-    problems = [
-        Problem(
-            new[sid].origin,
-            0,
-            f"{machine} was server {before[machine]} and becomes server {sid}, which was that of {old[sid].origin}:"
-            f" what server {sid} has acknowledged, and the epoch that it has accepted, are not on this disk",
-            f"keep the id {before[machine]}; if the data moves with the id, give the folders the ids as names",
-        )
-        for machine, sid in after.items()
-        if before.get(machine, sid) != sid and sid in old
-    ]
+    problems = []
+    for machine, sid in after.items():
+        if (own := before.get(machine, sid)) != sid and sid in old:
+            problem = f"{machine} was server {own} and becomes server {sid}, which was that of {old[sid].origin}"
+            lost = f"what server {sid} has acknowledged, and the epoch that it has accepted, are not on this disk"
+            right = f"keep the id {own}; if the data moves with the id, give the folders the ids as names"
+            problems.append(Problem(new[sid].origin, 0, f"{problem}: {lost}", right))
     if problems:
         raise ConfigError(tuple(problems))
 
@@ -119,18 +116,14 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
 
 
 def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
-    differing = _differing(old, new)
-    before, after = (settings(files) if differing else {} for files in (old, new))
-    for key in differing:
-        effect, note = _effect(key, after.get(key), old.config, new.config)
-        values = [shown(key, keys.get(key)) for keys in (before, after)]
-        if not (states(old, key) and states(new, key)):
-            if effect in BY_VALUE or key in DURABLE:
-                effect, note = Effect.NOT_STATED, "one input does not state it, so it may change: compare the values"
-            values = [
-                value if states(files, key) else NOT_STATED for files, value in zip((old, new), values, strict=True)
-            ]
-        yield Difference(sid, key, values[0], values[1], effect, note)
+    for key in _differing(old, new):
+        effect, note = _effect(key, settings(new).get(key), old.config, new.config)
+        if not (old.states(key) and new.states(key)) and (effect in BY_VALUE or key in DURABLE):
+            effect, note = Effect.NOT_STATED, "one input does not state it, so it may change: compare the values"
+        before, after = (
+            shown(key, settings(files).get(key)) if files.states(key) else NOT_STATED for files in (old, new)
+        )
+        yield Difference(sid, key, before, after, effect, note)
 
 
 def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
@@ -150,31 +143,20 @@ def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
 
 def _same_effect(key: str, value: str | None, old: Config, new: Config) -> bool:
     """Whether two values of a key mean the same, or have no effect."""
-    if key == "reconfigEnabled":
-        return old.reconfig_enabled == new.reconfig_enabled
-    if key == "standaloneEnabled":
-        several = all(len(config.view.voters) > 1 for config in (old, new))  # then the key has no effect
-        return several or old.standalone_enabled == new.standalone_enabled
-    if key == "quorumListenOnAllIPs":
-        return old.listens_on_all_ips == new.listens_on_all_ips
-    if key == "version":
-        return old.version == new.version
-    if key in DISK:
-        before, after = (config.data_dir if key == "dataDir" else config.data_log_dir for config in (old, new))
-        return PurePosixPath(before or "") == PurePosixPath(after or "")
+    if key == "standaloneEnabled" and all(len(config.view.voters) > 1 for config in (old, new)):
+        return True
+    if key in MEANINGS:
+        return MEANINGS[key](old) == MEANINGS[key](new)
     return key not in DURABLE and _effect(key, value, old, new).effect not in BY_VALUE
-
-
-def states(given: ServerFiles, key: str) -> bool:
-    """Whether the input of a file states the value of a key; a live ensemble does not state every one."""
-    return given.told is None or key in given.told or is_ensemble_key(key)
 
 
 def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
     """Whether two files of a server are equal, key by key, as far as their inputs state the keys."""
-    if one is None or other is None:
-        return one is other
-    return not [key for key in _differing(one, other) if states(one, key) and states(other, key)]
+    return one is other if one is None or other is None else not _unequal(one, other)
+
+
+def _unequal(one: ServerFiles, other: ServerFiles) -> list[str]:
+    return [key for key in _differing(one, other) if one.states(key) and other.states(key)]
 
 
 def shown(key: str, value: str | None) -> str | None:
@@ -190,9 +172,8 @@ def _is_secret(key: str) -> bool:
 
 def masked(text: str) -> str:
     """The text of a configuration file with the values of passwords hidden, in comments too."""
-    secret = {
-        prop.line: prop.key for prop in read_properties(text, "", Findings()) if _is_secret(prop.key.strip(WHITE))
-    }
+    props = read_properties(text, "", Findings())
+    secret = {prop.line: prop.key for prop in props if _is_secret(prop.key.strip(WHITE))}
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     shown_lines, continued = list[str](), False
     for number, line in enumerate(lines, start=1):
@@ -269,7 +250,7 @@ def _problem(sid: Sid, now: Folder, old: Folder, new: Folder) -> Problem | None:
 
 def _other_value(files: ServerFiles, right: ServerFiles) -> str:
     """The first key that differs between two files, with both values."""
-    key = next(key for key in _differing(files, right) if states(files, key) and states(right, key))
+    key = _unequal(files, right)[0]
     values = (shown(key, settings(side).get(key)) for side in (files, right))
     here, there = ("not set" if value is None else repr(value) for value in values)
     return f"{key} is {here}, and {there} in {right.origin}"

@@ -1,7 +1,8 @@
-"""The ports that a server listens on: whether it can bind them all.
+"""The connections of a server: the ports that it listens on, and the handshakes by which others refuse it.
 
     conflicts(given)    -> a Problem for each pair of listeners that cannot both be bound
     occupied(old, new)  -> a Problem for each server that needs a port which another one has until its step
+    strangers(old, new) -> the servers that refuse each other by TLS or SASL while some have the new file
 
 Rules of this module:
 
@@ -12,9 +13,18 @@ Rules of this module:
 - A standalone server has no ports for peers.
 - Two servers of one host cannot have one port, not even one after the other: an addition may come before a removal, and
   a wait would be answered by the other server. A port that several old servers have is that of an excerpt.
+- A server connects by TLS if `sslQuorum` is true. It accepts TLS if `sslQuorum` or `portUnification` is true, and plain
+  connections unless `sslQuorum` is true without `portUnification`.
+- A server that connects proves who it is if `quorum.auth.learnerRequireSasl` is true, which needs a server with
+  `quorum.auth.enableSasl`. With `quorum.auth.serverRequireSasl` a server refuses every connection without such a proof.
+- Two servers talk if each can connect to the other: an election needs one direction, and following the other one.
+- Certificates and credentials are not read. So this finds servers that cannot talk, and never shows that they can.
 
 Sources: `QuorumPeerMain.runFromConfig`, `QuorumPeer.start`, `QuorumCnxManager.Listener`, `Leader.createServerSocket`,
 `JettyAdminServer`, `PrometheusMetricsProvider` of 3.9.5; the guide has the defaults.
+`QuorumCnxManager.initiateConnection`, `Learner.createSocket`, `Leader.createServerSocket`,
+`UnifiedServerSocket`, `SaslQuorumAuthServer.authenticate`, `SaslQuorumAuthLearner.authenticate`; ZooKeeper
+Administrator's Guide, "Upgrading existing nonTLS cluster with no downtime".
 """
 
 from __future__ import annotations
@@ -33,6 +43,13 @@ from spec.text import integer
 ADMIN, CLIENT = "admin.serverPort", "clientPort"
 PROMETHEUS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 HIGHEST = 65535
+HANDSHAKE = (
+    "sslQuorum",
+    "portUnification",
+    "quorum.auth.enableSasl",
+    "quorum.auth.learnerRequireSasl",
+    "quorum.auth.serverRequireSasl",
+)
 
 
 class Listener(NamedTuple):
@@ -140,3 +157,40 @@ def _places(servers: Mapping[Sid, ServerFiles]) -> dict[Sid, dict[Place, str]]:
         hosts = [host for host in hosts if not is_loopback(host)] or hosts
         places[sid] = {(host, each.port): each.name for host, each in product(hosts, listeners_of(files))}
     return places
+
+
+class Handshake(NamedTuple):
+    """The values of `HANDSHAKE` in one file: which connections a server makes and accepts; false is the default."""
+
+    ssl_quorum: bool = False
+    port_unification: bool = False
+    knows_sasl: bool = False
+    proves_itself: bool = False
+    demands_proof: bool = False
+
+    def reaches(self, other: Handshake) -> bool:
+        """Whether a server with this file can connect to one with the other file."""
+        proved = other.knows_sasl if self.proves_itself else not other.demands_proof
+        return proved and (other.port_unification or self.ssl_quorum == other.ssl_quorum)
+
+    def talks_with(self, other: Handshake) -> bool:
+        """Whether each can connect to the other."""
+        return self.reaches(other) and other.reaches(self)
+
+
+def strangers(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[tuple[Sid, Sid], ...]:
+    """The pairs of servers that do not talk in a state of the roll-out: the smaller id first, each pair once.
+
+    A file whose input does not state the keys makes no pair.
+    """
+    files = [
+        (sid, Handshake(*(settings(given).get(key, "").lower() == "true" for key in HANDSHAKE)))
+        for state in (old, new)
+        for sid, given in state.items()
+        if all(given.states(key) for key in HANDSHAKE)
+    ]
+    kinds = {handshake for _, handshake in files}
+    if all(one.talks_with(other) for one in kinds for other in kinds):
+        return ()  # most files have one handshake, and there may be hundreds of servers
+    pairs = ((one, other) for one, other in product(files, repeat=2) if one[0] < other[0])
+    return tuple(sorted({(one[0], other[0]) for one, other in pairs if not one[1].talks_with(other[1])}))

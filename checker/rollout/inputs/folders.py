@@ -40,6 +40,7 @@ from checker.rollout.inputs.documents import input_error
 from checker.rollout.inputs.working import NAMESPACE, DataVolume, PodHosts, WayOfWorking, lost_with_pods
 from checker.user_files import CONFIGURATION, TooLargeError, read_bytes
 from spec.config import Config, ConfigError, Problem, ServerAddress, parse_zoo_cfg
+from spec.config.ensemble import is_ensemble_key
 from spec.config.problems import WHITE, Findings
 from spec.config.properties import read_properties
 from spec.quorum import Sid, View
@@ -75,15 +76,19 @@ class ServerFiles:
         """The view with which the server runs."""
         return self.config.effective_view
 
+    def states(self, key: str) -> bool:
+        """Whether the input of the file states the value of a key; a live ensemble does not state every one."""
+        return self.told is None or key in self.told or is_ensemble_key(key)
+
     @property
     def members(self) -> str:
         """The text with the lines of the members."""
         return self.text if self.dynamic is None else self.dynamic
 
 
-def settings(given: ServerFiles) -> dict[str, str]:
+def settings(given: ServerFiles) -> Mapping[str, str]:
     """The keys of a server's files with their values; of a repeated key the last value counts."""
-    return dict(_settings(given.text, given.dynamic or ""))
+    return _settings(given.text, given.dynamic or "")
 
 
 @lru_cache(maxsize=64)
