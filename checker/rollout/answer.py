@@ -12,7 +12,6 @@ from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
-from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
@@ -20,6 +19,7 @@ from checker.rollout.scenarios import Question
 from checker.rollout.steps import left_out, steps_of
 from checker.rollout.ways import Way, way_of
 from spec.quorum import Sid
+from spec.variants import Variant
 
 DIRECT = "direct"
 
@@ -91,6 +91,58 @@ class PlanRequest:
         return self.order is None and no_leader and not self.down and not self.explored and not upgrade
 
 
+@dataclass(frozen=True)
+class ReleaseAnswer:
+    """Whether the steps of a plan lose an acknowledged write by a known defect of their releases.
+
+    The other answers of a plan are about the protocol as it is specified. The routes are those of the plan, asked about
+    clients that write during the steps (DEFECTS), and about clients that are quiet (QUIET_DEFECTS). `culprits` are the
+    defects that lose a write in the run of `finding` if every server has that defect and no other. `staying` is the run
+    of `finding` where the old release stays.
+    """
+
+    change: ReleaseChange
+    routes: tuple[PlanRoute, ...]
+    culprits: tuple[Variant, ...] = ()
+    staying: RunResult | None = None
+
+    def runs_about(self, question: Question) -> tuple[RunResult, ...]:
+        """The runs about a question, of all routes."""
+        return tuple(result for route in self.routes for result in route.runs if result.spec.question is question)
+
+    def claims(self, question: Question, *, faulty: bool = True) -> tuple[Claim, ...]:
+        """The claims about a question that runs speak of: without faults, and under them if `faulty`."""
+        runs = self.runs_about(question)
+        asked = {bool(result.spec.faults) for result in runs} & {False, faulty}
+        return tuple(
+            claim
+            for route in self.routes
+            for claim in route.claims
+            if claim.question is question and bool(claim.faults) in asked
+        )
+
+    def verdict(self, question: Question = Question.DEFECTS, *, faulty: bool = True) -> SafetyVerdict:
+        """The verdict on a question."""
+        return verdict_of(self.claims(question, faulty=faulty))
+
+    @property
+    def is_safe_if_quiet(self) -> bool:
+        """Whether no defect loses a write without a fault while nothing is written."""
+        return self.verdict(Question.QUIET_DEFECTS, faulty=False) is SafetyVerdict.SAFE
+
+    @property
+    def finding(self) -> RunResult | None:
+        """The run that loses a write while a client writes."""
+        runs = self.runs_about(Question.DEFECTS)
+        return next((result for result in runs if result.outcome is SafetyVerdict.UNSAFE), None)
+
+    @property
+    def runs(self) -> tuple[RunResult, ...]:
+        """All runs."""
+        asked = (*self.runs_about(Question.DEFECTS), *self.runs_about(Question.QUIET_DEFECTS))
+        return (*asked, *([self.staying] if self.staying else []))
+
+
 @dataclass
 class Plan:
     """The result. `direct` is the change in one go; `stages` exist if it is not safe and the request has no order.
@@ -98,7 +150,7 @@ class Plan:
     After an interruption `direct` is the rest of the change, and `back` the way back to the old files.
     `tried` is the number of orders of the whole change that were run, `unsafe` how many of these are unsafe, and
     `orders` the number of all orders. `ways` has the verdict on the change in one go for each way of working, unless
-    the request names one, and `remedies` the safe ways instead of a start with a given disk. `software` is the answer
+    the request names one, and `remedies` the safe ways instead of a start with a given disk. `releases` is the answer
     about the releases of the request, `by_reconfig` the change by `reconfig` beside the restarts.
     `depends_on_memory`: the free memory of the machine has ended a run, which may be one that the plan does not show.
     """
@@ -112,7 +164,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     ways: tuple[PlanRoute, ...] = ()
     remedies: tuple[DiskRemedy, ...] = ()
-    software: SoftwareAnswer | None = None
+    releases: ReleaseAnswer | None = None
     by_reconfig: ReconfigAnswer | None = None
     seconds: float = 0.0
     depends_on_memory: bool = False
@@ -177,8 +229,8 @@ class Plan:
             return {self.reconfig_route.name: self.reconfig_route.claims}
         routes = {f"stage-{number}": part.claims for number, part in enumerate(self.stages, start=1)}
         routes = routes or {DIRECT: self.direct.claims}
-        if self.software is not None:
-            routes["defects"] = self.software.claims(Question.DEFECTS)
+        if self.releases is not None:
+            routes["defects"] = self.releases.claims(Question.DEFECTS)
         return routes
 
     @property
@@ -188,8 +240,8 @@ class Plan:
         routes |= {} if self.back is None else {"back": self.back.claims}
         routes |= {f"{DIRECT}/{part.way.value}": part.claims for part in self.ways}
         routes |= {route.name: route.claims for route in (self.by_reconfig.routes if self.by_reconfig else ())}
-        if self.software is not None:
-            routes["quiet-defects"] = self.software.claims(Question.QUIET_DEFECTS)
+        if self.releases is not None:
+            routes["quiet-defects"] = self.releases.claims(Question.QUIET_DEFECTS)
         return routes
 
     @property
@@ -234,5 +286,5 @@ class Plan:
     def runs(self) -> list[RunResult]:
         """All runs; the runs of the change in one go come first, those of reconfig and releases last."""
         of_stages = [result for stage in self.judged for result in stage.runs]
-        of_releases = () if self.software is None else self.software.runs
+        of_releases = () if self.releases is None else self.releases.runs
         return [*of_stages, *(() if self.by_reconfig is None else self.by_reconfig.runs), *of_releases]

@@ -1,4 +1,4 @@
-"""Asks the questions about a stage, in given orders, by runs with and without faults.
+"""Asks the questions about a route, in given orders, by runs with and without faults.
 
 Each question is put to the model that answers it soonest (`checker.rollout.scenarios`): without faults for every
 server that may lead at first, with faults for one of them. `checker.rollout.route` derives the answers.
@@ -12,12 +12,13 @@ Rules of this module:
 - Where configurations have versions (`reconfigEnabled=true` with a dynamic file), one run for each restart explores
   every order of the messages after it. Packets after an election carry no configuration here, so these runs do not
   cover commits.
+- The disk and the commits of runs about a release are late, since most defects need that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from checker.rollout.disks import with_disks
@@ -29,6 +30,7 @@ from checker.rollout.scenarios import (
     CRASHES,
     DISCONNECTS,
     NO_LOSS,
+    OF_RELEASES,
     PARTITIONS,
     SAFE_DATA,
     SERVED_ALONE,
@@ -43,10 +45,45 @@ from checker.rollout.work import Work
 from spec.quorum import Sid
 
 LEADERS = ("Leadership", "OneLeader", "LeaderIsAVoter")
+ACKNOWLEDGED_SURVIVES = ("Leadership", "AcknowledgedLogCompleteness", "OneTxnPerZxid")
+"""The invariants of clients with an answer.
+
+LeaderLogCompleteness is not one: some defects let one server apply a write that no quorum has, so no client has an
+answer for it. HistoryConsistency is not one either: a release may log one transaction twice, without harm.
+"""
+
+Faults = Mapping[str, int]
+Case = tuple[PlanRoute, Order, Faults]
+"""An order of a route under some faults."""
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """How a question is asked: the invariants, and those where a server runs standalone, which leads no epoch.
+
+    `kinds` are the kinds of faults that may break them, the likeliest first. The election alone is asked without `zab`.
+    """
+
+    always: tuple[str, ...]
+    alone: tuple[str, ...]
+    kinds: tuple[str, ...]
+    zab: bool = True
+
+
+_DISKS = Inquiry(NO_LOSS, (ALONE_COMPLETE,), (CRASHES, PARTITIONS, DISCONNECTS))
+_DEFECTS = Inquiry(ACKNOWLEDGED_SURVIVES, (), (DISCONNECTS, CRASHES, PARTITIONS))
+INQUIRIES = {
+    Question.ELECTION: Inquiry(LEADERS[1:], (SERVED_ALONE,), (PARTITIONS, CRASHES), zab=False),
+    Question.COMMITS: Inquiry(SAFE_DATA, (ALONE_COMPLETE,), (PARTITIONS, DISCONNECTS, CRASHES)),
+    Question.EMPTY_DISK: _DISKS,
+    Question.GIVEN_DISKS: _DISKS,
+    Question.DEFECTS: _DEFECTS,
+    Question.QUIET_DEFECTS: _DEFECTS,
+}
 
 
 class Assessor:
-    """The questions about stages in one way of working. With `at_step` a new file is not there before its step."""
+    """The questions about routes. With `at_step` a new file is not there before its step."""
 
     def __init__(
         self,
@@ -58,7 +95,7 @@ class Assessor:
         at_step: bool = False,
     ) -> None:
         self._work, self._faults, self._down, self._way = work, faults, down, way
-        self._at_step = at_step and not way.is_of_controller
+        self._at_step = at_step
         self._first_states: dict[tuple[str, str], tuple[Opening, list[Sid]]] = {}  # by the labels of a stage
 
     def begin(self, stage: Stage) -> PlanRoute:
@@ -90,24 +127,62 @@ class Assessor:
                     break
         return self._first_states[key]
 
-    def _spec(
-        self, part: PlanRoute, order: Order, question: Question, faults: Mapping[str, int] | None = None
-    ) -> RunSpec:
-        """A question about an order of a stage, with nothing to check yet."""
-        opening = self._first_state(part.stage)[0] if part.stage.applied and not too_large(part.stage) else ()
+    def _spec(self, route: PlanRoute, order: Order, question: Question, faults: Faults | None = None) -> RunSpec:
+        """A question about an order of a route, with nothing to check yet."""
+        opening = self._first_state(route.stage)[0] if route.stage.applied and not too_large(route.stage) else ()
         return RunSpec(
-            part.stage, order.steps, order.leader, question, faults or {},
-            down=self._down, way=self._way, at_step=self._at_step, opening=opening,
+            route.stage, order.steps, order.leader, question, faults or {}, down=self._down, way=route.way,
+            at_step=self._at_step and not route.way.is_of_controller, opening=opening,
         )  # fmt: skip
 
-    def without_faults(
-        self, route: PlanRoute, leader: Sid, steps: Steps, *, beside_a_proof: bool = False, last: bool = True
-    ) -> Order:
+    def ask(self, question: Question, route: PlanRoute, order: Order, faults: Faults | None = None) -> RunResult:
+        """Ask a question about an order under some faults; the run that answers it, or that finds a violation."""
+        inquiry, stage = INQUIRIES[question], route.stage
+        if question is Question.GIVEN_DISKS:
+            order = replace(order, steps=with_disks(stage, order.steps, route.disks))
+        spec = self._spec(route, order, question, faults)
+        spec = replace(spec, zab=inquiry.zab, always=(*inquiry.always, *(inquiry.alone if stage.standalone else ())))
+        if inquiry.zab:
+            spec = replace(spec, writes=1, elections=2)
+        if question is Question.GIVEN_DISKS:
+            spec = replace(spec, disks=route.disks)
+        if question in OF_RELEASES:
+            spec = replace(spec, releases=route.releases)
+        if question is Question.QUIET_DEFECTS:  # the write is made before the first step: on every disk, and applied
+            running = sorted(stage.running - self._down)
+            spec = replace(spec, opening=(*spec.opening, {"write": order.leader}, {"settle": running}))
+        result = route.record(self._work.ask(spec))
+        if question is Question.COMMITS and result.outcome is not SafetyVerdict.UNSAFE:
+            return self._lost(route, spec) or result
+        return result
+
+    def _lost(self, route: PlanRoute, spec: RunSpec) -> RunResult | None:
+        """The run behind lonely writes that loses a write, if one does; where a leader counts an observer."""
+        for behind in lonely_writes(spec) if counts_an_observer(spec.stage, spec.steps, spec.down) else ():
+            result = self._work.ask(behind)
+            if result.begun:
+                route.record(result)
+            if result.outcome is SafetyVerdict.UNSAFE:
+                return result
+        return None
+
+    def seek(self, question: Question, cases: Iterable[Case]) -> bool:
+        """Ask a question in each case until a run finds a violation; whether one does."""
+        return any(self.ask(question, *case).outcome is SafetyVerdict.UNSAFE for case in cases)
+
+    def explore(self, question: Question, route: PlanRoute, *, faulty: bool) -> None:
+        """Ask a question about the orders of a route that are explored, without faults or under those of the route."""
+        if question is Question.HEALING:
+            self._heal(route, route.orders[0])
+            return
+        faults = splits(route.faults, INQUIRIES[question].kinds) if faulty else ({},)
+        self.seek(question, product([route], route.orders_to_explore, faults))
+
+    def without_faults(self, route: PlanRoute, leader: Sid, steps: Steps, *, beside_a_proof: bool = False) -> Order:
         """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits.
 
-        If more leaders follow, this is not the `last`, and `settle` asks the open questions. Beside a proof about
-        leaders, the runs answer only whether all servers settle, so that a run that is not finished is followed by one
-        of the election alone.
+        `settle` asks the questions that these runs leave open. Beside a proof about leaders, the runs answer only
+        whether all servers settle, so that a run that is not finished is followed by one of the election alone.
         """
         vain: list[RunResult] = []
         always = _leaders(route.stage)
@@ -117,7 +192,7 @@ class Assessor:
             result = self._work.ask(spec)
             if (beside_a_proof or route.proved) and result.outcome is SafetyVerdict.OPEN:
                 result = self._work.ask(replace(spec, zab=False, always=always[1:]))
-            if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or self._way.is_of_controller:
+            if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or route.way.is_of_controller:
                 break
             vain.append(result)
             steps = tuple(replace(step, wait=step.wait and step.sid != result.stuck) for step in steps)
@@ -125,9 +200,8 @@ class Assessor:
         unsettled = result.outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN) or bool(vain)
         order = Order(leader, steps, tuple(vain), open_run=result if cut else None, unsettled=unsettled)
         route.orders.append(order)
-        route.runs += self._of_both(order, result)
-        if last:
-            self.settle(route, order)
+        for answer in self._of_both(order, result):
+            route.record(answer)
         return order
 
     def _of_both(self, order: Order, result: RunResult) -> Iterator[RunResult]:
@@ -146,10 +220,10 @@ class Assessor:
     def settle(self, route: PlanRoute, order: Order) -> None:
         """Check that all servers can settle, if the run about leaders does not say it."""
         if order.unsettled:
-            route.runs.append(self._settles(route, order))
+            route.record(self._settles(route, order))
 
     def _settles(
-        self, route: PlanRoute, order: Order, faults: Mapping[str, int] | None = None, *, done: bool = False
+        self, route: PlanRoute, order: Order, faults: Faults | None = None, *, done: bool = False
     ) -> RunResult:
         """Check that all servers can settle, with the election alone, which needs no bound on elections."""
         spec = self._spec(route, order, Question.HEALING, faults)
@@ -161,16 +235,6 @@ class Assessor:
         )  # fmt: skip
         return replace(result, outcome=SafetyVerdict.UNSAFE) if result.outcome is SafetyVerdict.STALLS else result
 
-    def commits(self, route: PlanRoute, order: Order, faults: Mapping[str, int] | None = None) -> RunResult:
-        """Check that committed writes survive."""
-        spec = self._spec(route, order, Question.COMMITS, faults)
-        always = (*SAFE_DATA, ALONE_COMPLETE) if route.stage.standalone else SAFE_DATA
-        route.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always)))
-        result = route.runs[-1]
-        if result.outcome is not SafetyVerdict.UNSAFE and counts_an_observer(spec.stage, spec.steps, spec.down):
-            route.runs += self._losses(result.spec)
-        return route.runs[-1]
-
     def _after_split(self, split: RunResult) -> list[RunResult]:
         """The runs that lose or double data, and those that a limit ended; empty if the opening is impossible."""
         results = []
@@ -180,55 +244,13 @@ class Assessor:
                 return []
         return [each for each in results if each.begun and each.outcome is not SafetyVerdict.SAFE]
 
-    def _losses(self, spec: RunSpec) -> Iterator[RunResult]:
-        """The runs behind lonely writes, until one loses a write."""
-        for behind in lonely_writes(spec):
-            result = self._work.ask(behind)
-            if result.begun:
-                yield result
-            if result.outcome is SafetyVerdict.UNSAFE:
-                return
-
-    def leaders_under_faults(self, route: PlanRoute, order: Order) -> bool:
-        """Whether faults make two leaders, by the election alone."""
-        always = _leaders(route.stage)[1:]
-        for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            spec = self._spec(route, order, Question.ELECTION, faults)
-            route.runs.append(self._work.ask(replace(spec, zab=False, always=always)))
-            if route.runs[-1].outcome is SafetyVerdict.UNSAFE:
-                return True
-        return False
-
-    def commits_under_faults(self, route: PlanRoute, order: Order) -> None:
-        """Check that committed writes survive faults, until a violation is found."""
-        for faults in splits(self._faults, (PARTITIONS, DISCONNECTS, CRASHES)):
-            if self.commits(route, order, faults).outcome is SafetyVerdict.UNSAFE:
-                return
-
-    def empty_disks(self, route: PlanRoute, order: Order) -> None:
-        """Check that committed writes survive if servers on other hosts start with empty disks; a crash comes first."""
-        for faults in ({}, *splits(self._faults, (CRASHES, PARTITIONS, DISCONNECTS))):
-            spec = self._spec(route, order, Question.EMPTY_DISK, faults)
-            always = _no_loss(route.stage)
-            route.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always)))
-            if route.runs[-1].outcome is SafetyVerdict.UNSAFE:
-                return
-
-    def given_disks(self, route: PlanRoute, leader: Sid, steps: Steps, *, faults: Mapping[str, int]) -> bool:
-        """Whether a committed write is lost because servers start with the given disks."""
-        order = Order(leader, with_disks(route.stage, steps, route.disks))
-        spec = self._spec(route, order, Question.GIVEN_DISKS, faults)
-        always, disks = _no_loss(route.stage), route.disks
-        route.runs.append(self._work.ask(replace(spec, writes=1, elections=2, always=always, disks=disks)))
-        return route.runs[-1].outcome is SafetyVerdict.UNSAFE
-
-    def heals(self, route: PlanRoute, order: Order) -> None:
+    def _heal(self, route: PlanRoute, order: Order) -> None:
         """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""
-        route.runs.append(self._settles(route, order, {PARTITIONS: self._faults}))
+        route.record(self._settles(route, order, {PARTITIONS: route.faults}))
         if self._down or left_out(route.stage, order.steps):
             return
-        for faults in splits(self._faults, (PARTITIONS, CRASHES)):
-            route.runs.append(self._settles(route, order, faults, done=True))
+        for faults in splits(route.faults, (PARTITIONS, CRASHES)):
+            route.record(self._settles(route, order, faults, done=True))
 
     def with_versions(self, route: PlanRoute, steps: Steps, leaders: Sequence[Sid]) -> None:
         """Run every restart of an order, for each server that may lead at first."""
@@ -246,18 +268,13 @@ class Assessor:
                     if result.end is RunEnd.IMPOSSIBLE:
                         order = replace(order, explored=False)  # the steps after this one were not run
                         break
-                    route.runs.append(result)
+                    route.record(result)
             route.orders.append(order)
 
 
 def _leaders(stage: Stage) -> tuple[str, ...]:
     """The invariants about leaders; the first one needs epochs."""
     return (*LEADERS, SERVED_ALONE) if stage.standalone else LEADERS
-
-
-def _no_loss(stage: Stage) -> tuple[str, ...]:
-    """The invariants about data where a server has lost its disk; a standalone server leads no epoch."""
-    return (*NO_LOSS, ALONE_COMPLETE) if stage.standalone else NO_LOSS
 
 
 def splits(faults: int, kinds: Iterable[str]) -> Iterator[dict[str, int]]:

@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from checker.rollout.answer import ReleaseAnswer
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.order_proof import OrderProof
-from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
@@ -60,19 +60,19 @@ def failures(
     route: PlanRoute,
     order: Order,
     down: frozenset[Sid] = frozenset(),
-    software: SoftwareAnswer | None = None,
+    releases: ReleaseAnswer | None = None,
 ) -> tuple[Failure, ...]:
-    """The state after each step of an order, if that step fails; `software` is the answer about the releases."""
+    """The state after each step of an order, if that step fails; `releases` is the answer about the releases."""
     stage, found = route.stage, []
     for number, step in enumerate(order.steps):
         done = order.steps[:number]
         new = (stage.renewed | {each.sid for each in done if each.action != STOP}) - {step.sid} - down
         old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
-        going_on = _on_with_defects(_going_on(route, order, number + 1), software)
+        going_on = _on_with_defects(_going_on(route, order, number + 1), releases)
         changed = frozenset(each.sid for each in (*done, step))
         stop = _stop_on_the_way_back(route, order.leader, changed)
-        going_back = stop or _back_with_defects(_going_back(route, order, number + 1), software)
+        going_back = stop or _back_with_defects(_going_back(route, order, number + 1), releases)
         undo = _undone(stage, order.leader, (*done, step))
         found.append(
             Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
@@ -167,19 +167,20 @@ def _stop_on_the_way_back(route: PlanRoute, leader: Sid, changed: frozenset[Sid]
     return next((fact for fact in stops if fact.reason is not Reason.RECONFIG_OFF or leader in changed), None)
 
 
-def _on_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evidence:
+def _on_with_defects(protocol: Evidence, releases: ReleaseAnswer | None) -> Evidence:
     """The way on with the defects of the releases; a server that fails is a crash in the runs about them."""
-    if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
+    if releases is None or not releases.change.defects or protocol.outcome is not SafetyVerdict.SAFE:
         return protocol
-    if software.outcome is SafetyVerdict.UNSAFE:
+    outcome, runs = releases.verdict(), releases.runs_about(Question.DEFECTS)
+    if outcome is SafetyVerdict.UNSAFE:
         return Evidence(SafetyVerdict.UNSAFE, Reason.DEFECTS)
-    if software.outcome is SafetyVerdict.SAFE and any(each.spec.faults.get(CRASHES) for each in software.writing):
+    if outcome is SafetyVerdict.SAFE and any(result.spec.faults.get(CRASHES) for result in runs):
         return protocol
     return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
 
 
-def _back_with_defects(protocol: Evidence, software: SoftwareAnswer | None) -> Evidence:
+def _back_with_defects(protocol: Evidence, releases: ReleaseAnswer | None) -> Evidence:
     """The way back with the defects of the releases, which no run covers."""
-    if software is None or not software.releases.defects or protocol.outcome is not SafetyVerdict.SAFE:
+    if releases is None or not releases.change.defects or protocol.outcome is not SafetyVerdict.SAFE:
         return protocol
     return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)

@@ -13,15 +13,13 @@ from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.disks import check_disks
-from checker.rollout.disks_search import judge_disks, judge_way_back
 from checker.rollout.files.differences import check_identities, check_startable
+from checker.rollout.other_routes import check_releases, judge_disks, judge_releases, judge_way_back, judge_ways
 from checker.rollout.reconfig.search import is_asked, judge_reconfig
-from checker.rollout.release_search import check_releases, judge_software
 from checker.rollout.runs import Runner
 from checker.rollout.search import PlanSearch
-from checker.rollout.stages import Stage, listed, reverse, whole
+from checker.rollout.stages import Stage, listed, whole
 from checker.rollout.steps import OrderError, may_lead
-from checker.rollout.ways_search import judged_ways
 from checker.rollout.work import Work
 
 
@@ -57,24 +55,19 @@ def _searched(request: PlanRequest, stage: Stage, search: PlanSearch, work: Work
     made = search.searched(stage) if request.order is None else search.ordered(stage, request.order)
     if request.disks:
         judge_disks(made, search)
-    judge_software(made, work)
+    if request.releases is not None:
+        judge_releases(made, request.releases, search, work)
     if request.how is None and request.now is None and not request.disks:
         with nullcontext() if request.answers_for_every_way else work.beside():
-            made.ways = judged_ways(made, search, work)
+            judge_ways(made, search)
     if is_asked(request, stage):
         judge_reconfig(made, work)
     if request.now is not None:
-        made.back = search.searched(_way_back(stage)).direct
-        judge_way_back(made, search)
+        judge_way_back(made, stage, search)
         made.notes.append(_which_applied(stage))
     if made.depends_on_the_way:
         made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
     return made
-
-
-def _way_back(stage: Stage) -> Stage:
-    """The way back to the old files, and to the old hosts."""
-    return replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))
 
 
 def _which_applied(stage: Stage) -> str:

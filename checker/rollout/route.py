@@ -34,8 +34,9 @@ from checker.execution import poll
 from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
 from checker.rollout.disks import Disks, harmless
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
+from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
-from checker.rollout.scenarios import Question
+from checker.rollout.scenarios import OF_RELEASES, Question
 from checker.rollout.stages import Stage
 from checker.rollout.steps import Steps, counts_an_observer
 from checker.rollout.ways import Way, proof_covers
@@ -94,7 +95,7 @@ class Order:
 class PlanRoute:
     """A route through a stage: its orders in one way of working, with the disks of the request, and the runs about it.
 
-    `asked` are the questions about it; None for all.
+    `asked` are the questions about it; None for all those about the protocol. With `releases` its servers run these.
     """
 
     stage: Stage
@@ -105,7 +106,17 @@ class PlanRoute:
     way: Way = Way.ONE_BY_ONE
     disks: Disks = field(default_factory=dict)
     asked: tuple[Question, ...] | None = None
+    releases: ReleaseChange | None = None
     _order_proofs: dict[Steps, OrderProof | None] = field(default_factory=dict, repr=False)
+
+    def record(self, result: RunResult) -> RunResult:
+        """Add a run, or put it in the place of its earlier result."""
+        for place, known in enumerate(self.runs):
+            if (known.spec.question, known.text) == (result.spec.question, result.text):
+                self.runs[place] = result
+                return result
+        self.runs.append(result)
+        return result
 
     @property
     def quorums_meet(self) -> bool:
@@ -249,7 +260,7 @@ class PlanRoute:
         if worst and worst.outcome is SafetyVerdict.STALLS:
             return Evidence(SafetyVerdict.STALLS, Reason.FOUND, worst)
         given_disks = question is Question.GIVEN_DISKS
-        if self.unchanged and not runs and not given_disks:
+        if self.unchanged and not runs and question in QUESTIONS:
             return Evidence(SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED)
         is_safety = question in (Question.ELECTION, Question.COMMITS)
         covered = is_safety or (self.proved and given_disks and harmless(self.stage, self.disks))
@@ -265,14 +276,15 @@ class PlanRoute:
     def _missing(self, question: Question, *, faulty: bool) -> Reason | None:
         """The unfinished run that the runs of a question depend on; None if they are all finished.
 
-        All runs depend on the steps. Runs under faults also depend on the answer without faults. Where quorums always
-        meet no two leaders can split the data, and healing is explored without waits, so it depends on nothing else.
-        Where addresses change, healing depends on the leader, so each leader must have been explored.
+        All runs depend on the steps, except those about a release, whose steps are settled. Runs under faults also
+        depend on the answer without faults. Where quorums always meet no two leaders can split the data, and healing is
+        explored without waits, so it depends on nothing else. Where addresses change, healing depends on the leader, so
+        each leader must have been explored.
         """
         healing = question is Question.HEALING and not self.stage.readdressed
         if self.proved and not self.stage.gossips and healing:
             return None
-        own_steps = question is Question.GIVEN_DISKS and self.unchanged
+        own_steps = question in OF_RELEASES or (question is Question.GIVEN_DISKS and self.unchanged)
         if not own_steps and not all(order.decided for order in self.orders):
             return Reason.STEPS_OPEN
         if faulty and self.answer(question, faulty=False).outcome is SafetyVerdict.OPEN:

@@ -83,7 +83,7 @@ QUESTION_WORDS = dict(
         strict=True,
     )
 )  # fmt: skip
-OF_RELEASES = frozenset({Question.DEFECTS, Question.QUIET_DEFECTS})
+OF_RELEASES = (Question.DEFECTS, Question.QUIET_DEFECTS)
 """The questions about releases."""
 
 

@@ -13,12 +13,13 @@ Rules of this module:
   unsafe or waits in vain, others are tried, so that the answer shows a counterexample.
 - Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
   Under faults, where a run takes long and a proof covers the others, only the first of these leaders is explored.
-- The runs that a verdict needs come first, for all stages.
+- The runs that a verdict needs come first, for all stages. To ask once more what is known costs nothing
+  (`checker.rollout.work`), so a search for a violation may be followed by all the questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from checker.rollout.answer import Plan, PlanRequest
@@ -31,6 +32,16 @@ from checker.rollout.steps import OrderError, Steps, candidates, may_lead, may_s
 from checker.rollout.ways import Way, in_way, with_waits
 from checker.rollout.work import Work
 from spec.quorum import Sid
+
+QUESTIONS_IN_TURN = (
+    (Question.COMMITS, False),
+    (Question.ELECTION, True),
+    (Question.HEALING, True),
+    (Question.COMMITS, True),
+    (Question.EMPTY_DISK, False),
+    (Question.EMPTY_DISK, True),
+)
+"""The questions that follow settled steps, and whether they are asked under faults."""
 
 ORDERS_TRIED = 6  # of a change in one go whose quorums may be disjoint
 ORDERS_LOOKED_AT = 120  # for one that may make two quorums of the running servers
@@ -92,17 +103,8 @@ class PlanSearch:
             return made
         leaders = self.leaders(stage)
         is_proved = not made.direct.quorums_meet and made.direct.order_proof(Order(leaders[0], steps)) is not None
-        for sid in leaders:
-            if made.direct.outcome_with_disks is SafetyVerdict.UNSAFE:
-                made.direct.orders.append(Order(sid, steps, explored=False))
-            else:
-                self.assessor.without_faults(made.direct, sid, steps, beside_a_proof=is_proved, last=False)
-        for order_of in made.direct.orders_to_explore:
-            self.assessor.settle(made.direct, order_of)
-        for order_of in made.direct.orders_to_explore if self._is_explored(made.direct) else ():
-            self.assessor.commits(made.direct, order_of)
-        self._under_faults([made.direct])
-        self._empty_disks([made.direct])
+        self.follow(made.direct, [(sid, steps) for sid in leaders], beside_a_proof=is_proved)
+        self.answer([made.direct])
         return made
 
     def _gossip(self, made: Plan, steps: Steps) -> None:
@@ -114,9 +116,9 @@ class PlanSearch:
         else:
             made.direct.orders = [Order(leader, steps, explored=False) for leader in leaders]
 
-    def unexplored(self, stage: Stage, leader: Sid) -> Order:
+    def unexplored(self, stage: Stage, leader: Sid, way: Way | None = None) -> Order:
         """The preferred order, without runs."""
-        return Order(leader, next(self._orders(stage, leader)), explored=False)
+        return Order(leader, next(self._orders(stage, leader, way)), explored=False)
 
     def _restarts(self, stage: Stage) -> list[Order]:
         """The servers whose files differ, restarted in the way of working, the leader last. No run is necessary."""
@@ -138,11 +140,11 @@ class PlanSearch:
             self._gossip(made, steps)
             return made
         if made.direct.quorums_meet:
-            self.judge_parts([made.direct])
+            self._judge_parts([made.direct])
             if made.direct.outcome_with_disks is not SafetyVerdict.STALLS:
                 return made
             made.tried = min(ORDERS_OF_A_STAGE, made.orders)
-        elif self.try_proved(made):
+        elif self._try_proved(made):
             self._prefer_better_stages(made)
             return made
         elif not (stage.standalone and self._try_unsplit(made)):
@@ -184,7 +186,7 @@ class PlanSearch:
         if reason := refused_between(self._request.old, self._request.new):
             made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
         made.stages = [self.assessor.begin(part) for part in parts]
-        self.judge_parts(made.stages)
+        self._judge_parts(made.stages)
 
     def _show_danger(self, made: Plan) -> None:
         """Search one order of the direct change for a violation: the reason for the stages.
@@ -198,37 +200,71 @@ class PlanSearch:
         orders = list(islice(self._orders(stage, leader), ORDERS_LOOKED_AT))
         steps = next((steps for steps in orders if may_split(stage, steps, self._request.down)), orders[0])
         with self._work.beside():
-            self.seek_violation(made.direct, leader, steps)
+            self.follow(made.direct, [(leader, steps)])
+            self.answer([made.direct], whole=False)
         made.tried, made.unsafe = 1, int(made.direct.outcome_with_disks is SafetyVerdict.UNSAFE)
-
-    def seek_violation(self, trial: PlanRoute, leader: Sid, steps: Steps) -> None:
-        """Search one order for a violation, the small models first; the first violation ends the search."""
-        assessor = self.assessor
-        order = assessor.without_faults(trial, leader, steps)
-        for search in (assessor.leaders_under_faults, assessor.commits, assessor.commits_under_faults):
-            if trial.outcome_with_disks is SafetyVerdict.UNSAFE:
-                return
-            search(trial, order)
 
     @property
     def _plans_stages(self) -> bool:
         """Whether stages may be the answer."""
         return not self._request.in_one_go and self._request.now is None
 
-    def judge_parts(self, parts: Sequence[PlanRoute]) -> None:
+    def follow(
+        self,
+        route: PlanRoute,
+        planned: Iterable[tuple[Sid, Steps]],
+        *,
+        beside_a_proof: bool = False,
+        waits: bool = False,
+    ) -> bool:
+        """Run the steps for each leader without faults, until one run is unsafe, or has a wait in vain if it `waits`.
+
+        Whether it has one. The orders after a violation are not explored.
+        """
+        for leader, steps in planned:
+            if route.worst(faulty=False).outcome is SafetyVerdict.UNSAFE:
+                route.orders.append(Order(leader, steps, explored=False))
+                continue
+            order = self.assessor.without_faults(route, leader, steps, beside_a_proof=beside_a_proof)
+            if waits and order.vain:
+                return True
+        for order in route.orders:
+            self.assessor.settle(route, order)
+        return False
+
+    def answer(self, parts: Sequence[PlanRoute], *, whole: bool = True) -> None:
+        """The questions that follow settled steps, for all parts: what may find something comes first.
+
+        Unless the `whole` answer is wanted, a violation ends them.
+        """
+        for question, faulty in QUESTIONS_IN_TURN:
+            for part in parts:
+                if self._is_asked(part, question, faulty=faulty, whole=whole):
+                    self.assessor.explore(question, part, faulty=faulty)
+
+    def _is_asked(self, part: PlanRoute, question: Question, *, faulty: bool, whole: bool) -> bool:
+        """Whether a question is still useful."""
+        if question not in part.questions or not self._is_explored(part) or (faulty and not part.faults):
+            return False
+        if faulty and part.answer(question, faulty=False).outcome is SafetyVerdict.UNSAFE:
+            return False  # and so it is under faults
+        if question in (Question.HEALING, Question.EMPTY_DISK):
+            return whole
+        is_large = faulty and question is Question.COMMITS
+        return part.outcome_with_disks is not SafetyVerdict.UNSAFE or (whole and not is_large)
+
+    def _is_explored(self, part: PlanRoute) -> bool:
+        """Whether commits and faults are explored: not if a proof answers, unless runs are demanded.
+
+        No proof covers servers with other addresses, which may look for a leader for ever.
+        """
+        needed = not part.is_settled_by_proof or bool(part.stage.readdressed)
+        return not too_large(part.stage) and (self._request.explored or needed)
+
+    def _judge_parts(self, parts: Sequence[PlanRoute]) -> None:
         """All questions about some stages."""
         self._without_faults(parts)
-        self._commits(parts)
-        self._under_faults(parts)
-        self._empty_disks(parts)
-
-    def _empty_disks(self, parts: Sequence[PlanRoute]) -> None:
-        """The question about servers on other hosts. A violation answers it, so the first order is often enough."""
-        for part in (part for part in parts if part.stage.moved and not too_large(part.stage)):
-            for order in part.orders:
-                self.assessor.empty_disks(part, order)
-                if part.answer(Question.EMPTY_DISK, faulty=True).outcome is SafetyVerdict.UNSAFE:
-                    break
+        self.answer(parts)
 
     def leaders(self, stage: Stage) -> list[Sid]:
         """The servers that may lead when a stage begins; a given leader applies to the first stage only."""
@@ -259,12 +295,12 @@ class PlanSearch:
                 else:
                     self._best_order(part, leader)
 
-    def _orders(self, stage: Stage, leader: Sid) -> Iterator[Steps]:
-        """The orders that are worth trying, without the servers that are down."""
+    def _orders(self, stage: Stage, leader: Sid, way: Way | None = None) -> Iterator[Steps]:
+        """The orders that are worth trying in a way of working, without the servers that are down."""
         seen: set[Steps] = set()
         for steps in candidates(stage, leader):
             up = tuple(step for step in steps if step.sid not in self._request.down)
-            up = in_way(self._request.way, stage, leader, up, self._request.down)
+            up = in_way(way or self._request.way, stage, leader, up, self._request.down)
             if up not in seen:
                 seen.add(up)
                 yield up
@@ -285,6 +321,7 @@ class PlanSearch:
             tried.add(steps)
             trial = route.blank
             order = self.assessor.without_faults(trial, leader, steps)
+            self.assessor.settle(trial, order)
             badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
             if best is None or badness < least:
                 best, least = trial, badness
@@ -296,7 +333,7 @@ class PlanSearch:
         route.orders += best.orders
         route.runs += best.runs
 
-    def try_proved(self, made: Plan) -> bool:
+    def _try_proved(self, made: Plan) -> bool:
         """An order with a proof for every leader; whether all of them serve in the end without a wait in vain."""
         if too_large(made.direct.stage):
             return False
@@ -308,16 +345,13 @@ class PlanSearch:
                 return False
             trial.orders.append(order)
         trial.orders, proved = [], trial.orders
-        for order in proved:
-            explored = self.assessor.without_faults(trial, order.leader, order.steps, beside_a_proof=True)
-            # An interrupted roll-out has no better way: the operator does not wait after that step.
-            if explored.vain and not trial.stage.applied:
-                return False
+        # An interrupted roll-out has no better way: the operator does not wait after that step.
+        planned = [(order.leader, order.steps) for order in proved]
+        if self.follow(trial, planned, beside_a_proof=True, waits=not trial.stage.applied):
+            return False
         made.tried += len(proved)
         made.direct = trial
-        self._commits([trial])
-        self._under_faults([trial])
-        self._empty_disks([trial])
+        self.answer([trial])
         return True
 
     def _try_unsplit(self, made: Plan) -> bool:
@@ -333,12 +367,15 @@ class PlanSearch:
         if len(ways) < len(leaders):
             return False
         trial = made.direct.blank
-        waits = self.judge_all(trial, ways)
-        made.tried += len(trial.orders)
+        in_vain = self.follow(trial, ways, waits=True)
+        if not in_vain:
+            self.answer([trial], whole=False)
+        made.tried += sum(order.explored for order in trial.orders)
         made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
-        if waits or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
+        if in_vain or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
             return False
         made.direct = trial
+        self.answer([trial])
         return True
 
     def _unsplit(self, stage: Stage, leader: Sid) -> Iterator[Steps]:
@@ -359,7 +396,10 @@ class PlanSearch:
             if number and not self._work.left:
                 break
             trial = made.direct.blank
-            self.judge(trial, leader, steps, whole=not number)
+            self.follow(trial, [(leader, steps)])
+            self.answer([trial], whole=not number)
+            if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
+                self.answer([trial])
             if trial.outcome_with_disks is SafetyVerdict.SAFE:  # for this leader; the others were not explored
                 trial.orders += [self.unexplored(stage, other) for other in others]
             made.tried += 1
@@ -368,53 +408,3 @@ class PlanSearch:
                 made.direct = trial
             if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 break
-
-    def judge_all(self, trial: PlanRoute, ways: Sequence[tuple[Sid, Steps]]) -> bool:
-        """An order for each leader, until one is unsafe or has a wait in vain; whether one has."""
-        for leader, steps in ways:
-            order = self.assessor.without_faults(trial, leader, steps)
-            if order.vain or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
-                return bool(order.vain)
-        for order in trial.orders:
-            self.assessor.commits(trial, order)
-        if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
-            self._under_faults([trial])
-            self._empty_disks([trial])
-        return False
-
-    def judge(self, trial: PlanRoute, leader: Sid, steps: Steps, *, whole: bool) -> None:
-        """One order, for one leader. Unless the `whole` answer is wanted, a violation ends it."""
-        order = self.assessor.without_faults(trial, leader, steps)
-        if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
-            self.assessor.commits(trial, order)
-        if whole or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
-            self._under_faults([trial])
-            self._empty_disks([trial])
-
-    def _commits(self, parts: Sequence[PlanRoute]) -> None:
-        for part in parts:
-            for order in part.orders_to_explore if self._is_explored(part) else ():
-                self.assessor.commits(part, order)
-
-    def _is_explored(self, part: PlanRoute) -> bool:
-        """Whether commits and faults are explored: not if a proof answers, unless runs are demanded.
-
-        No proof covers servers with other addresses, which may look for a leader for ever.
-        """
-        needed = not part.is_settled_by_proof or bool(part.stage.readdressed)
-        return not too_large(part.stage) and (self._request.explored or needed)
-
-    def _under_faults(self, parts: Sequence[PlanRoute]) -> None:
-        """With faults: the runs that may find something come first, the runs that a proof covers last."""
-        explored = [part for part in parts if self._request.faults and self._is_explored(part)]
-        for part in explored:
-            for order in part.orders_to_explore:
-                if part.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.UNSAFE:
-                    break  # and so they are under faults
-                if self.assessor.leaders_under_faults(part, order):
-                    break
-        for part in explored:
-            self.assessor.heals(part, part.orders[0])
-        for part in explored:
-            for order in part.orders_to_explore if part.outcome_with_disks is not SafetyVerdict.UNSAFE else ():
-                self.assessor.commits_under_faults(part, order)

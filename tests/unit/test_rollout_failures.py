@@ -9,18 +9,17 @@ import pytest
 
 from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.answer import Plan
+from checker.rollout.answer import Plan, ReleaseAnswer
 from checker.rollout.claims import Reason
 from checker.rollout.disks import DiskHazard
 from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
-from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run_within
-from checker.rollout.scenarios import Question, RunSpec
+from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import steps_of
 from checker.scenario import bundled
@@ -145,7 +144,8 @@ def with_release(*runs: tuple[str, SafetyVerdict]) -> tuple[set[Reason], set[Rea
         made_up(RunSpec(made.stage, made.orders[0].steps, 2, Question.DEFECTS, {kind: 1} if kind else {}), outcome)
         for kind, outcome in runs
     )
-    found = failures(made, made.orders[0], software=SoftwareAnswer(ReleaseChange(release, release), writing))
+    route = replace(made.blank, runs=list(writing), asked=OF_RELEASES)
+    found = failures(made, made.orders[0], releases=ReleaseAnswer(ReleaseChange(release, release), (route,)))
     return {row.going_on.reason for row in found}, {row.going_back.reason for row in found}
 
 

@@ -19,7 +19,7 @@ from checker.rollout.output.notes import notes
 from checker.rollout.planner import plan
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
-from checker.rollout.scenarios import RunSpec
+from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.steps import OrderError
 from checker.rollout.ways import Way
 from checker.scenario import bundled
@@ -56,8 +56,8 @@ def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) ->
     (order,) = upgrade.direct.orders
     assert sorted(step.sid for step in order.steps) == [1, 2, 3]
     assert order.steps[-1].sid == 3, "the leader is last"
-    assert upgrade.software is not None
-    text = upgrade.software.writing[0].spec.text
+    assert upgrade.releases is not None
+    text = upgrade.releases.runs_about(Question.DEFECTS)[0].spec.text
     assert text.count("like: 3.8.4") == text.count("like: 3.9.5") == 3
     text = markdown(upgrade)
     assert "The new file of every server is `" in text and "and ZooKeeper 3.9.5. Wait:" in text
@@ -65,23 +65,23 @@ def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) ->
 
 def test_without_a_fault_no_acknowledged_write_is_lost(upgrade: Plan) -> None:
     """Real servers agree: 45 roll-outs of 3.9.5 under writes lost none (docs/how-to-check-a-roll-out.md)."""
-    assert upgrade.software is not None
-    assert upgrade.software.outcome_without_faults is SAFE
+    assert upgrade.releases is not None
+    assert upgrade.releases.verdict(faulty=False) is SAFE
 
 
 def test_a_lost_connection_is_enough_for_the_defects_that_real_servers_have_shown(upgrade: Plan) -> None:
-    software = upgrade.software
-    assert software is not None and software.finding is not None
-    assert (upgrade.outcome, software.outcome, upgrade.exit_code) == (SAFE, UNSAFE, ExitCode.SAFETY)
-    assert dict(software.finding.spec.faults) == {"disconnects": 1}
-    assert set(software.culprits) == {Variant.ACKS_SURVIVE_TRUNCATION, Variant.SYNC_FROM_APPLIED}
-    assert set(software.releases.defects) > SUSPECTS, "the third one doubles data at one server, and loses no answer"
+    answer = upgrade.releases
+    assert answer is not None and answer.finding is not None
+    assert (upgrade.outcome, answer.verdict(), upgrade.exit_code) == (SAFE, UNSAFE, ExitCode.SAFETY)
+    assert dict(answer.finding.spec.faults) == {"disconnects": 1}
+    assert set(answer.culprits) == {Variant.ACKS_SURVIVE_TRUNCATION, Variant.SYNC_FROM_APPLIED}
+    assert set(answer.change.defects) > SUSPECTS, "the third one doubles data at one server, and loses no answer"
 
 
 def test_nothing_is_lost_while_nothing_is_written(upgrade: Plan) -> None:
-    assert upgrade.software is not None
-    assert upgrade.software.quiet_outcome is SAFE
-    assert {tuple(each.spec.faults) for each in upgrade.software.quiet} == {
+    assert upgrade.releases is not None
+    assert upgrade.releases.verdict(Question.QUIET_DEFECTS) is SAFE
+    assert {tuple(each.spec.faults) for each in upgrade.releases.runs_about(Question.QUIET_DEFECTS)} == {
         (),
         ("disconnects",),
         ("crashes",),
@@ -91,16 +91,16 @@ def test_nothing_is_lost_while_nothing_is_written(upgrade: Plan) -> None:
 
 
 def test_the_plain_engine_agrees_with_each_run_without_writes(upgrade: Plan) -> None:
-    assert upgrade.software is not None
-    for result in upgrade.software.quiet:
+    assert upgrade.releases is not None
+    for result in upgrade.releases.runs_about(Question.QUIET_DEFECTS):
         again = plain.explore(job_of(result.spec).model, Limits())
         assert not again.violations, result.spec.name
         assert again.states == result.states
 
 
 def test_the_plain_engine_finds_the_same_lost_write(upgrade: Plan) -> None:
-    assert upgrade.software is not None and upgrade.software.finding is not None
-    finding = upgrade.software.finding
+    assert upgrade.releases is not None and upgrade.releases.finding is not None
+    finding = upgrade.releases.finding
     again = plain.explore(job_of(finding.spec).model, Limits())
     assert [found.prop.name for found in again.violations] == [finding.prop]
     assert again.violations[0].depth == finding.depth
@@ -108,8 +108,8 @@ def test_the_plain_engine_finds_the_same_lost_write(upgrade: Plan) -> None:
 
 def test_an_upgrade_is_compared_with_the_same_restarts_of_the_old_release(upgrade: Plan) -> None:
     """Both releases have the defects that lost writes of real servers of 3.8.0 and 3.9.5."""
-    assert upgrade.software is not None and upgrade.software.staying is not None
-    staying = upgrade.software.staying
+    assert upgrade.releases is not None and upgrade.releases.staying is not None
+    staying = upgrade.releases.staying
     assert "like: 3.9.5" not in staying.spec.text and staying.outcome is UNSAFE
     again = plain.explore(job_of(staying.spec).model, Limits())
     assert [found.prop.name for found in again.violations] == [staying.prop]
@@ -124,14 +124,14 @@ def of_the_upgrade(spec: RunSpec, seconds: float) -> RunResult:
 
 def test_staying_is_safer_where_the_old_release_does_not_lose_the_write() -> None:
     made = planned("three", "three", ReleaseChange(Release(3, 9, 5), Release(3, 6, 4)), of_the_upgrade, leader=3)
-    assert made.software is not None and made.software.staying is not None
-    assert made.software.staying.outcome is SAFE
+    assert made.releases is not None and made.releases.staying is not None
+    assert made.releases.staying.outcome is SAFE
     assert "**Staying at 3.9.5 is safer**" in "\n".join(notes(made))
 
 
 def test_without_an_upgrade_nothing_is_compared() -> None:
     made = planned("three", "three", ReleaseChange(NEW, NEW), of_suspects, leader=3)
-    assert made.software is not None and made.software.finding is not None and made.software.staying is None
+    assert made.releases is not None and made.releases.finding is not None and made.releases.staying is None
 
 
 def test_an_upgrade_from_an_old_line_has_its_conditions_before_the_steps() -> None:
@@ -139,19 +139,19 @@ def test_an_upgrade_from_an_old_line_has_its_conditions_before_the_steps() -> No
     made = planned("three", "three", ReleaseChange(Release(3, 4, 14), NEW), faults=0, leader=3)
     told = markdown(made)
     assert "**Before the first step:**" in told and "`snapshot.trust.empty=true`" in told
-    assert "like: 3.4.14" in made.software.writing[0].spec.text if made.software else False
+    assert "like: 3.4.14" in made.releases.runs_about(Question.DEFECTS)[0].spec.text if made.releases else False
 
 
 def test_a_release_is_judged_along_a_change_of_members() -> None:
     made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
-    assert made.software is not None
+    assert made.releases is not None
     assert (made.outcome, made.verdict, made.exit_code) == (SAFE, SAFE, ExitCode.PASSED)
     assert "<summary>ZooKeeper 3.9.5</summary>" in markdown(made)
 
 
 def test_without_a_release_the_answer_is_about_the_protocol() -> None:
     made = planned("three", "four", None, leader=3, faults=0)
-    assert made.software is None
+    assert made.releases is None
     assert made.exit_code is ExitCode.PASSED
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from checker.rollout.answer import Plan
+from checker.rollout.answer import Plan, ReleaseAnswer
 from checker.rollout.claims import Claim, Evidence
 from checker.rollout.disks import DiskRemedy
 from checker.rollout.failures import Failure, failures
@@ -24,7 +24,6 @@ from checker.rollout.output.sentences import answer_sentence, direction_sentence
 from checker.rollout.reconfig.answers import CommandAnswer, CommandRun, FaultBudget, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.reconfig.section import obstacle, safer
-from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
@@ -55,13 +54,12 @@ FORMS: Mapping[type, str] = {
     OrderProof: "stages conditions",
     ReconfigAnswer: "refusals routes",
     Refusal: "obstacle servers=sids",
+    ReleaseAnswer: "before=change.old after=change.new while_staying=staying.outcome defects=culprits runs",
     RouteAnswer: "kind verdict=outcome quorums_meet commands",
     RunResult: "scenario=spec.name question=spec.question faults=spec.faults leader=spec.leader outcome end states "
     "depth seconds bounds",
     RunningView: "voters=view.voters running",
     ServerStep: "action server=sid wait",
-    SoftwareAnswer: "before=releases.old after=releases.new while_clients_write=outcome "
-    "while_nothing_is_written=quiet_outcome while_staying=staying.outcome defects=culprits runs",
     StageCondition: "step running renewed stopped",
     View: "voters observers",
     ViewPair: "a=old b=new disjoint",
@@ -124,6 +122,10 @@ MORE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
         "because": safer(answer),
     },
     Refusal: lambda refusal: {"because": obstacle(refusal)},
+    ReleaseAnswer: lambda answer: {
+        "while_clients_write": answer.verdict(),
+        "while_nothing_is_written": answer.verdict(Question.QUIET_DEFECTS),
+    },
     RouteAnswer: lambda route: {
         "without_faults": route.verdict(FaultBudget.NONE),
         "under_faults": route.verdict(FaultBudget.ASKED) if route.faults else None,
@@ -167,7 +169,7 @@ def data(plan: Plan) -> dict[str, Any]:
                 "ways": [_way(way) for way in plan.ways],
                 "disks": [{"server": sid, "disk": hazard} for sid, hazard in sorted(request.disks.items())],
                 "remedies": plan.remedies,
-                "releases": plan.software,
+                "releases": plan.releases,
                 "reconfig": plan.by_reconfig,
             }
         ),
@@ -213,7 +215,7 @@ def _order(plan: Plan, route: PlanRoute, order: Order) -> dict[str, Any]:
         "leader": order.leader,
         "steps": order.steps,
         "proof": route.order_proof(order) if route.order_proofs else None,
-        "failures": failures(route, order, plan.request.down, plan.software),
+        "failures": failures(route, order, plan.request.down, plan.releases),
     }
 
 

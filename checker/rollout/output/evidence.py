@@ -154,19 +154,19 @@ RARE = (
 
 def releases(plan: Plan) -> list[str]:
     """The effects of the known defects of the releases; empty if the request names none, or they were not looked at."""
-    software = plan.software
-    if software is None or not plan.direct.stage.remaining:
+    answer = plan.releases
+    if answer is None or not plan.direct.stage.remaining:
         return []
     rows = {
-        "while clients write": software.claims(Question.DEFECTS),
-        "while nothing is written": software.claims(Question.QUIET_DEFECTS),
+        "while clients write": answer.claims(Question.DEFECTS),
+        "while nothing is written": answer.claims(Question.QUIET_DEFECTS),
     }
-    lines = [f"## ZooKeeper {software.releases}", "", *claim_table("no acknowledged write is lost", rows)]
-    if software.finding is not None:
-        lines += ["", f"{capital(finding_words(software.finding))}. {RARE}"]
-    if software.culprits:
+    lines = [f"## ZooKeeper {answer.change}", "", *claim_table("no acknowledged write is lost", rows)]
+    if answer.finding is not None:
+        lines += ["", f"{capital(finding_words(answer.finding))}. {RARE}"]
+    if answer.culprits:
         lines += ["", "One of these defects is enough:", ""]
-        lines += [f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}." for bug in software.culprits]
+        lines += [f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}." for bug in answer.culprits]
     return lines
 
 

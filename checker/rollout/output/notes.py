@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checker.printable import capital, code, escaped
-from checker.rollout.answer import Plan
+from checker.rollout.answer import Plan, ReleaseAnswer
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
@@ -24,7 +24,6 @@ from checker.rollout.output.sentences import (
     who_looks,
 )
 from checker.rollout.reconfig.section import obstacle, safer
-from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
@@ -193,7 +192,7 @@ def _ways(plan: Plan) -> Iterator[str]:
     others = [answer for answer in plan.ways if answer.way is not plan.request.way]
     if not others or not plan.direct.stage.remaining or plan.request.disks or plan.outcome is not SafetyVerdict.SAFE:
         return
-    if plan.stages or plan.reconfig_route is not None or plan.software is not None:
+    if plan.stages or plan.reconfig_route is not None or plan.releases is not None:
         return
     if all(answer.outcome is SafetyVerdict.SAFE for answer in plan.ways):
         yield "Every other way to do it is safe, too."
@@ -211,23 +210,23 @@ def _ways(plan: Plan) -> Iterator[str]:
 
 def _releases(plan: Plan) -> Iterator[str]:
     """The effects of the known defects of the releases in these steps."""
-    releases, software = plan.request.releases, plan.software
+    releases, answer = plan.request.releases, plan.releases
     if releases is None or not plan.direct.stage.remaining:
         return
-    if software is None:
+    if answer is None:
         yield f"**ZooKeeper {releases}**: its defects were not looked at, since the steps are not safe without them."
         return
-    quiet = "nothing is" if software.quiet_outcome_without_faults is SafetyVerdict.SAFE else "that is not decided"
-    yield f"**ZooKeeper {releases}**: {DEFECTS[software.outcome].format(_under(software))}. Without writes {quiet}."
-    if software.staying is not None:
-        yield STAYING.get(software.staying.outcome, UNDECIDED).format(old=releases.old)
-    if software.culprits:
-        names = ", ".join(code(defect.value) for defect in software.culprits)
+    quiet = "nothing is" if answer.is_safe_if_quiet else "that is not decided"
+    yield f"**ZooKeeper {releases}**: {DEFECTS[answer.verdict()].format(_under(answer))}. Without writes {quiet}."
+    if answer.staying is not None:
+        yield STAYING.get(answer.staying.outcome, UNDECIDED).format(old=releases.old)
+    if answer.culprits:
+        names = ", ".join(code(defect.value) for defect in answer.culprits)
         yield f"One of these defects is enough: {names}."
 
 
-def _under(software: SoftwareAnswer) -> str:
-    finding = software.finding
+def _under(answer: ReleaseAnswer) -> str:
+    finding = answer.finding
     return "" if finding is None else f" {needs(finding)}"
 
 

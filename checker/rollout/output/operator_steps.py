@@ -111,11 +111,11 @@ def _forward(plan: Plan) -> list[str]:
 
 def _preparation(plan: Plan) -> list[str]:
     """The preparation before the first step."""
-    software, stage, releases = plan.software, plan.direct.stage, plan.request.releases
+    answer, stage, releases = plan.releases, plan.direct.stage, plan.request.releases
     checks = [] if releases is None else upgrade_conditions(releases.old, releases.new)
     lines = ["**Before the first step:**", "", *(f"- {check}" for check in checks), ""] if checks else []
-    if software is not None and software.outcome is not SafetyVerdict.SAFE:
-        lines += [QUIET, ""] if software.quiet_outcome_without_faults is SafetyVerdict.SAFE else []
+    if answer is not None and answer.verdict() is not SafetyVerdict.SAFE:
+        lines += [QUIET, ""] if answer.is_safe_if_quiet else []
     by_image = StatefulSet.of_plan(plan) is not None
     alone = stage.old.view.standalone
     lines += [EVERY_MYID if alone else MYID, ""] if (stage.added or alone) and not by_image else []
@@ -404,8 +404,8 @@ def failed_steps(plan: Plan) -> list[tuple[PlanRoute, Order, tuple[Failure, ...]
     orders = [
         (part, order) for part in plan.advised for order in part.orders[: 1 if part.is_settled_by_proof else None]
     ]
-    down, software = plan.request.down, plan.software
-    return [(part, order, failures(part, order, down, software)) for part, order in orders if order.steps]
+    down, answer = plan.request.down, plan.releases
+    return [(part, order, failures(part, order, down, answer)) for part, order in orders if order.steps]
 
 
 def if_a_step_fails(plan: Plan) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from checker.printable import capital
-from checker.rollout.answer import Plan
+from checker.rollout.answer import Plan, ReleaseAnswer
 from checker.rollout.claims import Reason
 from checker.rollout.disks import DiskHazard
 from checker.rollout.output.sentences import (
@@ -24,7 +24,6 @@ from checker.rollout.output.sentences import (
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.reconfig.commands import MembershipCommand
-from checker.rollout.release_answer import SoftwareAnswer
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import Question
@@ -45,7 +44,7 @@ def recommendation(plan: Plan) -> str:
         return _after_an_interruption(plan)
     if plan.reconfig_route is not None:
         return _by_reconfig(plan, plan.reconfig_route)
-    return _despite_defects(plan, plan.software) if plan.software is not None else _by_protocol(plan)
+    return _despite_defects(plan, plan.releases) if plan.releases is not None else _by_protocol(plan)
 
 
 def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
@@ -76,16 +75,16 @@ def command_words(command: MembershipCommand) -> str:
     return " and ".join(words.format(servers(sids)) for words, sids in groups if sids)
 
 
-def _despite_defects(plan: Plan, software: SoftwareAnswer) -> str:
+def _despite_defects(plan: Plan, answer: ReleaseAnswer) -> str:
     """The recommendation by the protocol, with the demands of the defects of the releases."""
-    by_protocol, defects = _by_protocol(plan), f"defects of ZooKeeper {software.releases}"
-    if software.outcome is SafetyVerdict.SAFE or not plan.direct.stage.remaining:
+    by_protocol, defects = _by_protocol(plan), f"defects of ZooKeeper {answer.change}"
+    if answer.verdict() is SafetyVerdict.SAFE or not plan.direct.stage.remaining:
         return by_protocol
-    if software.quiet_outcome_without_faults is SafetyVerdict.SAFE:
-        by_fault = software.outcome_without_faults is SafetyVerdict.SAFE
+    if answer.is_safe_if_quiet:
+        by_fault = answer.verdict(faulty=False) is SafetyVerdict.SAFE
         when = ": with a fault, defects may lose it" if by_fault else ""
         return f"{by_protocol}. Let nothing be written meanwhile{when}"
-    if software.outcome is SafetyVerdict.UNSAFE:
+    if answer.verdict() is SafetyVerdict.UNSAFE:
         return f"Do not {change_of(plan, plan.direct)}: {defects} can lose an acknowledged write"
     return f"Not decided: {defects} were not explored to the end"
 

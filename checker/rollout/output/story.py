@@ -56,7 +56,7 @@ def told_runs(plan: Plan) -> list[RunResult]:
         for _, _, answer in route.answers:
             if (result := answer.finding) and result.found and answer.reason is Reason.FOUND:
                 shown.setdefault((result.prop, bool(result.spec.faults)), result)
-    by_defect = plan.software.finding if plan.software is not None else None
+    by_defect = plan.releases.finding if plan.releases is not None else None
     routes = plan.by_reconfig.routes if plan.by_reconfig is not None else ()
     others = (by_defect, *(route.finding for route in routes))
     return [*shown.values(), *(result for result in others if result is not None)]

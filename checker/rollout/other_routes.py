@@ -1,0 +1,236 @@
+"""The other routes of a plan: each way of working, the given disks, the releases of the servers, and the way back.
+
+They follow the steps that the plan recommends, or stand beside them, and are asked by the same search.
+
+Rules of this module:
+
+- A way of working is asked about leaders and commits. Where addresses change, or a controller waits, it is also asked
+  whether all servers find a leader, since one may then look for it for ever. The disk of a server that moves is taken
+  to move with it. A proof comes first: it answers for every leader, without a run. Next are the runs that exist: those
+  of one way are also runs of each way with fewer waits. The other ways are searched for a violation.
+- A way is SAFE if it is proved, or if it was explored to the end for every server that may lead at first.
+- The releases are judged along steps that are safe by the protocol; others need other steps first. The runs without
+  writes come first, because they are small. Without faults each first leader is explored. The others differ from the
+  first one by their ids alone, so they are left out where its run was not finished. Under faults one is explored.
+- A release that is the same before and after is judged in every stage; an upgrade has one stage, since it changes no
+  member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from checker.rollout.answer import Plan, PlanRequest, ReleaseAnswer
+from checker.rollout.assessor import INQUIRIES, Case, splits
+from checker.rollout.disks import harmless, remedies, with_lost_volumes
+from checker.rollout.releases import ReleaseChange
+from checker.rollout.route import QUESTIONS, Order, PlanRoute, too_large
+from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.scenarios import OF_RELEASES, Question
+from checker.rollout.search import PlanSearch
+from checker.rollout.stages import Stage, reverse
+from checker.rollout.steps import OrderError, Steps, steps_of
+from checker.rollout.ways import Way, covers_runs, in_way
+from checker.rollout.work import Work
+from spec.quorum import Sid
+from spec.variants import Variant
+
+# Ways of working.
+
+MOST_WAITS_FIRST = (
+    *(Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL),
+    *(Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER),
+)
+SAFETY = (Question.ELECTION, Question.COMMITS)
+
+
+def judge_ways(made: Plan, search: PlanSearch) -> None:
+    """Judge the change in one go in each way of working, whatever way the plan itself follows."""
+    base, routes = made.direct, dict[Way, PlanRoute]()
+    known, leaders = list(base.runs), _leaders(made, search)
+    for way in MOST_WAITS_FIRST:
+        asked = QUESTIONS if base.stage.readdressed or way.is_of_controller else SAFETY
+        planned = replace(base, asked=asked)
+        if way is base.way and _covers(base, leaders) and planned.outcome is not SafetyVerdict.OPEN:
+            routes[way] = planned
+            continue
+        # A controller restarts a server that is not ready, which is a crash to the others.
+        faults = max(1, made.request.faults) if way.is_of_controller else made.request.faults
+        route = replace(base.blank, way=way, faults=faults, asked=asked)
+        route.orders = [_order(route, base, leader, search, made.request.down) for leader in leaders]
+        _explore_way(route, search, known)
+        known += route.runs
+        routes[way] = route
+    made.ways = tuple(routes[way] for way in Way)
+
+
+def _leaders(made: Plan, search: PlanSearch) -> list[Sid]:
+    """The servers that may lead at first. A proof covers them all, so that those of the plan are enough."""
+    planned = [order.leader for order in made.direct.orders]
+    return planned if made.direct.quorums_meet and planned else search.leaders(made.direct.stage)
+
+
+def _covers(base: PlanRoute, leaders: Sequence[Sid]) -> bool:
+    """Whether the plan speaks of every server that may lead at first, or has a violation."""
+    explored = {order.leader for order in base.orders if order.explored}
+    violated = base.outcome_with_disks is SafetyVerdict.UNSAFE
+    return violated or base.unchanged or base.proved or explored.issuperset(leaders)
+
+
+def _order(route: PlanRoute, base: PlanRoute, leader: Sid, search: PlanSearch, down: frozenset[Sid]) -> Order:
+    """The order of the plan in another way, or else the preferred one; not explored."""
+    for order in base.orders if not base.way.has_one_order else ():
+        if order.leader == leader:
+            return Order(leader, in_way(route.way, base.stage, leader, order.steps, down), explored=False)
+    return search.unexplored(base.stage, leader, route.way)
+
+
+def _explore_way(route: PlanRoute, search: PlanSearch, known: Sequence[RunResult]) -> None:
+    """Find the evidence for a way, for each leader until the verdict is not SAFE: others hardly change it then."""
+    settled = route.proved and not route.stage.readdressed and not route.way.is_of_controller
+    if route.unchanged or settled or route.stage.gossips or too_large(route.stage):
+        return
+    route.runs += _carried(route, known)
+    if any(not result.spec.faults for result in route.runs):
+        return
+    planned, route.orders = route.orders, []
+    for order in planned:
+        if route.orders and route.outcome is not SafetyVerdict.SAFE:
+            route.orders.append(order)
+            continue
+        search.follow(route, [(order.leader, order.steps)])
+        if not route.proved:
+            search.answer([route], whole=False)
+
+
+def _carried(route: PlanRoute, known: Sequence[RunResult]) -> Iterator[RunResult]:
+    """The violations in runs of other ways that are runs of this way too: the first without faults, and under them."""
+    kinds = set[bool]()
+    for result in known:
+        faulty = bool(result.spec.faults)
+        if result.outcome is not SafetyVerdict.UNSAFE or result.spec.question not in SAFETY or faulty in kinds:
+            continue
+        early = result.spec.way.is_of_controller and faulty and route.stage.changed_roles
+        if not early and any(covers_runs(order.steps, result.spec.steps) for order in route.orders):
+            kinds.add(faulty)
+            yield result
+
+
+# Disks.
+
+
+def judge_disks(made: Plan, search: PlanSearch) -> None:
+    """Judge the disks of the request in the stages that the plan recommends, and find the safe ways.
+
+    Raises checker.symbolic.disjoint.UndecidedError.
+    """
+    request = made.request
+    for number, part in enumerate(made.advised):
+        part.disks = {
+            sid: hazard
+            for sid, hazard in request.disks.items()
+            if sid in part.stage.added or (sid in part.stage.running and not number)
+        }
+        _explore_disks(part, search, request)
+    if made.outcome is not SafetyVerdict.SAFE:
+        first = made.advised[0]
+        made.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
+
+
+def _explore_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) -> None:
+    """Explore the starts with the disks of a stage, unless a proof covers them or no run can."""
+    proved = part.proved and harmless(part.stage, part.disks)
+    if not part.disks or proved or part.stage.gossips or too_large(part.stage):
+        return
+    orders = [order for order in _orders_with_disks(part, search, request) if not _is_foreign(part, order.leader)]
+    faults = ({}, *splits(part.faults, INQUIRIES[Question.GIVEN_DISKS].kinds))
+    search.assessor.seek(Question.GIVEN_DISKS, ((part, order, given) for given in faults for order in orders))
+
+
+def _orders_with_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) -> list[Order]:
+    """The orders of the plan, or where nothing changes but the disks an order without steps for each first leader.
+
+    Servers whose volumes are lost at a restart are restarted one after the other, the leader last.
+    """
+    if not part.unchanged:
+        return part.orders
+    lost = with_lost_volumes(request.old, request.new, {})
+    restarted = {sid for sid in part.disks if sid in lost and sid in part.stage.restarted}
+    return [Order(leader, _restarts(part.stage, restarted, leader)) for leader in search.leaders(part.stage)]
+
+
+def _is_foreign(part: PlanRoute, sid: Sid) -> bool:
+    return sid in part.disks and part.disks[sid].is_foreign
+
+
+def _restarts(stage: Stage, sids: Collection[Sid], leader: Sid) -> Steps:
+    return steps_of(stage, sorted(sids, key=lambda sid: (sid == leader, sid)))
+
+
+# The way back.
+
+
+def judge_way_back(made: Plan, stage: Stage, search: PlanSearch) -> None:
+    """Judge the way from a stage back to the old files and hosts, with the disks that are lost by one more restart."""
+    request = made.request
+    made.back = search.searched(replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))).direct
+    spared = request.new.servers.keys() - set(made.back.stage.restarted)
+    made.back.disks = with_lost_volumes(request.old, request.new, {}, spared | request.down)
+    _explore_disks(made.back, search, request)
+
+
+# Releases.
+
+
+def check_releases(releases: ReleaseChange, stage: Stage) -> None:
+    """Raises OrderError for an upgrade together with a change of members or of their roles."""
+    if releases.is_upgrade and stage.old.view != stage.new.view:
+        problem = "the release and the members change together"
+        raise OrderError(f"{problem}; make two roll-outs of it, the upgrade and then the members", "to-release")
+
+
+def judge_releases(made: Plan, releases: ReleaseChange, search: PlanSearch, work: Work) -> None:
+    """Judge the releases along the steps that the plan recommends, if these are safe by the protocol."""
+    if made.outcome is not SafetyVerdict.SAFE or not made.direct.stage.remaining:
+        return
+    parts = [part for part in made.advised if part.stage.remaining]
+    routes = tuple(
+        replace(part.blank, orders=part.orders, disks={}, releases=releases, asked=OF_RELEASES)
+        for part in parts
+        if not part.stage.gossips and not too_large(part.stage)
+    )
+    for question in reversed(OF_RELEASES):
+        search.assessor.seek(question, _cases(question, routes))
+    made.releases = answer = ReleaseAnswer(releases, routes)
+    if (finding := answer.finding) is not None:
+        with work.beside():
+            culprits = tuple(_culprits(finding, releases, work))
+            made.releases = replace(answer, staying=_staying(finding, releases, work), culprits=culprits)
+
+
+def _cases(question: Question, routes: Sequence[PlanRoute]) -> Iterator[Case]:
+    """Without faults every first leader of each stage, then under each kind of fault one leader of each stage."""
+    for route in routes:
+        for order in route.orders:
+            yield route, order, {}
+            if route.runs[-1].outcome is SafetyVerdict.OPEN:
+                break
+    for route in routes[:1]:
+        for faults in splits(route.faults, INQUIRIES[question].kinds):
+            yield from ((other, other.orders[0], faults) for other in routes)
+
+
+def _staying(finding: RunResult, change: ReleaseChange, work: Work) -> RunResult | None:
+    """The question of a finding where every server restarts with its old release; None without an upgrade."""
+    if not change.is_upgrade:
+        return None
+    return work.ask(replace(finding.spec, releases=ReleaseChange(change.old, change.old)))
+
+
+def _culprits(finding: RunResult, change: ReleaseChange, work: Work) -> Iterator[Variant]:
+    """The defects that lose a write in the question of a finding when every server has that one alone."""
+    for defect in change.defects:
+        spec = replace(finding.spec, releases=None, variants=(defect,))
+        if work.ask(spec).outcome is SafetyVerdict.UNSAFE:
+            yield defect
