@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from checker.rollout.answer import ReleaseAnswer
-from checker.rollout.claims import Evidence, Reason
+from checker.rollout.claims import Evidence, Reason, worst_of
 from checker.rollout.order_proof import OrderProof
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
@@ -34,8 +34,11 @@ from checker.rollout.stages import Stage, reverse
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid
 
-SAFETY = (Question.ELECTION, Question.COMMITS)
-WITH_DISKS = (*SAFETY, Question.GIVEN_DISKS)  # the last one is asked only if the request names disks
+WITH_DISKS = (
+    Question.ELECTION,
+    Question.COMMITS,
+    Question.GIVEN_DISKS,
+)  # the last one is asked only if the request names disks
 
 
 @dataclass(frozen=True)
@@ -63,21 +66,17 @@ def failures(
     releases: ReleaseAnswer | None = None,
 ) -> tuple[Failure, ...]:
     """The state after each step of an order, if that step fails; `releases` is the answer about the releases."""
-    stage, found = route.stage, []
-    for number, step in enumerate(order.steps):
-        done = order.steps[:number]
-        new = (stage.renewed | {each.sid for each in done if each.action != STOP}) - {step.sid} - down
-        old = stage.running - stage.renewed - {each.sid for each in done} - {step.sid} - down
+    stage, rows = route.stage, []
+    for number, step in enumerate(order.steps, start=1):
+        done = order.steps[: number - 1]
+        new = (stage.renewed | {other.sid for other in done if other.action != STOP}) - {step.sid} - down
+        old = stage.running - stage.renewed - {other.sid for other in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
-        going_on = _on_with_defects(_going_on(route, order, number + 1), releases)
-        changed = frozenset(each.sid for each in (*done, step))
-        stop = _stop_on_the_way_back(route, order.leader, changed)
-        going_back = stop or _back_with_defects(_going_back(route, order, number + 1), releases)
+        on = _going_on(route, order, number, releases)
+        back = _going_back(route, order, number, releases)
         undo = _undone(stage, order.leader, (*done, step))
-        found.append(
-            Failure(number + 1, step, tuple(sorted(new)), tuple(sorted(old)), serves, going_on, going_back, undo)
-        )
-    return tuple(found)
+        rows.append(Failure(number, step, tuple(sorted(new)), tuple(sorted(old)), serves, on, back, undo))
+    return tuple(rows)
 
 
 def _undone(stage: Stage, leader: Sid, steps: Sequence[ServerStep]) -> Steps:
@@ -96,41 +95,39 @@ def _undone(stage: Stage, leader: Sid, steps: Sequence[ServerStep]) -> Steps:
     return tuple(undone)
 
 
-def _proved(route: PlanRoute) -> bool:
-    """Whether the proof answers the safety questions for every mixture of files, and for the given disks."""
-    stage = route.stage
-    reasons = {answer.reason for question, _, answer in route.answers if question in WITH_DISKS}
-    return route.proved and reasons == {Reason.PROVED} and not stage.gossips and not stage.readdressed
+def _by_proof(route: PlanRoute, order: Order) -> tuple[bool, OrderProof | None]:
+    """Whether a proof covers every mixture of files and the given disks, or else the proof of the order, if any."""
+    if route.stage.readdressed:
+        return False, None
+    reasons = {claim.evidence.reason for claim in route.claims if claim.question in WITH_DISKS}
+    if reasons == {Reason.PROVED_IN_ORDER} and not route.disks:
+        return False, route.order_proof(order)
+    return reasons == {Reason.PROVED} and route.proved and not route.stage.gossips, None
 
 
-def _proof(route: PlanRoute, order: Order) -> OrderProof | None:
-    """The proof of an order, where proofs answer both safety questions, and no disk is given."""
-    answers = {answer.reason for question, _, answer in route.answers if question in SAFETY}
-    if answers != {Reason.PROVED_IN_ORDER} or route.stage.readdressed or route.disks:
-        return None
-    return route.order_proof(order)
+def _going_on(route: PlanRoute, order: Order, number: int, releases: ReleaseAnswer | None) -> Evidence:
+    """The way on after a step, by its number. A server that fails is a crash in the runs about releases."""
+    evidence = _going_on_by_protocol(route, order, number)
+    if releases is None or not releases.change.defects or evidence.outcome is not SafetyVerdict.SAFE:
+        return evidence
+    outcome, runs = releases.verdict(), releases.runs_about(Question.DEFECTS)
+    if outcome is SafetyVerdict.UNSAFE:
+        return Evidence(SafetyVerdict.UNSAFE, Reason.DEFECTS)
+    if outcome is SafetyVerdict.SAFE and any(result.spec.faults.get(CRASHES) for result in runs):
+        return evidence
+    return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
 
 
-def _not_safe(route: PlanRoute) -> Evidence | None:
-    """The answer where the plan itself is unsafe, or has no verdict on a safety question."""
-    asked = [(q, answer) for q, faulty, answer in route.answers if route.faults or not faulty]
-    answers = [answer for question, answer in asked if question in WITH_DISKS]
-    for outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN):
-        for answer in answers:
-            if answer.outcome is outcome:
-                return answer
-    return None
-
-
-def _going_on(route: PlanRoute, order: Order, number: int) -> Evidence:
-    """The way on after a step, by its number."""
-    if _proved(route):
+def _going_on_by_protocol(route: PlanRoute, order: Order, number: int) -> Evidence:
+    is_proved, proof = _by_proof(route, order)
+    if is_proved:
         return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
-    if (proof := _proof(route, order)) is not None:
-        later = tuple(each for each in proof.conditions if each.step > number)
+    if proof is not None:
+        later = tuple(condition for condition in proof.conditions if condition.step > number)
         return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER, conditions=later)
-    if (direction := _not_safe(route)) is not None:
-        return direction
+    claims = [claim for claim in route.claims if claim.question in WITH_DISKS]
+    if claims and (worst := worst_of(claims)).outcome is not SafetyVerdict.SAFE:
+        return worst
     if route.stage.readdressed:
         return Evidence(SafetyVerdict.OPEN, Reason.TWO_DISKS)
     crashed = {
@@ -140,47 +137,23 @@ def _going_on(route: PlanRoute, order: Order, number: int) -> Evidence:
         and result.spec.faults.get(CRASHES)
         and result.outcome is SafetyVerdict.SAFE
     }
-    if crashed.issuperset(question for question in WITH_DISKS if question in route.questions):
+    if crashed.issuperset(claim.question for claim in claims):
         return Evidence(SafetyVerdict.SAFE, Reason.CRASH_EXPLORED)
     return Evidence(SafetyVerdict.OPEN, Reason.NO_CRASH_EXPLORED)
 
 
-def _going_back(route: PlanRoute, order: Order, number: int) -> Evidence:
-    """The way back after a step, by its number."""
-    if _proved(route):
-        return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
-    proof = _proof(route, order)
-    if proof is not None and not any(1 < condition.step <= number for condition in proof.conditions):
-        return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER)
-    basis = Reason.TWO_DISKS if route.stage.readdressed else Reason.BACK_NOT_EXPLORED
-    return Evidence(SafetyVerdict.OPEN, basis)
-
-
-def _stop_on_the_way_back(route: PlanRoute, leader: Sid, changed: frozenset[Sid]) -> Evidence | None:
-    """The fact by which the way back comes to a stop once these servers have their new files.
-
-    A server without `reconfigEnabled` follows the first leader, which has its old file: seen on 3.9.5.
-    """
+def _going_back(route: PlanRoute, order: Order, number: int, releases: ReleaseAnswer | None) -> Evidence:
+    """The way back after a step, by its number. No run about a release covers it."""
+    changed = frozenset(step.sid for step in order.steps[:number])
     begun = replace(route.stage, applied=route.stage.applied | changed)
-    back = replace(route.blank, stage=reverse(begun), disks={})
-    stops = (fact for _, fact in back.facts() if fact.outcome is SafetyVerdict.STALLS)
-    return next((fact for fact in stops if fact.reason is not Reason.RECONFIG_OFF or leader in changed), None)
-
-
-def _on_with_defects(protocol: Evidence, releases: ReleaseAnswer | None) -> Evidence:
-    """The way on with the defects of the releases; a server that fails is a crash in the runs about them."""
-    if releases is None or not releases.change.defects or protocol.outcome is not SafetyVerdict.SAFE:
-        return protocol
-    outcome, runs = releases.verdict(), releases.runs_about(Question.DEFECTS)
-    if outcome is SafetyVerdict.UNSAFE:
-        return Evidence(SafetyVerdict.UNSAFE, Reason.DEFECTS)
-    if outcome is SafetyVerdict.SAFE and any(result.spec.faults.get(CRASHES) for result in runs):
-        return protocol
-    return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
-
-
-def _back_with_defects(protocol: Evidence, releases: ReleaseAnswer | None) -> Evidence:
-    """The way back with the defects of the releases, which no run covers."""
-    if releases is None or not releases.change.defects or protocol.outcome is not SafetyVerdict.SAFE:
-        return protocol
-    return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
+    for _, fact in replace(route.blank, stage=reverse(begun), disks={}).facts():
+        # A server without `reconfigEnabled` follows the first leader, which has its old file: seen on 3.9.5.
+        if fact.outcome is SafetyVerdict.STALLS and (fact.reason is not Reason.RECONFIG_OFF or order.leader in changed):
+            return fact
+    is_proved, proof = _by_proof(route, order)
+    in_order = proof is not None and not any(1 < condition.step <= number for condition in proof.conditions)
+    if not is_proved and not in_order:
+        return Evidence(SafetyVerdict.OPEN, Reason.TWO_DISKS if route.stage.readdressed else Reason.BACK_NOT_EXPLORED)
+    if releases is not None and releases.change.defects:
+        return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
+    return Evidence(SafetyVerdict.SAFE, Reason.PROVED if is_proved else Reason.PROVED_IN_ORDER)

@@ -129,7 +129,8 @@ class PlanRoute:
 
         Not so where a server runs standalone.
         """
-        return self.quorums_meet and not self._may_count_an_observer and not (self.stage.remaining and self._alone)
+        alone = self.stage.remaining and self.stage.standalone and not self.stage.unchanged
+        return self.quorums_meet and not self._may_count_an_observer and not alone
 
     @property
     def order_proofs(self) -> tuple[OrderProof, ...]:
@@ -157,10 +158,6 @@ class PlanRoute:
         return (self.proved or bool(self.order_proofs)) and not self.stage.gossips
 
     @property
-    def _alone(self) -> bool:
-        return self.stage.standalone and not self.stage.unchanged
-
-    @property
     def _may_count_an_observer(self) -> bool:
         """Whether a running server may be an observer by its file and a voter by the file of a leader."""
         if not self.stage.remaining or not self.stage.changed_roles:
@@ -186,11 +183,6 @@ class PlanRoute:
         return (*QUESTIONS, *moved, *((Question.GIVEN_DISKS,) if self.disks else ()))
 
     @property
-    def answers(self) -> tuple[tuple[Question, bool, Evidence], ...]:
-        """Each question, whether it is asked under faults, and the answer."""
-        return tuple((q, faulty, self.answer(q, faulty=faulty)) for q in self.questions for faulty in (False, True))
-
-    @property
     def orders_to_explore(self) -> list[Order]:
         """The orders whose commits and faults are explored: the first where a proof covers the others, else all.
 
@@ -204,15 +196,10 @@ class PlanRoute:
     def answer(self, question: Question, *, faulty: bool) -> Evidence:
         """The answer to a question. SAFE is withheld if the change is outside of the model."""
         poll()
-        found = self._found(question, faulty=faulty)
-        if found.outcome is SafetyVerdict.SAFE and (withheld := self._not_modelled(question)) is not None:
-            return withheld
-        return found
-
-    def _not_modelled(self, question: Question) -> Evidence | None:
-        """The answer where neither the proof nor the runs cover this question for this change."""
-        facts = self.facts() if self.stage.remaining else ()
-        return next((fact for questions, fact in facts if question in questions), None)
+        evidence = self._by_runs_and_proof(question, faulty=faulty)
+        if evidence.outcome is not SafetyVerdict.SAFE or not self.stage.remaining:
+            return evidence
+        return next((fact for questions, fact in self.facts() if question in questions), evidence)
 
     def facts(self) -> Iterator[tuple[Iterable[Question], Evidence]]:
         """The facts in the files that no run covers, the gravest first: the questions, and the answer to them."""
@@ -225,28 +212,20 @@ class PlanRoute:
             yield healing, Evidence(SafetyVerdict.STALLS, Reason.STRANGERS, subjects=stage.strangers[0])
         if stage.disables_reconfig and self.way is not Way.STOP_ALL:
             yield healing, Evidence(SafetyVerdict.STALLS, Reason.RECONFIG_OFF, subjects=stage.disables_reconfig)
-        if observers := self._observers_with_foreign_disks:
-            foreign = Evidence(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=observers)
-            yield (Question.GIVEN_DISKS,), foreign
+        observers = stage.old.view.observers | stage.new.view.observers
+        if foreign := [sid for sid, hazard in sorted(self.disks.items()) if hazard.is_foreign and sid in observers]:
+            # What clients read of them is not explored.
+            evidence = Evidence(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=tuple(foreign))
+            yield (Question.GIVEN_DISKS,), evidence
         if stage.undurable:
-            yield (
-                (Question.COMMITS,),
-                Evidence(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=tuple(stage.undurable)),
-            )
+            evidence = Evidence(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=stage.undurable)
+            yield (Question.COMMITS,), evidence
         if stage.unmodelled:
-            unread = Evidence(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=tuple(stage.unmodelled))
-            yield Question, unread
+            yield Question, Evidence(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=stage.unmodelled)
         if any(counts_an_observer(stage, order.steps) for order in self.orders):
             yield (Question.COMMITS,), Evidence(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
 
-    @property
-    def _observers_with_foreign_disks(self) -> tuple[Sid, ...]:
-        """The observers that start with the disk of another cluster. What clients read of them is not explored."""
-        observers = self.stage.old.view.observers | self.stage.new.view.observers
-        return tuple(sorted(sid for sid, hazard in self.disks.items() if hazard.is_foreign and sid in observers))
-
-    def _found(self, question: Question, *, faulty: bool) -> Evidence:
-        """The answer by the runs and the proof."""
+    def _by_runs_and_proof(self, question: Question, *, faulty: bool) -> Evidence:
         of_question = (result for result in self.runs if result.spec.question is question)
         runs = [result for result in of_question if bool(result.spec.faults) == faulty]
         absent = self._absent(runs)
@@ -291,10 +270,6 @@ class PlanRoute:
             return Reason.OPEN_WITHOUT_FAULTS
         return None
 
-    def _has_begun(self, question: Question) -> bool:
-        """Whether a run without faults has looked at some states for a question."""
-        return any(result.begun for result in self.runs if result.spec.question is question and not result.spec.faults)
-
     def _absent(self, runs: list[RunResult]) -> Reason:
         """The reason for a missing answer, where no run has begun."""
         if runs:
@@ -324,7 +299,8 @@ class PlanRoute:
         evidence, counts = self.answer(question, faulty=faulty), True
         if question is Question.HEALING and evidence.outcome is SafetyVerdict.OPEN:
             beside_a_proof = self.is_settled_by_proof and not self.stage.readdressed
-            counts = not faulty and not (beside_a_proof and self._has_begun(question))
+            begun = any(run.begun for run in self.runs if run.spec.question is question and not run.spec.faults)
+            counts = not faulty and not (beside_a_proof and begun)
         if evidence.outcome is SafetyVerdict.STALLS:
             by_files = self.stage.readdressed or self.stage.strangers or self.stage.disables_reconfig
             counts = bool(by_files or self.way.is_of_controller)

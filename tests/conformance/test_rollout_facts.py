@@ -181,11 +181,10 @@ def grown(order: tuple[int, ...]) -> PlanRoute:
     growth = stage("three", "five")
     assessor = Assessor(Work(whole_levels, 60.0), 1)
     trial: PlanRoute = assessor.begin(growth)
-    found = assessor.without_faults(trial, 2, steps_of(growth, order))
-    if trial.outcome is not SafetyVerdict.UNSAFE:
-        assessor.commits(trial, found)
-    if trial.outcome is not SafetyVerdict.UNSAFE:
-        assessor.leaders_under_faults(trial, found)
+    assessor.settle(trial, assessor.without_faults(trial, 2, steps_of(growth, order)))
+    for question, faulty in ((COMMITS, False), (ELECTION, True)):
+        if trial.outcome is not SafetyVerdict.UNSAFE:
+            assessor.explore(question, trial, faulty=faulty)
     return trial
 
 

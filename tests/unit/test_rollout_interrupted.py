@@ -145,7 +145,8 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
         assert may_split(part, ())
         assessor = Assessor(Work(limited, 60.0), 1)
         assessment = assessor.begin(part)
-        assert assessor.leaders_under_faults(assessment, Order(2, next(iter(candidates(part, 2)))))
+        assessment.orders = [Order(2, next(iter(candidates(part, 2))))]
+        assessor.explore(Question.ELECTION, assessment, faulty=True)
         assert assessment.answer(Question.ELECTION, faulty=True).outcome is SafetyVerdict.UNSAFE
 
 

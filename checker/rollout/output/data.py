@@ -200,8 +200,7 @@ def _stage(plan: Plan, route: PlanRoute, check: StageCondition | None = None) ->
         "proved": route.proved,
         "pairs": route.pairs,
         "answers": [
-            {"question": question, "faults": route.faults if faulty else 0, **plain(answer)}
-            for question, faulty, answer in route.answers
+            {"question": claim.question, "faults": claim.faults, **plain(claim.evidence)} for claim in route.claims
         ],
         "orders": [_order(plan, route, order) for order in route.orders],
         "files": {name: masked(text) for name, text in route.stage.new.texts.items()},

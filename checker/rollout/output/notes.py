@@ -127,11 +127,10 @@ def _steps(part: PlanRoute) -> bool:
 
 def _basis(parts: Sequence[PlanRoute]) -> str:
     """How it is known that some stages are safe."""
-    asked = [(question, faulty, answer) for part in parts for question, faulty, answer in part.answers]
-    reasons = {
-        answer.reason for question, _, answer in asked if question in SAFETY and answer.outcome is SafetyVerdict.SAFE
-    }
-    healing = {answer.outcome for question, faulty, answer in asked if question is Question.HEALING and not faulty}
+    claims = [claim for part in parts for claim in part.claims]
+    safe = [claim for claim in claims if claim.question in SAFETY and claim.evidence.outcome is SafetyVerdict.SAFE]
+    reasons = {claim.evidence.reason for claim in safe}
+    healing = {claim.evidence.outcome for claim in claims if claim.question is Question.HEALING and not claim.faults}
     faults = max(part.faults for part in parts)
     if reasons <= PROVED:
         known = f"**Proved** for any order and any faults: {PROMISE}."
@@ -149,8 +148,8 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
     waits = "Not every step may be waited for: see the steps." if any(order.vain for order in part.orders) else ""
     match part.outcome:
         case SafetyVerdict.UNSAFE:
-            reasons = [answer for *_, answer in part.answers if answer.outcome is SafetyVerdict.UNSAFE]
-            others = [reason_words(answer) for answer in reasons if answer.reason in WITHOUT_A_RUN]
+            reasons = [claim.evidence for claim in part.claims if claim.evidence.reason in WITHOUT_A_RUN]
+            others = [reason_words(reason) for reason in reasons if reason.outcome is SafetyVerdict.UNSAFE]
             if others:
                 yield f"{name} is unsafe: {'; '.join(dict.fromkeys(others))}."
             if part.stage.moved:
@@ -180,10 +179,10 @@ def _where_it_stops(answer: Evidence) -> str:
 def _open(part: PlanRoute) -> dict[str, list[str]]:
     """The questions without an answer, in the words of an operator, by reason."""
     reasons: dict[str, list[str]] = {}
-    for question, faulty, answer in part.answers:
-        if answer.outcome is SafetyVerdict.OPEN and (part.faults or not faulty):
-            because = UNFINISHED if answer.reason in OF_THE_SEARCH else reason_words(answer)
-            reasons.setdefault(because, []).append(DANGERS[question])
+    for claim in part.claims:
+        if claim.evidence.outcome is SafetyVerdict.OPEN:
+            because = UNFINISHED if claim.evidence.reason in OF_THE_SEARCH else reason_words(claim.evidence)
+            reasons.setdefault(because, []).append(DANGERS[claim.question])
     return reasons
 
 
@@ -319,11 +318,11 @@ def _keys(plan: Plan) -> Iterator[str]:
 
 def _crashes(plan: Plan) -> Iterator[str]:
     """The file of a server that starts again after a crash, where the verdict may depend on it."""
-    answers = [answer for part in plan.advised for *_, answer in part.answers]
+    findings = [claim.evidence.finding for part in plan.advised for claim in part.claims]
     if plan.request.at_step:
         yield "**Files are copied at their step**: a server that crashes before it starts again with its old file."
     elif not plan.request.way.is_of_controller and any(
-        answer.finding is not None and CRASHES in answer.finding.spec.faults for answer in answers
+        finding is not None and CRASHES in finding.spec.faults for finding in findings
     ):
         yield (
             "**A crash may bring the new file**, since it may lie ready on its server before its step. If you copy "

@@ -121,7 +121,7 @@ def _by_protocol(plan: Plan) -> str:
                 return f"Move the disks, then {change}; without the disks it is not decided"
             return f"Not decided: do not {change} on the strength of this answer"
     if plan.request.disks and all(_is_safe_but_for_disks(part) for part in plan.advised):
-        if any(answer.reason is Reason.FOREIGN_OBSERVER for part in plan.advised for *_, answer in part.answers):
+        if any(claim.evidence.reason is Reason.FOREIGN_OBSERVER for part in plan.advised for claim in part.claims):
             return f"Do not start {_with_disks(plan)}: it never serves, or serves the data of that cluster"
         return f"Do not start {_with_disks(plan)}: an acknowledged write can be lost"
     if plan.outcome_with_disks is SafetyVerdict.SAFE:
@@ -132,11 +132,8 @@ def _by_protocol(plan: Plan) -> str:
 
 
 def _is_safe_but_for_disks(part: PlanRoute) -> bool:
-    return all(
-        answer.outcome is not SafetyVerdict.UNSAFE
-        for question, _, answer in part.answers
-        if question is not Question.GIVEN_DISKS
-    )
+    others = (claim for claim in part.claims if claim.question is not Question.GIVEN_DISKS)
+    return all(claim.evidence.outcome is not SafetyVerdict.UNSAFE for claim in others)
 
 
 def _with_disks(plan: Plan) -> str:

@@ -191,7 +191,8 @@ def finding_words(result: RunResult) -> str:
 
 def worst_finding(parts: Iterable[PlanRoute]) -> RunResult | None:
     """The finding that a reader should see: the one with the fewest faults."""
-    results = (answer.finding for part in parts for *_, answer in part.answers if answer.reason is Reason.FOUND)
+    evidence = (claim.evidence for part in parts for claim in part.claims)
+    results = (answer.finding for answer in evidence if answer.reason is Reason.FOUND)
     violations = [result for result in results if result is not None and result.outcome is SafetyVerdict.UNSAFE]
     return min(violations, key=lambda result: sum(result.spec.faults.values()), default=None)
 

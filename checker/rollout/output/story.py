@@ -53,8 +53,8 @@ def told_runs(plan: Plan) -> list[RunResult]:
     """The runs with a finding, one for each property with and without faults; each has a trace."""
     shown: dict[tuple[str, bool], RunResult] = {}
     for route in plan.judged:
-        for _, _, answer in route.answers:
-            if (result := answer.finding) and result.found and answer.reason is Reason.FOUND:
+        for claim in route.claims:
+            if (result := claim.evidence.finding) and result.found and claim.evidence.reason is Reason.FOUND:
                 shown.setdefault((result.prop, bool(result.spec.faults)), result)
     by_defect = plan.releases.finding if plan.releases is not None else None
     routes = plan.by_reconfig.routes if plan.by_reconfig is not None else ()

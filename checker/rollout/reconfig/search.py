@@ -64,7 +64,8 @@ def judge_reconfig(made: Plan, work: Work) -> None:
     routes: tuple[RouteAnswer, ...] = ()
     if not refused:
         routes = _RouteSearch(stage, member_lines(old, new), made.request.faults, work).routes()
-    plain = worst_verdict(answer.outcome for part in made.advised for _, faulty, answer in part.answers if not faulty)
+    claims = [claim for part in made.advised for claim in part.claims]
+    plain = worst_verdict(claim.evidence.outcome for claim in claims if not claim.faults)
     made.by_reconfig = ReconfigAnswer(refused, routes, WayVerdicts(made.outcome, plain))
 
 
