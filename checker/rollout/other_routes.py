@@ -18,7 +18,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from checker.rollout.answer import Plan, PlanRequest, ReleaseAnswer
@@ -30,11 +30,10 @@ from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import OF_RELEASES, Question
 from checker.rollout.search import PlanSearch
 from checker.rollout.stages import Stage, reverse
-from checker.rollout.steps import OrderError, Steps, steps_of
+from checker.rollout.steps import OrderError, steps_of
 from checker.rollout.ways import Way, covers_runs, in_way
 from checker.rollout.work import Work
 from spec.quorum import Sid
-from spec.variants import Variant
 
 # Ways of working.
 
@@ -47,12 +46,17 @@ SAFETY = (Question.ELECTION, Question.COMMITS)
 
 def judge_ways(made: Plan, search: PlanSearch) -> None:
     """Judge the change in one go in each way of working, whatever way the plan itself follows."""
-    base, routes = made.direct, dict[Way, PlanRoute]()
-    known, leaders = list(base.runs), _leaders(made, search)
+    base, routes, known = made.direct, dict[Way, PlanRoute](), list(made.direct.runs)
+    # A proof covers every leader, so that those of the plan are enough.
+    planned_leaders = [order.leader for order in base.orders] if base.quorums_meet else []
+    leaders = planned_leaders or search.leaders(base.stage)
+    explored = {order.leader for order in base.orders if order.explored}
+    violated = base.outcome_with_disks is SafetyVerdict.UNSAFE
+    is_covered = violated or base.unchanged or base.proved or explored.issuperset(leaders)
     for way in MOST_WAITS_FIRST:
         asked = QUESTIONS if base.stage.readdressed or way.is_of_controller else SAFETY
         planned = replace(base, asked=asked)
-        if way is base.way and _covers(base, leaders) and planned.outcome is not SafetyVerdict.OPEN:
+        if way is base.way and is_covered and planned.outcome is not SafetyVerdict.OPEN:
             routes[way] = planned
             continue
         # A controller restarts a server that is not ready, which is a crash to the others.
@@ -63,19 +67,6 @@ def judge_ways(made: Plan, search: PlanSearch) -> None:
         known += route.runs
         routes[way] = route
     made.ways = tuple(routes[way] for way in Way)
-
-
-def _leaders(made: Plan, search: PlanSearch) -> list[Sid]:
-    """The servers that may lead at first. A proof covers them all, so that those of the plan are enough."""
-    planned = [order.leader for order in made.direct.orders]
-    return planned if made.direct.quorums_meet and planned else search.leaders(made.direct.stage)
-
-
-def _covers(base: PlanRoute, leaders: Sequence[Sid]) -> bool:
-    """Whether the plan speaks of every server that may lead at first, or has a violation."""
-    explored = {order.leader for order in base.orders if order.explored}
-    violated = base.outcome_with_disks is SafetyVerdict.UNSAFE
-    return violated or base.unchanged or base.proved or explored.issuperset(leaders)
 
 
 def _order(route: PlanRoute, base: PlanRoute, leader: Sid, search: PlanSearch, down: frozenset[Sid]) -> Order:
@@ -143,29 +134,19 @@ def _explore_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) ->
     proved = part.proved and harmless(part.stage, part.disks)
     if not part.disks or proved or part.stage.gossips or too_large(part.stage):
         return
-    orders = [order for order in _orders_with_disks(part, search, request) if not _is_foreign(part, order.leader)]
+    orders = part.orders
+    if part.unchanged:
+        # Nothing changes but the disks. Volumes are lost at a restart, one server after the other, the leader last.
+        lost = with_lost_volumes(request.old, request.new, {})
+        restarted = {sid for sid in part.disks if sid in lost and sid in part.stage.restarted}
+        orders = []
+        for leader in search.leaders(part.stage):
+            order = [*sorted(restarted - {leader}), *sorted(restarted & {leader})]
+            orders.append(Order(leader, steps_of(part.stage, order)))
+    foreign = {sid for sid, hazard in part.disks.items() if hazard.is_foreign}
+    orders = [order for order in orders if order.leader not in foreign]
     faults = ({}, *splits(part.faults, INQUIRIES[Question.GIVEN_DISKS].kinds))
     search.assessor.seek(Question.GIVEN_DISKS, ((part, order, given) for given in faults for order in orders))
-
-
-def _orders_with_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) -> list[Order]:
-    """The orders of the plan, or where nothing changes but the disks an order without steps for each first leader.
-
-    Servers whose volumes are lost at a restart are restarted one after the other, the leader last.
-    """
-    if not part.unchanged:
-        return part.orders
-    lost = with_lost_volumes(request.old, request.new, {})
-    restarted = {sid for sid in part.disks if sid in lost and sid in part.stage.restarted}
-    return [Order(leader, _restarts(part.stage, restarted, leader)) for leader in search.leaders(part.stage)]
-
-
-def _is_foreign(part: PlanRoute, sid: Sid) -> bool:
-    return sid in part.disks and part.disks[sid].is_foreign
-
-
-def _restarts(stage: Stage, sids: Collection[Sid], leader: Sid) -> Steps:
-    return steps_of(stage, sorted(sids, key=lambda sid: (sid == leader, sid)))
 
 
 # The way back.
@@ -203,10 +184,14 @@ def judge_releases(made: Plan, releases: ReleaseChange, search: PlanSearch, work
     for question in reversed(OF_RELEASES):
         search.assessor.seek(question, _cases(question, routes))
     made.releases = answer = ReleaseAnswer(releases, routes)
-    if (finding := answer.finding) is not None:
-        with work.beside():
-            culprits = tuple(_culprits(finding, releases, work))
-            made.releases = replace(answer, staying=_staying(finding, releases, work), culprits=culprits)
+    if answer.finding is None:
+        return
+    spec, old = answer.finding.spec, ReleaseChange(releases.old, releases.old)
+    with work.beside():
+        alone = {defect: work.ask(replace(spec, releases=None, variants=(defect,))) for defect in releases.defects}
+        staying = work.ask(replace(spec, releases=old)) if releases.is_upgrade else None
+    culprits = tuple(defect for defect, result in alone.items() if result.outcome is SafetyVerdict.UNSAFE)
+    made.releases = replace(answer, staying=staying, culprits=culprits)
 
 
 def _cases(question: Question, routes: Sequence[PlanRoute]) -> Iterator[Case]:
@@ -219,18 +204,3 @@ def _cases(question: Question, routes: Sequence[PlanRoute]) -> Iterator[Case]:
     for route in routes[:1]:
         for faults in splits(route.faults, INQUIRIES[question].kinds):
             yield from ((other, other.orders[0], faults) for other in routes)
-
-
-def _staying(finding: RunResult, change: ReleaseChange, work: Work) -> RunResult | None:
-    """The question of a finding where every server restarts with its old release; None without an upgrade."""
-    if not change.is_upgrade:
-        return None
-    return work.ask(replace(finding.spec, releases=ReleaseChange(change.old, change.old)))
-
-
-def _culprits(finding: RunResult, change: ReleaseChange, work: Work) -> Iterator[Variant]:
-    """The defects that lose a write in the question of a finding when every server has that one alone."""
-    for defect in change.defects:
-        spec = replace(finding.spec, releases=None, variants=(defect,))
-        if work.ask(spec).outcome is SafetyVerdict.UNSAFE:
-            yield defect

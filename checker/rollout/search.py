@@ -134,58 +134,50 @@ class PlanSearch:
         made = Plan(self._request, self.assessor.begin(stage))
         if made.direct.unchanged and self._request.is_plain:
             made.direct.orders = self._restarts(stage)
-            return made
-        if stage.gossips:
-            steps = next(iter(self._orders(stage, self.leaders(stage)[0])))
-            self._gossip(made, steps)
-            return made
-        if made.direct.quorums_meet:
+        elif stage.gossips:
+            self._gossip(made, next(self._orders(stage, self.leaders(stage)[0])))
+        elif not made.direct.quorums_meet:
+            self._search_orders_and_stages(made)
+        else:
             self._judge_parts([made.direct])
-            if made.direct.outcome_with_disks is not SafetyVerdict.STALLS:
-                return made
-            made.tried = min(ORDERS_OF_A_STAGE, made.orders)
-        elif self._try_proved(made):
-            self._prefer_better_stages(made)
-            return made
-        elif not (stage.standalone and self._try_unsplit(made)):
-            if self._stages_are_safe(made):
+            if made.direct.outcome_with_disks is SafetyVerdict.STALLS:
+                made.tried = min(ORDERS_OF_A_STAGE, made.orders)
+                self._judge_stages(made)
+        return made
+
+    def _search_orders_and_stages(self, made: Plan) -> None:
+        """Judge orders of the direct change, and stages, in the order of the rules above."""
+        standalone = made.direct.stage.standalone
+        if self._try_unsplit(made, proved=True):
+            if made.direct.outcome is SafetyVerdict.SAFE:
+                return
+            ranks, direct = list(SafetyVerdict), (made.outcome, made.outcome_with_disks)
+            self._judge_stages(made)
+            staged = made.outcome, made.outcome_with_disks
+            if [ranks.index(verdict) for verdict in staged] <= [ranks.index(verdict) for verdict in direct]:
+                made.stages = []
+            return
+        if not (standalone and self._try_unsplit(made)):
+            if not self._request.explored:
+                self._judge_stages(made)
+            if made.stages and made.outcome_with_disks is SafetyVerdict.SAFE:
                 self._show_danger(made)
-                return made
-            if stage.standalone or not self._try_unsplit(made):
+                return
+            if standalone or not self._try_unsplit(made):
                 self._try_orders(made)
         if made.direct.outcome_with_disks is SafetyVerdict.SAFE:
             made.stages = []
-        elif self._plans_stages and not made.stages:
+        elif not made.stages:
             self._judge_stages(made)
-        return made
-
-    def _prefer_better_stages(self, made: Plan) -> None:
-        """Judge the stages where a proof does not make an order safe: healing or empty disks may leave it undecided.
-
-        The plan has them only if their verdict is better.
-        """
-        if made.direct.outcome is SafetyVerdict.SAFE or not self._plans_stages:
-            return
-        direct = made.outcome, made.outcome_with_disks
-        self._judge_stages(made)
-        ranks = list(SafetyVerdict)
-        if [ranks.index(each) for each in (made.outcome, made.outcome_with_disks)] <= [ranks.index(e) for e in direct]:
-            made.stages = []
-
-    def _stages_are_safe(self, made: Plan) -> bool:
-        """Judge the stages first, unless runs of everything are demanded: proofs cover them, so they take little work.
-
-        Stages that are not safe remain in the plan.
-        """
-        if self._plans_stages and not self._request.explored:
-            self._judge_stages(made)
-        return bool(made.stages) and made.outcome_with_disks is SafetyVerdict.SAFE
 
     def _judge_stages(self, made: Plan) -> None:
-        parts = one_at_a_time(self._request.old, self._request.new)
-        if reason := refused_between(self._request.old, self._request.new):
+        """Judge the change in stages, if stages may be the answer."""
+        old, new = self._request.old, self._request.new
+        if self._request.in_one_go or self._request.now is not None:
+            return
+        if reason := refused_between(old, new):
             made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
-        made.stages = [self.assessor.begin(part) for part in parts]
+        made.stages = [self.assessor.begin(part) for part in one_at_a_time(old, new)]
         self._judge_parts(made.stages)
 
     def _show_danger(self, made: Plan) -> None:
@@ -203,11 +195,6 @@ class PlanSearch:
             self.follow(made.direct, [(leader, steps)])
             self.answer([made.direct], whole=False)
         made.tried, made.unsafe = 1, int(made.direct.outcome_with_disks is SafetyVerdict.UNSAFE)
-
-    @property
-    def _plans_stages(self) -> bool:
-        """Whether stages may be the answer."""
-        return not self._request.in_one_go and self._request.now is None
 
     def follow(
         self,
@@ -262,8 +249,10 @@ class PlanSearch:
         return not too_large(part.stage) and (self._request.explored or needed)
 
     def _judge_parts(self, parts: Sequence[PlanRoute]) -> None:
-        """All questions about some stages."""
-        self._without_faults(parts)
+        """All questions about some stages, in a good order for every leader, the first leader of each stage first."""
+        turns = [(place, part, leader) for part in parts for place, leader in enumerate(self.leaders(part.stage))]
+        for _, part, leader in sorted(turns, key=lambda turn: turn[0] > 0):
+            self._best_order(part, leader)
         self.answer(parts)
 
     def leaders(self, stage: Stage) -> list[Sid]:
@@ -276,24 +265,6 @@ class PlanSearch:
             what = "no server of the first folder can lead by its file"
             raise OrderError(f"{what}; compare its weights and groups", "before")
         return leaders
-
-    def _without_faults(self, parts: Sequence[PlanRoute]) -> None:
-        """For every leader of every stage the first order of preference without a wait in vain.
-
-        The first leader of each stage comes first.
-        """
-        leaders = [self.leaders(part.stage) for part in parts]
-        for part, (first, *_) in zip(parts, leaders, strict=True):
-            if too_large(part.stage):
-                part.orders.append(self.unexplored(part.stage, first))
-            else:
-                self._best_order(part, first)
-        for part, (_, *others) in zip(parts, leaders, strict=True):
-            for leader in others:
-                if too_large(part.stage):
-                    part.orders.append(self.unexplored(part.stage, leader))
-                else:
-                    self._best_order(part, leader)
 
     def _orders(self, stage: Stage, leader: Sid, way: Way | None = None) -> Iterator[Steps]:
         """The orders that are worth trying in a way of working, without the servers that are down."""
@@ -310,6 +281,9 @@ class PlanSearch:
 
         After a wait in vain the same order is tried with that server as the last one.
         """
+        if too_large(route.stage):
+            route.orders.append(self.unexplored(route.stage, leader))
+            return
         best: PlanRoute | None = None
         least = (True, len(route.stage.sids))
         preferred, repaired, tried = self._orders(route.stage, leader), list[Steps](), set[Steps]()
@@ -333,46 +307,30 @@ class PlanSearch:
         route.orders += best.orders
         route.runs += best.runs
 
-    def _try_proved(self, made: Plan) -> bool:
-        """An order with a proof for every leader; whether all of them serve in the end without a wait in vain."""
-        if too_large(made.direct.stage):
-            return False
-        trial, leaders = made.direct.blank, self.leaders(made.direct.stage)
-        for leader in leaders:
-            orders = (Order(leader, steps) for steps in self._unsplit(trial.stage, leader))
-            order = next((each for each in orders if trial.order_proof(each) is not None), None)
-            if order is None:
-                return False
-            trial.orders.append(order)
-        trial.orders, proved = [], trial.orders
-        # An interrupted roll-out has no better way: the operator does not wait after that step.
-        planned = [(order.leader, order.steps) for order in proved]
-        if self.follow(trial, planned, beside_a_proof=True, waits=not trial.stage.applied):
-            return False
-        made.tried += len(proved)
-        made.direct = trial
-        self.answer([trial])
-        return True
+    def _try_unsplit(self, made: Plan, *, proved: bool = False) -> bool:
+        """An order for every leader that cannot split the servers which run; whether it is one to follow.
 
-    def _try_unsplit(self, made: Plan) -> bool:
-        """An order that cannot split the servers which run, for every leader; whether it is one to follow.
-
-        It is not one to follow if it is unsafe all the same, or if the operator would wait in vain.
+        With `proved` each of them has a proof. Without, it is not one to follow if it is unsafe all the same. Nor is
+        one where the operator would wait in vain; but an interrupted roll-out has no better way than a proved one.
         """
-        stage, leaders = made.direct.stage, self.leaders(made.direct.stage)
-        if too_large(stage):
+        trial, planned = made.direct.blank, list[tuple[Sid, Steps]]()
+        if too_large(trial.stage):
             return False
-        orders = ((leader, self._unsplit(stage, leader)) for leader in leaders)
-        ways = [(leader, steps) for leader, found in orders for steps in islice(found, 1)]
-        if len(ways) < len(leaders):
+        for leader in self.leaders(trial.stage):
+            for steps in self._unsplit(trial.stage, leader):
+                if not proved or trial.order_proof(Order(leader, steps)) is not None:
+                    planned.append((leader, steps))
+                    break
+            else:
+                return False
+        waits = not (proved and trial.stage.applied)
+        if self.follow(trial, planned, beside_a_proof=proved, waits=waits):
+            made.tried += 0 if proved else len(trial.orders)
             return False
-        trial = made.direct.blank
-        in_vain = self.follow(trial, ways, waits=True)
-        if not in_vain:
-            self.answer([trial], whole=False)
-        made.tried += sum(order.explored for order in trial.orders)
-        made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
-        if in_vain or trial.outcome_with_disks is SafetyVerdict.UNSAFE:
+        self.answer([trial], whole=False)
+        made.tried += len(planned)
+        if trial.outcome_with_disks is SafetyVerdict.UNSAFE and not proved:
+            made.unsafe += 1
             return False
         made.direct = trial
         self.answer([trial])
