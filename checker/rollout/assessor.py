@@ -181,8 +181,8 @@ class Assessor:
     def without_faults(self, route: PlanRoute, leader: Sid, steps: Steps, *, beside_a_proof: bool = False) -> Order:
         """Check for two leaders and for servers that never settle. Adds the runs, and the order without vain waits.
 
-        `settle` asks the questions that these runs leave open. Beside a proof about leaders, the runs answer only
-        whether all servers settle, so that a run that is not finished is followed by one of the election alone.
+        Where the run about leaders does not say whether all servers settle, another run does. Beside a proof about
+        leaders that is the only question, so that a run that is not finished is followed by one of the election alone.
         """
         vain: list[RunResult] = []
         always = _leaders(route.stage)
@@ -198,10 +198,12 @@ class Assessor:
             steps = tuple(replace(step, wait=step.wait and step.sid != result.stuck) for step in steps)
         cut = result.outcome is SafetyVerdict.OPEN and not result.complete
         unsettled = result.outcome in (SafetyVerdict.UNSAFE, SafetyVerdict.OPEN) or bool(vain)
-        order = Order(leader, steps, tuple(vain), open_run=result if cut else None, unsettled=unsettled)
+        order = Order(leader, steps, tuple(vain), open_run=result if cut else None)
         route.orders.append(order)
         for answer in self._of_both(order, result):
             route.record(answer)
+        if unsettled:
+            route.record(self._settles(route, order))
         return order
 
     def _of_both(self, order: Order, result: RunResult) -> Iterator[RunResult]:
@@ -216,11 +218,6 @@ class Assessor:
         yield from (replace(each, spec=replace(each.spec, question=Question.HEALING)) for each in order.vain)
         if result.outcome is SafetyVerdict.STALLS or (result.outcome is SafetyVerdict.SAFE and not order.vain):
             yield replace(result, spec=healing)
-
-    def settle(self, route: PlanRoute, order: Order) -> None:
-        """Check that all servers can settle, if the run about leaders does not say it."""
-        if order.unsettled:
-            route.record(self._settles(route, order))
 
     def _settles(
         self, route: PlanRoute, order: Order, faults: Faults | None = None, *, done: bool = False

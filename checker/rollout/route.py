@@ -74,8 +74,7 @@ class Order:
     """The steps if that server leads at first. `vain` are the findings for the waits that were removed from them.
 
     An order that is not `explored` had no time, and rests on the proof alone. `open_run` is the run about leaders if a
-    limit ended it before it found anything: the steps may then still contain waits in vain. `unsettled`: that run does
-    not say whether all servers settle.
+    limit ended it before it found anything: the steps may then still contain waits in vain.
     """
 
     leader: Sid
@@ -83,7 +82,6 @@ class Order:
     vain: tuple[RunResult, ...] = ()
     explored: bool = True
     open_run: RunResult | None = None
-    unsettled: bool = False
 
     @property
     def decided(self) -> bool:

@@ -215,8 +215,6 @@ class PlanSearch:
             order = self.assessor.without_faults(route, leader, steps, beside_a_proof=beside_a_proof)
             if waits and order.vain:
                 return True
-        for order in route.orders:
-            self.assessor.settle(route, order)
         return False
 
     def answer(self, parts: Sequence[PlanRoute], *, whole: bool = True) -> None:
@@ -295,7 +293,6 @@ class PlanSearch:
             tried.add(steps)
             trial = route.blank
             order = self.assessor.without_faults(trial, leader, steps)
-            self.assessor.settle(trial, order)
             badness = (trial.outcome is SafetyVerdict.UNSAFE, len(order.vain))
             if best is None or badness < least:
                 best, least = trial, badness

@@ -181,7 +181,7 @@ def grown(order: tuple[int, ...]) -> PlanRoute:
     growth = stage("three", "five")
     assessor = Assessor(Work(whole_levels, 60.0), 1)
     trial: PlanRoute = assessor.begin(growth)
-    assessor.settle(trial, assessor.without_faults(trial, 2, steps_of(growth, order)))
+    assessor.without_faults(trial, 2, steps_of(growth, order))
     for question, faulty in ((COMMITS, False), (ELECTION, True)):
         if trial.outcome is not SafetyVerdict.UNSAFE:
             assessor.explore(question, trial, faulty=faulty)
