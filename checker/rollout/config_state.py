@@ -132,9 +132,6 @@ def side_of(folder: Folder, label: str) -> ConfigState:
     return ConfigState(label, folder.servers, names=folder.names)
 
 
-# Machines with other names.
-
-
 def with_same_machines(old: Folder, new: Folder) -> Folder:
     """The new state with the old names of its hosts: the hosts of a server are one machine in both states.
 

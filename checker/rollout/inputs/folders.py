@@ -143,13 +143,8 @@ class Folder:
         accepted = [str(warning) for files in given for warning in files.config.warnings]
         misspelt = (warning for files in given for warning in _misspelt(files))
         partition = self.working.partition_words if self.working is not None else ""
-        lost = lost_with_pods(self.path, self.volumes)
-        return tuple(
-            dict.fromkeys([*accepted, *misspelt, *lost, *([f"{self.path}: {partition}"] if partition else [])])
-        )
-
-
-# From texts to a state.
+        partitions = [f"{self.path}: {partition}"] if partition else []
+        return tuple(dict.fromkeys([*accepted, *misspelt, *lost_with_pods(self.path, self.volumes), *partitions]))
 
 
 class ServerText(NamedTuple):
@@ -225,12 +220,10 @@ def with_volumes(state: Folder, volumes: Mapping[Sid, DataVolume | None]) -> Fol
 def _misspelt(given: ServerFiles) -> Iterator[str]:
     """Warnings for unknown keys that resemble `server.N`, `group.N` or `weight.N`."""
     for number, line in enumerate(given.text.splitlines(), start=1):
-        found = KEY_WITH_ID.match(line)
-        if found and found[1] not in NAMED and (near := get_close_matches(found[1].lower(), NAMED, n=1, cutoff=0.7)):
-            yield (
-                f"{given.origin}:{number}: {found[1]}.{found[2]} is no key that ZooKeeper knows, and is passed over; "
-                f"did you mean {near[0]}.{found[2]}?"
-            )
+        match = KEY_WITH_ID.match(line)
+        if match and match[1] not in NAMED and (near := get_close_matches(match[1].lower(), NAMED, n=1, cutoff=0.7)):
+            key = f"{given.origin}:{number}: {match[1]}.{match[2]}"
+            yield f"{key} is no key that ZooKeeper knows, and is passed over; did you mean {near[0]}.{match[2]}?"
 
 
 def text_of(path: Path) -> str | None:
@@ -260,25 +253,25 @@ def check_quorum(config: Config) -> None:
 def check_together(given: list[ServerFiles], *, shared: bool) -> None:
     """Raises ConfigError where the files of one folder have different members, or a member has no file."""
     first = given[0]
-    problems = [problem for other in given[1:] if (problem := _difference(first, other)) is not None]
+    problems = [difference for other in given[1:] if (difference := _difference(first, other)) is not None]
     versioned = [files for files in given if files.config.reconfig_enabled]
     other = next((files for files in versioned if files.view.version != versioned[0].view.version), None)
     if not problems and other is not None:
-        what = f"the version of its dynamic file differs from {versioned[0].origin}"
-        problems = [Problem(other.origin, 0, what, SAME)]
+        problem = f"the version of its dynamic file differs from {versioned[0].origin}"
+        problems = [Problem(other.origin, 0, problem, SAME)]
     for sid in () if problems or shared else sorted(first.view.members - {files.sid for files in given}):
-        what = f"it names server {sid}, for which there is no file in the folder"
-        problems.append(Problem(first.origin, line_of(first.members, sid), what, f"add the file of server {sid}"))
+        problem = f"it names server {sid}, for which there is no file in the folder"
+        problems.append(Problem(first.origin, line_of(first.members, sid), problem, f"add the file of server {sid}"))
     if problems:
         raise ConfigError(tuple(problems))
 
 
 def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
     """The first difference between two files in the settings that all servers must share."""
-    for each, beside in ((other, one), (one, other)):
-        if each.view.standalone:
-            problem = f"server {each.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
-            return Problem(each.origin, 0, problem, "give a standalone server a folder of its own, as one state")
+    for alone, beside in ((other, one), (one, other)):
+        if alone.view.standalone:
+            problem = f"server {alone.sid} runs standalone by this file, and {beside.origin} is for server {beside.sid}"
+            return Problem(alone.origin, 0, problem, "give a standalone server a folder of its own, as one state")
     mine, theirs = one.view, other.view
     for sid in sorted(mine.members ^ theirs.members):
         has, lacks = (other, one) if sid in theirs.members else (one, other)
@@ -290,9 +283,6 @@ def _difference(one: ServerFiles, other: ServerFiles) -> Problem | None:
     if mine.quorums != theirs.quorums:
         return Problem(other.origin, 0, f"its groups or weights differ from those of {one.origin}", SAME)
     return None
-
-
-# A namespace that the other input states.
 
 
 def with_namespace_of(state: Folder, other: Folder) -> Folder:
@@ -321,26 +311,19 @@ def with_namespace_of(state: Folder, other: Folder) -> Folder:
 
 def _hosts(other: Folder, hosts: PodHosts, state: Folder) -> dict[int, str]:
     """The hosts that another state has for the pods of a state, by the ordinal of the pod."""
-    found: dict[int, str] = {}
     ordinals = {hosts.host(n).lower(): n for n in range(len(state.view.members))}
     here, there = addresses_of(state.servers), addresses_of(other.servers)
+    named: dict[int, str] = {}
     for sid in sorted(state.view.members & other.view.members):
         ordinal = next((ordinals[at.host] for at in here.get(sid, ()) if at.host in ordinals), None)
         names = sorted(at.host for at in there.get(sid, ()) if at.host not in WILDCARDS)
         if ordinal is not None and names:
-            found[ordinal] = names[0]
-    return found
+            named[ordinal] = names[0]
+    return named
 
 
-# The layout of a folder.
-
-
-@dataclass(frozen=True)
-class _ConfigFile:
-    """A zoo.cfg, its server, and the place of the server's id; without a server it belongs to every member.
-
-    `root` is the folder of the input.
-    """
+class _ConfigFile(NamedTuple):
+    """A zoo.cfg in the folder `root`, its server, and the place of its id; without a server it is of all members."""
 
     path: Path
     root: Path
@@ -354,35 +337,43 @@ def read_folder(path: Path, *, together: bool = True) -> Folder:
 
     `together`: they must have the same members; else each may have its own, as during a roll-out.
     """
-    found = _layout(path)
-    parts = collected(partial(_server_files, each) for each in found)
+    layout = _layout(path)
+    parts = collected(partial(_server_files, file) for file in layout)
     given = sorted((files for part in parts for files in part), key=lambda files: files.sid)
+    shared = layout[0].sid is None
     if together:
-        check_together(given, shared=found[0].sid is None)
-    taken = [f"{each.path} for server {each.sid} (by {each.because})" for each in found]
-    if found[0].sid is None:
-        taken = [f"{found[0].path} for all its members ({', '.join(str(files.sid) for files in given)})"]
+        check_together(given, shared=shared)
+    taken = [f"{file.path} for server {file.sid} (by {file.because})" for file in layout]
+    if shared:
+        taken = [f"{layout[0].path} for all its members ({', '.join(str(files.sid) for files in given)})"]
     return Folder(str(path), {files.sid: files for files in given}, tuple(taken))
 
 
 def _layout(path: Path) -> list[_ConfigFile]:
+    """The files in a folder. Raises ConfigError if two of them belong to one server."""
     if path.is_file():
         return [_ConfigFile(path, path.parent)]
     if not path.is_dir():
         raise input_error(path, "the folder does not exist", "name a folder with zoo.cfg files")
-    files = sorted(each for each in path.glob("*.cfg") if each.is_file())
-    folders = sorted(each.parent for each in path.glob("*/zoo.cfg") if each.is_file())
+    files = sorted(file for file in path.glob("*.cfg") if file.is_file())
+    folders = sorted(file.parent for file in path.glob("*/zoo.cfg") if file.is_file())
     if files and folders:
         named = [", ".join(path.name for path in paths) for paths in (files, folders)]
         problem = f"there are {named[0]} and folders with a zoo.cfg ({named[1]})"
         raise input_error(path, problem, "keep one zoo.cfg for all, or a folder or a file for each server")
-    if folders:
-        return _identified([_of_folder(folder, path) for folder in folders])
+    if not files and not folders:
+        raise input_error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
     if len(files) == 1:
         return [_ConfigFile(files[0], path)]
-    if not files:
-        raise input_error(path, "the folder has no zoo.cfg", "put zoo.cfg there, or N/zoo.cfg for each server N")
-    return _identified([_of_file(file, path) for file in files])
+    owners: dict[Sid | None, _ConfigFile] = {}
+    for file in [_of_folder(folder, path) for folder in folders] or [_of_file(file, path) for file in files]:
+        if file.sid in owners:
+            one = owners[file.sid]
+            problem = f"it is for server {file.sid} (by {file.because}), and {one.path} is for server {one.sid} too"
+            right = "keep one file for each server, with its own myid"
+            raise input_error(file.path, f"{problem} (by {one.because})", right)
+        owners[file.sid] = file
+    return list(owners.values())
 
 
 def _of_name(file: Path, root: Path, named: Path) -> _ConfigFile | None:
@@ -393,102 +384,80 @@ def _of_name(file: Path, root: Path, named: Path) -> _ConfigFile | None:
 
 
 def _of_file(file: Path, root: Path) -> _ConfigFile:
-    if found := _of_name(file, root, file):
-        return found
+    if named := _of_name(file, root, file):
+        return named
     problem = "there are several files, and the name of this one does not say for which server it is"
     raise input_error(file, problem, "name it zoo-N.cfg, N being the number in that server's myid file")
 
 
 def _of_folder(folder: Path, root: Path) -> _ConfigFile:
     file = folder / "zoo.cfg"
-    sids: dict[int, str] = {}
-    for myid in _myids(folder, text_of(file) or "", root):
-        if (text := text_of(myid)) is not None:
-            sids.setdefault(_myid(myid, text.strip()), str(myid))
+    sids: dict[Sid, Path] = {}
+    for sid, place in _myids(folder, text_of(file) or "", root):
+        sids.setdefault(sid, place)
     if len(sids) > 1:
         problem = "it is for " + " and ".join(f"server {sid} ({place})" for sid, place in sids.items())
         raise input_error(folder, problem, "write the same number into both files")
     for sid, place in sids.items():
-        return _ConfigFile(file, root, sid, place, by_myid=True)
-    if found := _of_name(file, root, folder):
-        return found
+        return _ConfigFile(file, root, sid, str(place), by_myid=True)
+    if named := _of_name(file, root, folder):
+        return named
     problem = "nothing says for which server this folder is"
     raise input_error(folder, problem, "put its myid next to zoo.cfg, or give the folder the number as its name")
 
 
-def _myid(path: Path, text: str) -> Sid:
-    sid = integer(text, *LONG)
-    if sid is None:
-        raise input_error(path, f"{text[:40]!r} is not a number", "write the server's number alone", line=1)
-    return sid
-
-
-def _myids(folder: Path, text: str, root: Path) -> Iterator[Path]:
-    """The paths of a server's myid in a copy of its files: none outside of the folder of the input."""
-    yield folder / "myid"
-    found = re.search(r"^[ \t]*dataDir[ \t]*[=:][ \t]*(\S+)", text, re.MULTILINE)
-    if found:
-        given = Path(os.path.normpath(found[1]))
-        top, inside = (Path(os.path.normpath(each.absolute())) for each in (root, folder / given))
+def _myids(folder: Path, text: str, root: Path) -> Iterator[tuple[Sid, Path]]:
+    """A server's ids in a copy of its files, with their places: none outside of the folder of the input."""
+    folders = [folder]
+    if match := re.search(r"^[ \t]*dataDir[ \t]*[=:][ \t]*(\S+)", text, re.MULTILINE):
+        given = Path(os.path.normpath(match[1]))
+        top, inside = (Path(os.path.normpath(path.absolute())) for path in (root, folder / given))
         if inside.is_relative_to(top) or inside.is_relative_to(top.resolve()):
-            yield folder / given / "myid"
+            folders.append(folder / given)
         elif given.is_absolute():
-            yield folder / given.name / "myid"
+            folders.append(folder / given.name)
+    for place in (path / "myid" for path in folders):
+        if (number := text_of(place)) is not None:
+            sid = integer(number.strip(), *LONG)
+            if sid is None:
+                problem = f"{number.strip()[:40]!r} is not a number"
+                raise input_error(place, problem, "write the server's number alone", line=1)
+            yield sid, place
 
 
-def _identified(found: list[_ConfigFile]) -> list[_ConfigFile]:
-    """Check that no two files belong to one server, and return them. Raises ConfigError."""
-    seen: dict[Sid | None, _ConfigFile] = {}
-    for each in found:
-        if each.sid in seen:
-            one = seen[each.sid]
-            problem = f"it is for server {each.sid} (by {each.because}), and {one.path} is for server {one.sid} too"
-            raise input_error(
-                each.path, f"{problem} (by {one.because})", "keep one file for each server, with its own myid"
-            )
-        seen[each.sid] = each
-    return found
-
-
-# The contents of the files.
-
-
-def _server_files(found: _ConfigFile) -> list[ServerFiles]:
+def _server_files(file: _ConfigFile) -> list[ServerFiles]:
     """The configuration in a file, for its server or for all its members. Raises ConfigError."""
-    text = text_of(found.path)
+    text = text_of(file.path)
     if text is None:
-        raise input_error(found.path, "it cannot be read", "name a readable zoo.cfg")
-    name, read = str(found.path), partial(_dynamic_text, found.path.parent)
+        raise input_error(file.path, "it cannot be read", "name a readable zoo.cfg")
+    name, read = str(file.path), partial(_dynamic_text, file.path.parent)
     config = parse_zoo_cfg(text, name, read=read, complete=False)
-    if not config.servers and not config.distributed:
-        found = _with_id(found, text)
+    if not config.servers and not config.distributed and file.sid is None:
+        file = _with_id(file, text)
     check_quorum(config)
-    if config.servers and found.sid is not None and found.sid not in config.view.members:
+    if config.servers and file.sid is not None and file.sid not in config.view.members:
         listed = ", ".join(map(str, sorted(config.view.members)))
-        problem = f"this is the file of server {found.sid} ({found.because}), and it names {listed} only"
-        right = f"add server.{found.sid}, or correct the id"
-        if not found.by_myid:
+        problem = f"this is the file of server {file.sid} ({file.because}), and it names {listed} only"
+        right = f"add server.{file.sid}, or correct the id"
+        if not file.by_myid:
             right += "; the id of a pod is usually its ordinal plus one: copy its myid into the folder"
-        raise input_error(found.path, problem, right)
+        raise input_error(file.path, problem, right)
     files = []
-    for sid in sorted(config.view.members) if found.sid is None else [found.sid]:
+    for sid in sorted(config.view.members) if file.sid is None else [file.sid]:
         poll()
         files.append(ServerText(sid, name, text, read).parsed())
     return files
 
 
-def _with_id(found: _ConfigFile, text: str) -> _ConfigFile:
+def _with_id(file: _ConfigFile, text: str) -> _ConfigFile:
     """The file of a standalone server that no line names, with its id. Raises ConfigError if nothing says it."""
-    if found.sid is not None:
-        return found
-    for myid in _myids(found.path.parent, text, found.root):
-        if (number := text_of(myid)) is not None:
-            return _ConfigFile(found.path, found.root, _myid(myid, number.strip()), str(myid), by_myid=True)
-    if named := _of_name(found.path, found.root, found.path):
+    for sid, place in _myids(file.path.parent, text, file.root):
+        return file._replace(sid=sid, because=str(place), by_myid=True)
+    if named := _of_name(file.path, file.root, file.path):
         return named
     problem = "it has no server.N line, so its server runs standalone, and nothing says which id it has in the roll-out"
     right = "put a myid next to it, or name the file zoo-N.cfg or its folder N; for an ensemble add its server.N lines"
-    raise input_error(found.path, problem, right)
+    raise input_error(file.path, problem, right)
 
 
 def _dynamic_text(folder: Path, name: str) -> str | None:
@@ -496,4 +465,4 @@ def _dynamic_text(folder: Path, name: str) -> str | None:
     path, relative = Path(name), Path(os.path.normpath(folder / name))
     near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(folder.parent))
     tried = [*([relative] if near else []), folder / path.name]
-    return next((text for each in tried if (text := text_of(each)) is not None), None)
+    return next((text for place in tried if (text := text_of(place)) is not None), None)

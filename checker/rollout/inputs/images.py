@@ -8,7 +8,7 @@
 Rules of this module:
 
 - An id comes from the list of servers, if that states it, else it is the position in the list, or the ordinal of the
-  pod plus one. `ImageConfig.how` says which.
+  pod plus one. `ZooCfg.how` says which.
 - A default of an image is written like a given value.
 - The images of Bitnami and Confluent, and the scripts, write no `server` line, or no use is made of it, if there is one
   server only: then it runs standalone.
@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from checker.rollout.inputs.folders import ServerText
 from checker.rollout.inputs.working import PodHosts
 from spec.quorum import Sid
 from spec.text import integer, required_integer
@@ -50,14 +51,25 @@ class ImageError(Exception):
         self.name, self.what, self.right = name, what, right
 
 
-@dataclass(frozen=True)
-class ImageConfig:
-    """The zoo.cfg that an image writes, the ids of its servers, and where they come from."""
+class ZooCfg(NamedTuple):
+    """The zoo.cfg of a container, the ids of its servers, and where they come from.
+
+    `image` writes it; None if it is mounted, from `origin`, with the texts of the files `beside` it.
+    """
 
     text: str
     sids: tuple[Sid, ...]
-    image: ContainerImage
     how: str
+    image: ContainerImage | None = None
+    beside: Mapping[str, str] = {}
+    origin: str = ""
+
+    def of(self, sid: Sid, origin: str) -> ServerText:
+        """The text for a server; `origin` is that of a text which an image writes."""
+        return ServerText(sid, self.origin or origin, self.text, self._read, written=self.image is None)
+
+    def _read(self, name: str) -> str | None:
+        return self.beside.get(PurePosixPath(name).name)
 
 
 class _Key(NamedTuple):
@@ -109,7 +121,7 @@ _TABLE = {
     ),
 }
 """For each image KEY=VARIABLE for each key of zoo.cfg that it writes, then :DEFAULT, and ?YES/NO for a switch."""
-KEYS = {image: tuple(_Key(*found) for found in KEY.findall(text)) for image, text in _TABLE.items()}
+KEYS = {image: tuple(_Key(*parts) for parts in KEY.findall(text)) for image, text in _TABLE.items()}
 INCUBATOR = {"ZK_DATA_DIR": "/data", "ZK_DATA_LOG_DIR": "/data/log"}
 """The defaults of the script of incubator/zookeeper that differ."""
 BY_SCRIPT = ("ZK_SERVER_PORT", "ZK_ELECTION_PORT")
@@ -119,7 +131,7 @@ BY_POSITION, WITH_ID = re.compile(f"{ENTRY}(?P<sid>)"), re.compile(f"{ENTRY}::(?
 OF_LIBRARY = re.compile(r"server\.(?P<sid>[0-9]{1,9})=(?P<server>\S+)")
 
 
-def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -> ImageConfig:
+def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -> ZooCfg:
     """The zoo.cfg that an image writes from its variables and its command line. Raises ImageError.
 
     `hosts` are the names of the pods, for images that make the list of servers from a number.
@@ -131,20 +143,20 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
         return _script({**(INCUBATOR if "config-scripts" in command else {}), **env}, hosts, "ZK_REPLICAS")
     if servers := env.get("ZOOKEEPER_SERVERS", "").strip(";"):
         right, how = "write HOST:2888:3888;HOST:2888:3888", "the id of each is its position in ZOOKEEPER_SERVERS"
-        found = _servers("ZOOKEEPER_SERVERS", servers.split(";"), BY_POSITION, right)
-        return _config(ContainerImage.CONFLUENT, env, found, how)
+        listed = _servers("ZOOKEEPER_SERVERS", servers.split(";"), BY_POSITION, right)
+        return _config(ContainerImage.CONFLUENT, env, listed, how)
     servers = env.get("ZOO_SERVERS", "").strip()
     stated = "ids and addresses as ZOO_SERVERS states them"
     if "server." in servers:
-        found = _servers("ZOO_SERVERS", servers.split(), OF_LIBRARY, "write server.1=HOST:2888:3888;2181")
-        return _config(ContainerImage.LIBRARY, env, found, stated)
+        listed = _servers("ZOO_SERVERS", servers.split(), OF_LIBRARY, "write server.1=HOST:2888:3888;2181")
+        return _config(ContainerImage.LIBRARY, env, listed, stated)
     if servers:
         client, jumps = env.get("ZOO_PORT_NUMBER") or "2181", "::" in servers
         entries, right = re.split(r"[;, ]+", servers), "write HOST:2888:3888::1, with an id for each"
-        found = _servers("ZOO_SERVERS", entries, WITH_ID if jumps else BY_POSITION, right)
-        found = {sid: f"{server};{client}" for sid, server in found.items()}
+        listed = _servers("ZOO_SERVERS", entries, WITH_ID if jumps else BY_POSITION, right)
+        listed = {sid: f"{server};{client}" for sid, server in listed.items()}
         how = stated if jumps else "the id of each is its position in ZOO_SERVERS"
-        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, found, how)
+        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, listed, how)
     right = "set ZOO_SERVERS, or mount a ConfigMap with a zoo.cfg that has server.N lines"
     raise ImageError("", "no variable and no flag states the servers of the ensemble", right)
 
@@ -156,19 +168,19 @@ def variables_of(image: ContainerImage) -> frozenset[str]:
 
 def _servers(name: str, entries: list[str], form: re.Pattern[str], right: str) -> dict[Sid, str]:
     """The servers in a list, by the ids in it, or else by their positions. Raises ImageError."""
-    found: dict[Sid, str] = {}
+    servers: dict[Sid, str] = {}
     for position, entry in enumerate(entries, start=1):
         match = form.fullmatch(entry.strip())
         if match is None:
             raise ImageError(name, f"{entry[:60]!r} is no server", right)
         sid = required_integer(match["sid"]) if match["sid"] else position
-        if sid in found:
+        if sid in servers:
             raise ImageError(name, f"server {sid} is in it twice", "write each id once")
-        found[sid] = match["server"]
-    return found
+        servers[sid] = match["server"]
+    return servers
 
 
-def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ImageConfig:
+def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ZooCfg:
     count = env["ZK_REPLICAS"].strip()
     number = integer(count, 1, 99)
     if number is None:
@@ -181,25 +193,21 @@ def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ImageC
     return _config(ContainerImage.SCRIPT, env, servers, how)
 
 
-def _config(image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid, str], how: str) -> ImageConfig:
-    lines = [*_settings(image, env), *_extra(image, env)]
+def _config(image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid, str], how: str) -> ZooCfg:
+    lines = [*_settings(image, env)]
     if len(servers) > 1 or image is ContainerImage.LIBRARY:
         lines += [f"server.{sid}={server}" for sid, server in sorted(servers.items())]
-    return ImageConfig("\n".join(lines) + "\n", tuple(sorted(servers)), image, how)
+    return ZooCfg("\n".join(lines) + "\n", tuple(sorted(servers)), f"{image.value}: {how}", image)
 
 
 def _settings(image: ContainerImage, env: Mapping[str, str]) -> Iterator[str]:
-    """The lines of zoo.cfg for the variables of an image."""
+    """The lines of zoo.cfg for the variables of an image, and for the keys that it passes on as they are."""
     for key in KEYS[image]:
         value = env.get(key.name) or key.default.replace(",", ", ")
         if value and key.on:
             value = key.on if value.casefold() in YES else key.off
         if value:
             yield f"{key.key}={value}"
-
-
-def _extra(image: ContainerImage, env: Mapping[str, str]) -> Iterator[str]:
-    """The lines for keys that an image passes on as they are."""
     if image is ContainerImage.LIBRARY:
         yield from env.get("ZOO_CFG_EXTRA", "").split()
     if image is ContainerImage.BITNAMI:

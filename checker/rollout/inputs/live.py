@@ -128,9 +128,6 @@ def _address(part: str) -> tuple[str, int]:
     return match["host"].strip("[]"), port
 
 
-# The words.
-
-
 def _word(address: tuple[str, int], name: str, word: str) -> str:
     """The answer to a word. Raises ConfigError."""
     again = "start the server or correct the address; without it, give the zoo.cfg files in a folder"
@@ -192,9 +189,6 @@ def _server(address: tuple[str, int]) -> LiveServer:
         raise input_error(name, problem, "give its zoo.cfg in a folder")
     membership = tuple(line.strip() for line in tail.splitlines() if "=" in line)
     return LiveServer(name, sid, settings, membership, on_a_line(mode[1][:20]), release[1] if release else "unknown")
-
-
-# The ensemble.
 
 
 def _check_different(servers: list[LiveServer]) -> None:

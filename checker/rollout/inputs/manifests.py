@@ -20,13 +20,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from checker.rollout.inputs.documents import YamlValue, input_error
-from checker.rollout.inputs.folders import Folder, ServerText, state_of, with_volumes
+from checker.rollout.inputs.folders import Folder, state_of, with_volumes
 from checker.rollout.inputs.foreign import COPY_FROM_POD
-from checker.rollout.inputs.images import ContainerImage, ImageError, image_config, variables_of
+from checker.rollout.inputs.images import ContainerImage, ImageError, ZooCfg, image_config, variables_of
 from checker.rollout.inputs.kubernetes import mounted_volume, sids_in, variables, way_of_working
 from checker.rollout.inputs.working import NAMESPACE, PodHosts
 from spec.config import ConfigError
@@ -42,24 +40,6 @@ SERVERS = ("ZOO_SERVERS", "ZOOKEEPER_SERVERS", "ZK_REPLICAS")
 IDS = ("ZOO_MY_ID", "ZOO_SERVER_ID", "ZOOKEEPER_SERVER_ID", "ZK_SERVER_ID")
 REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 ZOO_CFG = "zoo.cfg"
-
-
-class _Source(NamedTuple):
-    """The zoo.cfg of a workload, and the files beside it; its place, its servers, and the image that writes it."""
-
-    text: str
-    beside: Mapping[str, str]
-    origin: str
-    sids: tuple[Sid, ...]
-    how: str
-    image: ContainerImage | None = None
-
-    def of(self, sid: Sid) -> ServerText:
-        """The text for a server."""
-        return ServerText(sid, self.origin, self.text, self._read, written=self.image is None)
-
-    def _read(self, name: str) -> str | None:
-        return self.beside.get(PurePosixPath(name).name)
 
 
 @dataclass(frozen=True)
@@ -111,8 +91,8 @@ class _Workload:
 def read_manifests(documents: list[YamlValue], path: str) -> Folder:
     """The state that manifests describe. Raises ConfigError."""
     maps = {document.word("metadata.name"): document for document in documents if kind_of(document) == "ConfigMap"}
-    found = (_workload(document, maps) for document in documents if kind_of(document) not in NO_SERVERS)
-    workloads = [each for each in found if each is not None]
+    made = (_workload(document, maps) for document in documents if kind_of(document) not in NO_SERVERS)
+    workloads = [workload for workload in made if workload is not None]
     for workload in workloads:
         version = workload.value.word("apiVersion", "?")
         if WORKLOADS.get(workload.kind) != version.rpartition("/")[0]:
@@ -134,9 +114,6 @@ def read_manifests(documents: list[YamlValue], path: str) -> Folder:
 def kind_of(value: YamlValue) -> str:
     """The kind of a resource; empty if it states none, or no `apiVersion`."""
     return value.word("kind") if value.is_mapping and value.word("apiVersion") else ""
-
-
-# The workloads.
 
 
 def _workload(value: YamlValue, maps: Mapping[str, YamlValue]) -> _Workload | None:
@@ -194,10 +171,7 @@ def _data(config_map: YamlValue) -> dict[str, str]:
     return {key: "" if value is None else value.text for key, value in values}
 
 
-# The zoo.cfg.
-
-
-def _source(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts | None, origin: str) -> _Source:
+def _zoo_cfg(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts | None) -> ZooCfg:
     """The zoo.cfg of a workload. Raises ConfigError."""
     config_map = _mounted(workload, maps)
     if config_map is not None:
@@ -208,12 +182,11 @@ def _source(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts 
             place = config_map.get("data")
             raise ((place and place.child(ZOO_CFG)) or config_map).error(problem, "write the server.N lines into it")
         origin = f"{config_map.file} (ConfigMap {name}, {ZOO_CFG})"
-        return _Source(data[ZOO_CFG], data, origin, tuple(sorted(listed)), f"the zoo.cfg of ConfigMap {name}")
+        return ZooCfg(data[ZOO_CFG], tuple(sorted(listed)), f"the zoo.cfg of ConfigMap {name}", None, data, origin)
     try:
-        config = image_config(workload.env, workload.command, hosts)
+        return image_config(workload.env, workload.command, hosts)
     except ImageError as error:
         raise workload.place.error(f"{error.name or workload.name}: {error.what}", error.right) from None
-    return _Source(config.text, {}, origin, config.sids, f"{config.image.value}: {config.how}", config.image)
 
 
 def _mounted(workload: _Workload, maps: Mapping[str, YamlValue]) -> YamlValue | None:
@@ -236,9 +209,6 @@ def _mounted(workload: _Workload, maps: Mapping[str, YamlValue]) -> YamlValue | 
     return None
 
 
-# One StatefulSet, or a workload for each server.
-
-
 def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: str) -> Folder:
     value = workload.value
     given, start = value.get("spec.replicas"), value.get("spec.ordinals.start")
@@ -251,7 +221,7 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     service, hosts = value.word("spec.serviceName"), None
     if service:
         hosts = PodHosts(value.word("metadata.name"), service, value.word("metadata.namespace", NAMESPACE))
-    source = _source(workload, maps, hosts, path)
+    source = _zoo_cfg(workload, maps, hosts)
     how = f"ids and addresses as {source.how} states them" if source.image is None else source.how
     own = [name for name in IDS if name in workload.env]
     if own and replicas > 1 and not re.search("|".join(own), workload.command):
@@ -270,21 +240,24 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
         taken.append(f"{sentence}: --down {','.join(idle)} says so")
     working = way_of_working(value, workload.container, {sid: ordinal for ordinal, sid in enumerate(pods)})
     open_hosts = hosts if source.image is ContainerImage.SCRIPT else None
-    state = state_of(path, map(source.of, listed), taken, working=working, hosts=open_hosts)
+    texts = (source.of(sid, path) for sid in listed)
+    state = state_of(path, texts, taken, working=working, hosts=open_hosts)
     return workload.complete(state, state.servers, source.image)
 
 
 def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], path: str) -> Folder:
     """The state of workloads; each of them is one server."""
-    named: dict[Sid, tuple[_Workload, _Source]] = {}
-    for each in workloads:
-        assert each.sid is not None
-        if each.sid in named:
-            problem = f"{each.name} is server {each.sid}, and another workload too"
-            raise each.container.error(problem, "give each its own id")
-        named[each.sid] = each, _source(each, maps, None, f"{each.value.file} ({each.name})")
-    taken = [f"{each.name} for server {sid} (by its variable); {source.how}" for sid, (each, source) in named.items()]
-    state = state_of(path, [source.of(sid) for sid, (_, source) in sorted(named.items())], taken)
-    for sid, (each, source) in sorted(named.items()):
-        state = each.complete(state, [sid], source.image)
+    owned: dict[Sid, tuple[_Workload, ZooCfg]] = {}
+    for workload in workloads:
+        assert workload.sid is not None
+        if workload.sid in owned:
+            problem = f"{workload.name} is server {workload.sid}, and another workload too"
+            raise workload.container.error(problem, "give each its own id")
+        owned[workload.sid] = workload, _zoo_cfg(workload, maps, None)
+    taken = [f"{own.name} for server {sid} (by its variable); {source.how}" for sid, (own, source) in owned.items()]
+    owned = dict(sorted(owned.items()))
+    texts = (source.of(sid, f"{own.value.file} ({own.name})") for sid, (own, source) in owned.items())
+    state = state_of(path, texts, taken)
+    for sid, (own, source) in owned.items():
+        state = own.complete(state, [sid], source.image)
     return state
