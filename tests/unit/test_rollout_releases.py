@@ -146,7 +146,9 @@ def test_a_release_is_judged_along_a_change_of_members() -> None:
     made = planned("three", "four", ReleaseChange(NEW, NEW), leader=3, faults=0)
     assert made.releases is not None
     assert (made.outcome, made.verdict, made.exit_code) == (SAFE, SAFE, ExitCode.PASSED)
-    assert "<summary>ZooKeeper 3.9.5</summary>" in markdown(made)
+    assert "| the steps: SAFE | no acknowledged write is lost by a known defect of the release | SAFE: " in markdown(
+        made
+    )
 
 
 def test_without_a_release_the_answer_is_about_the_protocol() -> None:

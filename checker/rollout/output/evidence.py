@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
-from checker.rollout.claims import Claim, Reason
+from checker.rollout.claims import Reason
 from checker.rollout.disks import HAZARD_WORDS, DiskRemedy, RemedyKind
 from checker.rollout.failures import Failure
 from checker.rollout.order_proof import OrderProof
@@ -23,12 +23,9 @@ from checker.rollout.output.sentences import (
     order_words,
     pair_sentence,
     servers,
-    verdict_of,
 )
-from checker.rollout.route import PlanRoute
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
-from checker.rollout.scenarios import QUESTION_WORDS, Question
-from checker.rollout.ways import WAY_WORDS
+from checker.rollout.scenarios import QUESTION_WORDS
 from checker.scenario.ensemble import NO_FAULTS
 from checker.symbolic.report import view_text
 from spec.quorum import Sid
@@ -38,18 +35,17 @@ from spec.variants import DESCRIBED
 # The verdicts.
 
 
+BY_THE_PROTOCOL = "Ways are judged by the protocol. Defects of the release were looked at for the recommended steps."
+SAME = "Each stage is safe in each way of working (proved), with the check before each stage after the first."
+
+
 def verdicts(plan: Plan) -> list[str]:
-    """The claims about each stage, with a row for each question."""
-    parts = [(f"Stage {n}, {escaped(part.stage.title)}", part) for n, part in enumerate(plan.stages, start=1)]
-    parts += [("To go back", plan.back)] if plan.back is not None else []
-    if not parts:
-        return _questions(plan.direct)
-    first = "In one go" if plan.back is None else "To go on"
-    lines = [f"### {first}: {verdict_of(plan.direct)}", "", *([_tried(plan), ""] if plan.back is None else [])]
-    lines += _questions(plan.direct)
-    for name, part in parts:
-        lines += ["", f"### {name}: {verdict_of(part)}", "", *_questions(part)]
-    return lines
+    """The table of claims."""
+    lines = [] if not plan.stages else [_tried(plan), ""]
+    lines += claim_table(plan)
+    if plan.ways and plan.stages and all(part.proved and not part.stage.changed_roles for part in plan.stages):
+        lines += ["", SAME]
+    return lines + (["", BY_THE_PROTOCOL] if plan.ways and plan.request.releases is not None else [])
 
 
 def _tried(plan: Plan) -> str:
@@ -59,13 +55,6 @@ def _tried(plan: Plan) -> str:
     tried = f"Of {plan.orders} orders {plan.tried} {'was' if plan.tried == 1 else 'were'} run; unsafe: {plan.unsafe}"
     others = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
     return f"{tried}. Shown is {order_words(shown)}, where server {shown.leader} leads when it begins.{others}"
-
-
-def _questions(route: PlanRoute) -> list[str]:
-    rows: dict[str, list[Claim]] = {}
-    for claim in route.claims:
-        rows.setdefault(claim.question.value, []).append(claim)
-    return claim_table("question", rows)
 
 
 # If a step fails, step by step.
@@ -101,25 +90,7 @@ def _failure(row: Failure) -> tuple[str, ...]:
     return (f"{row.number}. {row.step}", "yes" if row.serves else "no", *directions, undo)
 
 
-# Ways of working, disks and releases.
-
-
-BY_THE_PROTOCOL = "That is by the protocol: the defects of the release were looked at for the steps above alone."
-SAME = "Each stage is safe in each of these ways (proved), with the check before each stage after the first."
-
-
-def ways(plan: Plan) -> list[str]:
-    """A table of the ways to make the change in one go."""
-    if not plan.ways or not plan.direct.stage.remaining or plan.request.disks or plan.reconfig_route is not None:
-        return []
-    lines = [
-        "## Ways to do it in one go",
-        "",
-        *claim_table("way", {WAY_WORDS[way.way]: way.claims for way in plan.ways}),
-    ]
-    proved = plan.stages and all(part.proved and not part.stage.changed_roles for part in plan.stages)
-    lines += ["", SAME] if proved else []
-    return lines + (["", BY_THE_PROTOCOL] if plan.request.releases is not None else [])
+# Disks and releases.
 
 
 REMEDIES = {
@@ -153,21 +124,13 @@ RARE = (
 
 
 def releases(plan: Plan) -> list[str]:
-    """The effects of the known defects of the releases; empty if the request names none, or they were not looked at."""
+    """The run in which a known defect of the releases loses a write, and the defects that are enough alone."""
     answer = plan.releases
-    if answer is None or not plan.direct.stage.remaining:
+    if answer is None or answer.finding is None:
         return []
-    rows = {
-        "while clients write": answer.claims(Question.DEFECTS),
-        "while nothing is written": answer.claims(Question.QUIET_DEFECTS),
-    }
-    lines = [f"## ZooKeeper {answer.change}", "", *claim_table("no acknowledged write is lost", rows)]
-    if answer.finding is not None:
-        lines += ["", f"{capital(finding_words(answer.finding))}. {RARE}"]
-    if answer.culprits:
-        lines += ["", "One of these defects is enough:", ""]
-        lines += [f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}." for bug in answer.culprits]
-    return lines
+    lines = [f"## ZooKeeper {answer.change}", "", f"{capital(finding_words(answer.finding))}. {RARE}"]
+    lines += ["", "One of these defects is enough:", ""] if answer.culprits else []
+    return lines + [f"- `{bug.value}`: {DESCRIBED[bug].wrong}. Fixed: {fixed_text(bug)}." for bug in answer.culprits]
 
 
 # The inputs, and the proof.

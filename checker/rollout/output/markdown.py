@@ -68,7 +68,6 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
         *([] if by_reconfig else [route]),
         *steps_behind(plan),
         behind.step_failures(plan),
-        behind.ways(plan),
         behind.releases(plan),
         runs(plan, traces=traces),
         behind.states(plan),

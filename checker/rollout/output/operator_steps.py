@@ -21,7 +21,7 @@ from checker.rollout.output.sentences import (
     direction_sentence,
     listed,
     servers,
-    verdict_of,
+    verdict_words,
     who_looks,
 )
 from checker.rollout.output.waits import wait_of
@@ -80,7 +80,7 @@ def _is_advised(plan: Plan) -> bool:
 
 
 def _back(plan: Plan, back: PlanRoute) -> list[str]:
-    lines = [f"## The way back: {verdict_of(back)}", ""]
+    lines = [f"## The way back: {verdict_words(back)}", ""]
     if back.outcome_with_disks is SafetyVerdict.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
     return [*lines, *_functions(plan, [back]), *_of_stage(plan, back)]

@@ -19,7 +19,7 @@ from checker.rollout.output.sentences import (
     listed,
     order_words,
     servers,
-    verdict_of,
+    verdict_words,
     worst_finding,
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
@@ -169,18 +169,18 @@ def headline(plan: Plan) -> str:
     if plan.back is not None:
         ordered = f" in the order {order}" if order else ""
         part = ", but the order is not the rest of the change" if plan.left_out else ""
-        back = f", {verdict_of(plan.back)} to go back"
-        return f"Interrupted roll-out {change}: {verdict_of(plan)} to go on{ordered}{part}{back}"
+        back = f", {verdict_words(plan.back)} to go back"
+        return f"Interrupted roll-out {change}: {verdict_words(plan)} to go on{ordered}{part}{back}"
     if plan.stages:
         one = "server" if plan.direct.stage.readdressed else "voter"
-        rest = f"{verdict_of(plan)} in {len(plan.stages)} stages, one {one} at a time"
-        return f"Roll-out {change}: {verdict_of(plan.direct)} in one go{_as_tried(plan)}, {rest}"
+        rest = f"{verdict_words(plan)} in {len(plan.stages)} stages, one {one} at a time"
+        return f"Roll-out {change}: {verdict_words(plan.direct)} in one go{_as_tried(plan)}, {rest}"
     if order:
         stand = ", but it comes to a stand" if plan.outcome is SafetyVerdict.SAFE and plan.direct.orders[0].vain else ""
         part = " AS FAR AS IT GOES, which is not the whole change" if plan.left_out else ""
-        return f"Roll-out {change} in the order {order}: {verdict_of(plan)}{part}{stand}"
+        return f"Roll-out {change} in the order {order}: {verdict_words(plan)}{part}{stand}"
     commands = "" if plan.reconfig_route is None else f"; {WORDS[plan.reconfig_route.outcome]} by reconfig"
-    return f"Roll-out {change}: {verdict_of(plan)}{_as_tried(plan)}{commands}"
+    return f"Roll-out {change}: {verdict_words(plan)}{_as_tried(plan)}{commands}"
 
 
 def is_searched(plan: Plan) -> bool:

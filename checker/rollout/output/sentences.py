@@ -12,16 +12,18 @@ Rules of this module: a sentence is made from the data, and nothing is decided b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from checker.printable import code, escaped
 from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
-from checker.rollout.answer import Plan
-from checker.rollout.claims import Claim, Evidence, Reason, worst_of
+from checker.rollout.answer import DIRECT, Plan
+from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
+from checker.rollout.reconfig.commands import RouteKind
 from checker.rollout.route import LARGEST, Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
+from checker.rollout.ways import WAY_WORDS
 from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
@@ -71,6 +73,10 @@ WORDS = {
     SafetyVerdict.OPEN: "UNDECIDED",
     SafetyVerdict.STALLS: "STALLS",
     SafetyVerdict.SAFE: "SAFE",
+}
+RECONFIG_WORDS = {
+    RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
+    RouteKind.AT_ONCE: "reconfig, all in one command",
 }
 LOST_WRITES = frozenset({"LeaderLogCompleteness", "AcknowledgedLogCompleteness"})
 LATE = "without a fault, if messages are late"
@@ -145,13 +151,25 @@ def _seen(runs: Sequence[RunResult]) -> str:
     return f"{extent}, {part}not explored to the end"
 
 
-def claim_table(title: str, rows: Mapping[str, Sequence[Claim]]) -> list[str]:
-    """A table with a row of claims for each name, and a column for each number of faults that any claim is about."""
-    counts = sorted({claim.faults for claims in rows.values() for claim in claims})
-    head = [title, *(f"under {count} fault{'s' * (count > 1)}" if count else "without faults" for count in counts)]
-    lines = [head, ["---"] * len(head)]
-    for name, claims in rows.items():
-        lines.append([name, *(_cell([claim for claim in claims if claim.faults == count]) for count in counts)])
+def claim_table(plan: Plan) -> list[str]:
+    """Every claim of a plan: a row for questions about a route, and a column for each number of faults."""
+    names = {DIRECT: "in one go" if plan.back is None else "to go on", "back": "to go back"}
+    names |= {
+        f"stage-{number}": f"stage {number}, {part.stage.title}" for number, part in enumerate(plan.stages, start=1)
+    }
+    names |= {f"{DIRECT}/{way.value}": words for way, words in WAY_WORDS.items()}
+    names |= {f"reconfig/{kind.value}": words for kind, words in RECONFIG_WORDS.items()}
+    counts = sorted({claim.faults for claims in plan.table.values() for claim in claims})
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for route, claims in plan.table.items():
+        name = f"{escaped(names.get(route, 'the steps'))}: {WORDS[verdict_of(claims)]}"
+        for question in dict.fromkeys(claim.question for claim in claims):
+            asked = [claim for claim in claims if claim.question is question]
+            cells = (_cell([claim for claim in asked if claim.faults == count]) for count in counts)
+            rows.setdefault((name, *cells), []).append(question.value)
+    heads = (f"under {count} fault{'s' * (count > 1)}" if count else "without faults" for count in counts)
+    lines = [("route", "question", *heads), ["---"] * (2 + len(counts))]
+    lines += [(name, "; ".join(questions), *cells) for (name, *cells), questions in rows.items()]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
@@ -197,7 +215,7 @@ def worst_finding(parts: Iterable[PlanRoute]) -> RunResult | None:
     return min(violations, key=lambda result: sum(result.spec.faults.values()), default=None)
 
 
-def verdict_of(judged: PlanRoute | Plan) -> str:
+def verdict_words(judged: PlanRoute | Plan) -> str:
     """The verdict in capitals. A server on another host has its old disk or an empty one: that makes two verdicts."""
     stages = [judged] if isinstance(judged, PlanRoute) else judged.advised
     moved = {sid for part in stages for sid in part.stage.moved}

@@ -11,17 +11,16 @@ from shlex import quote
 from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.output.recommendation import command_words
-from checker.rollout.output.sentences import WORDS, claim_table, servers
+from checker.rollout.output.sentences import RECONFIG_WORDS, WORDS, servers
 from checker.rollout.output.waits import AT_PORT
 from checker.rollout.reconfig.answers import (
-    CommandAnswer,
     FaultBudget,
     Ground,
     Preference,
     ReconfigAnswer,
     RouteAnswer,
 )
-from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
+from checker.rollout.reconfig.commands import MembershipCommand
 from checker.rollout.reconfig.refusals import Obstacle, Refusal
 from checker.symbolic.report import set_text
 from spec.config.server_line import ANY_ADDRESS
@@ -38,8 +37,17 @@ MEANWHILE = (
     "breaks before the reply, 3.9.5 may activate a configuration that is not committed, or forget one. A joiner that "
     "dies before the reply needs its first files again."
 )
-PROMISE = "Never two leaders of one epoch, and no acknowledged write lost, with the defects of 3.9.5:"
-PAIR = "Two faults are a lost connection with one more fault, unless two were asked for."
+PROMISE = (
+    "The claims by `reconfig` are: never two leaders of one epoch, and no acknowledged write lost, with the defects of "
+    "3.9.5. Two faults are a lost connection with one more fault, unless two were asked for."
+)
+QUORUMS_MEET = (
+    "every quorum before a command meets every quorum after it (proved by z3). No theorem is about `reconfig`, so the "
+    "verdict rests on the runs."
+)
+QUORUMS_APART = (
+    "{} may decide by the members before it, {} by those after it, and these have no server in common (found by z3)."
+)
 JOINER = "an empty `dataDir` but for `myid`, and with this `dynamicConfigFile`"
 CHECK = "**Check before the next command**: all print the same version, and the last joiner is a member. If not, wait."
 HAND_OVER = (
@@ -53,11 +61,6 @@ PROMOTION = (
     "restart (seen on 3.9.5). Restart the present leader then. To avoid both, remove {} first, and add it with the "
     "files of a joiner."
 )
-KINDS = {
-    RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
-    RouteKind.AT_ONCE: "reconfig, all in one command",
-}
-ALONE = "reconfig"
 OBSTACLES = {
     Obstacle.STANDALONE: (
         "A standalone server refuses `reconfig` (Unimplemented, seen on 3.9.5; `standaloneEnabled`), and no command "
@@ -113,7 +116,8 @@ def comparison(plan: Plan) -> list[str]:
     answer = plan.by_reconfig
     if answer is None or answer.advised is None:
         return []
-    return ["## By `reconfig` or by restarts", "", MEANWHILE, "", *_comparison(plan, answer)]
+    quorums = [line for route in answer.routes for line in _quorums(route)]
+    return ["## By `reconfig` or by restarts", "", MEANWHILE, "", PROMISE, *([""] if quorums else []), *quorums]
 
 
 def obstacle(refusal: Refusal) -> str:
@@ -192,36 +196,9 @@ def _versions(command: MembershipCommand) -> str:
     return f"({asked}) | grep '^version='"
 
 
-# The comparison of the ways.
-
-
-def _comparison(plan: Plan, answer: ReconfigAnswer) -> list[str]:
-    rows = {_name(answer, route): route.claims for route in answer.routes}
-    rows["restarts"] = tuple(claim for part in plan.advised for claim in part.claims)
-    lines = [PROMISE, "", *claim_table("way", rows), "", PAIR, ""]
-    return [*lines, *(line for route in answer.routes for line in _quorums(answer, route))]
-
-
-def _name(answer: ReconfigAnswer, route: RouteAnswer) -> str:
-    return KINDS[route.kind] if len(answer.routes) > 1 else ALONE
-
-
-def _quorums(answer: ReconfigAnswer, route: RouteAnswer) -> Iterator[str]:
+def _quorums(route: RouteAnswer) -> Iterator[str]:
     """What z3 says of the quorums before and after the commands of a route."""
-    if route.quorums_meet:
-        yield (
-            f"- {_name(answer, route)}: every quorum before a command meets every quorum after it (proved by z3). No "
-            "theorem is about `reconfig`, so the verdict rests on the runs."
-        )
-    for each in route.commands:
-        if each.disjoint is not None:
-            yield f"- {_name(answer, route)}: {_apart(each)}"
-
-
-def _apart(answer: CommandAnswer) -> str:
-    disjoint = answer.disjoint
-    assert disjoint is not None
-    return (
-        f"{set_text(disjoint.a)} may decide by the members before it, {set_text(disjoint.b)} by those after it, and "
-        "these two have no server in common (found by z3)."
-    )
+    apart = [command.disjoint for command in route.commands if command.disjoint is not None]
+    sentences = [] if apart else [QUORUMS_MEET]
+    sentences += [QUORUMS_APART.format(set_text(disjoint.a), set_text(disjoint.b)) for disjoint in apart]
+    yield from (f"- {RECONFIG_WORDS[route.kind]}: {sentence}" for sentence in sentences)
