@@ -25,8 +25,8 @@ from checker.rollout.files.differences import WITHHOLDING, Difference, differenc
 from checker.rollout.files.keys import Effect
 from checker.rollout.files.listeners import occupied, strangers
 from checker.rollout.inputs.folders import Folder, ServerText, settings
-from spec.config import ConfigError
-from spec.quorum import Addresses, Majority, Sid, View
+from spec.config import Config, ConfigError
+from spec.quorum import Majority, Sid, View
 
 MEMBERS = re.compile(r"[ \t\f]*(?:server\.|group|weight)")
 
@@ -88,13 +88,13 @@ class Stage:
         """All servers that run at some time, ascending."""
         return tuple(sorted(self.running | self.new.members))
 
+    def config_of(self, sid: Sid, renewed: frozenset[Sid]) -> Config:
+        """The configuration of a server if these servers have their new files."""
+        return (self.new if sid in renewed else self.old).servers[sid].config
+
     def view_of(self, sid: Sid, renewed: frozenset[Sid]) -> View:
         """The view of a server if these servers have their new files."""
         return (self.new if sid in renewed else self.old).view
-
-    def addresses_of(self, sid: Sid, renewed: frozenset[Sid]) -> Addresses:
-        """The addresses in the file of a server if these servers have their new files."""
-        return (self.new if sid in renewed else self.old).servers[sid].config.peer_addresses
 
     @cached_property
     def changed_roles(self) -> frozenset[Sid]:
@@ -118,12 +118,8 @@ class Stage:
 
         Whether a host name of the other file reaches such a server depends on the network.
         """
-        return tuple(
-            sid
-            for sid in self.readdressed
-            if self.old.hosts(sid) != self.new.hosts(sid)
-            and (self.old.accepts_every_host(sid) or self.new.accepts_every_host(sid))
-        )
+        moved = (sid for sid in self.readdressed if self.old.hosts(sid) != self.new.hosts(sid))
+        return tuple(sid for sid in moved if self.old.accepts_every_host(sid) or self.new.accepts_every_host(sid))
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -197,9 +193,8 @@ class Stage:
         Measured on 3.9.5: such a server does not follow the others, whose configuration has a version by then. None if
         no other server has it now.
         """
-        old, new = self.old.servers, self.new.servers
-        now = {sid: (new if sid in self.renewed else old)[sid].config for sid in self.running}
-        enabled = {sid for sid, config in now.items() if config.reconfig_enabled}
+        new = self.new.servers
+        enabled = {sid for sid in self.running if self.config_of(sid, self.renewed).reconfig_enabled}
         if self.standalone or len(enabled) < 2:
             return ()
         changed = enabled.intersection(self.remaining) & new.keys()
@@ -230,48 +225,36 @@ def one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
     Empty if stages are no alternative: at most one server changes, the quorums are of groups and weights, whose
     intermediate states are unknown, or ZooKeeper refuses a file between the two states.
     """
-    try:
-        return _one_at_a_time(old, new)
-    except ConfigError:
-        return ()
+    return _one_at_a_time(old, new)[0]
 
 
 def refused_between(old: Folder, new: Folder) -> str:
     """The reason why ZooKeeper refuses a file between the two states; empty if it accepts all of them."""
-    try:
-        _one_at_a_time(old, new)
-    except ConfigError as error:
-        return f"{error.problems[0].file}: {error.problems[0].what}"
-    return ""
+    return _one_at_a_time(old, new)[1]
 
 
-def _one_at_a_time(old: Folder, new: Folder) -> tuple[Stage, ...]:
-    """The stages. Raises ConfigError for a file between that ZooKeeper refuses, or whose ports another server has."""
-    if not isinstance(old.view.quorums, Majority) or not isinstance(new.view.quorums, Majority):
-        return ()
+def _one_at_a_time(old: Folder, new: Folder) -> tuple[tuple[Stage, ...], str]:
+    """The stages, or the reason why a file between is refused, or why another server has its ports."""
+    views = old.view, new.view
+    # Standalone files have no addresses for peers, and groups and weights have no states between.
+    if all(view.standalone for view in views) or not all(isinstance(view.quorums, Majority) for view in views):
+        return (), ""
     ordinals = old.working.ordinals if old.working is not None else {}  # a StatefulSet removes its last pod
     arriving = sorted(new.view.voters - old.view.voters)
     leaving = sorted(old.view.voters - new.view.voters, key=lambda sid: (-ordinals.get(sid, 0), sid))
-    alone = old.view.standalone or new.view.standalone
-    if old.view.standalone and new.view.standalone:
-        return ()  # no file has the address of either server for its peers
     turns = [sid for pair in zip_longest(arriving, leaving) for sid in pair if sid is not None]
-    if alone:  # no state between runs standalone
+    if any(view.standalone for view in views):  # no state between runs standalone
         turns = [*arriving, *leaving]
     before, after = side_of(old, "before"), side_of(new, "after")
     turns += [sid for sid in before.readdressed(after) if sid not in turns]
-    if len(turns) < 2:
-        return ()
-    sides = [before]
-    changed: set[Sid] = set()
-    for number, sid in enumerate(turns[:-1], start=1):
-        changed.add(sid)
-        sides.append(_between(old, new, changed, f"step-{number}"))
-    sides.append(after)
-    for state, following in pairwise(sides):
-        if problems := tuple(occupied(state.servers, following.servers)):
-            raise ConfigError(problems)
-    return tuple(Stage(a, b, _title(a, b)) for a, b in pairwise(sides))
+    try:
+        between = [_between(old, new, set(turns[:number]), f"step-{number}") for number in range(1, len(turns))]
+    except ConfigError as error:
+        return (), f"{error.problems[0].file}: {error.problems[0].what}"
+    pairs = tuple(pairwise([before, *between, after])) if between else ()
+    for problem in (problem for state, following in pairs for problem in occupied(state.servers, following.servers)):
+        return (), f"{problem.file}: {problem.what}"
+    return tuple(Stage(state, following, _title(state, following)) for state, following in pairs), ""
 
 
 def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigState:
@@ -281,7 +264,10 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
     of its reader's own file, or else of a third server's: in its own file it may have a wildcard as the host.
     """
     members = sorted((old.servers.keys() - changed) | (new.servers.keys() & changed))
-    sources = {sid: _first((new, old) if sid in changed else (old, new), sid) for sid in members}
+    sources = {}
+    for sid in members:  # a standalone folder comes last, since its file lacks what members need
+        folders = sorted((new, old) if sid in changed else (old, new), key=lambda folder: folder.view.standalone)
+        sources[sid] = next(folder for folder in folders if sid in folder.servers)
     servers = {}
     for sid in members:
         poll()
@@ -298,12 +284,6 @@ def _between(old: Folder, new: Folder, changed: set[Sid], label: str) -> ConfigS
     return ConfigState(label, servers, given=False, names=new.names)
 
 
-def _first(folders: Iterable[Folder], sid: Sid) -> Folder:
-    """The first folder with a server. A standalone one comes last, since its file lacks what members need."""
-    ordered = sorted(folders, key=lambda folder: folder.view.standalone)
-    return next(folder for folder in ordered if sid in folder.servers)
-
-
 def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
     """The value of the line of a server as `reader` sees it."""
     files = [given for owner, given in folder.servers.items() if owner != sid]
@@ -313,17 +293,17 @@ def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
 
 def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
     """A text with these lines in the place of its member lines."""
-    kept: list[str] = []
+    others: list[str] = []
     place, continued, member = None, False, False
     for line in text.splitlines():
         member = member if continued else MEMBERS.match(line) is not None
         continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         if not member:
-            kept.append(line)
+            others.append(line)
         elif place is None:
-            place = len(kept)
-    place = len(kept) if place is None else place
-    return "\n".join([*kept[:place], *(lines[sid] for sid in sorted(lines)), *kept[place:]]) + "\n"
+            place = len(others)
+    place = len(others) if place is None else place
+    return "\n".join([*others[:place], *(lines[sid] for sid in sorted(lines)), *others[place:]]) + "\n"
 
 
 def _title(old: ConfigState, new: ConfigState) -> str:

@@ -97,19 +97,19 @@ def has_quorum(stage: Stage, running: frozenset[Sid], new: frozenset[Sid]) -> bo
     A server does not count if the addresses in its file and in that of the leader keep it from following.
     """
     views = {sid: stage.view_of(sid, new) for sid in running}
-    told = {sid: stage.addresses_of(sid, new) for sid in running} if stage.readdressed else {}
+    known = {sid: stage.config_of(sid, new).peer_addresses for sid in running} if stage.readdressed else {}
     for leader, view in views.items():
-        behind = (sid for sid, own in views.items() if own.is_voter(leader) and _may_follow(sid, leader, told))
+        behind = (sid for sid, own in views.items() if own.is_voter(leader) and _may_follow(sid, leader, known))
         if view.is_voter(leader) and view.contains_quorum(view.voters.intersection(behind)):
             return True
     return False
 
 
-def _may_follow(sid: Sid, leader: Sid, told: Mapping[Sid, Addresses]) -> bool:
+def _may_follow(sid: Sid, leader: Sid, known: Mapping[Sid, Addresses]) -> bool:
     """Whether a server can connect to the quorum port of a leader, and one of the two to the election port."""
-    if sid == leader or not told:
+    if sid == leader or not known:
         return True
-    own, leading = told[sid], told[leader]
+    own, leading = known[sid], known[leader]
     hears = opens(own, sid, leading, leader) or opens(leading, leader, own, sid)
     return hears and reaches(own, leading, leader, Port.QUORUM)
 
@@ -150,7 +150,8 @@ def may_split(stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) ->
     mixed = bool(stage.applied)
     for done in (steps[:number] for number in range(not mixed, max(mixed, len(steps)))):
         running, new = _after(stage, done, down)
-        for behind in (frozenset(each) for size in range(len(running) + 1) for each in combinations(running, size)):
+        for group in (group for size in range(len(running) + 1) for group in combinations(running, size)):
+            behind = frozenset(group)
             rest = running - behind
             if _is_quorum(stage.old.view, behind, behind - new) and _is_quorum(stage.new.view, rest, rest & new):
                 return True
@@ -210,7 +211,7 @@ def _steps(stage: Stage, order: Sequence[Sid], down: frozenset[Sid] = frozenset(
 
     def may_serve(sid: Sid, running: frozenset[Sid], new: frozenset[Sid]) -> bool:
         """Whether a server runs standalone, or a quorum runs that can elect a leader."""
-        alone = frozenset(each for each in running if stage.view_of(each, new).standalone)
+        alone = frozenset(member for member in running if stage.view_of(member, new).standalone)
         return sid in alone or has_quorum(stage, running - alone, new)
 
     return tuple(
