@@ -93,10 +93,23 @@ class YamlValue:
             value = part
         return value
 
+    def required(self, path: str, right: str) -> YamlValue:
+        """The value below some keys. Raises ConfigError if it is missing or empty, with what would be right."""
+        value = self.get(path)
+        if value is None or not value.node.value:
+            raise self.error(f"{path} is missing", right)
+        return value
+
     def word(self, path: str, default: str = "") -> str:
         """The text below some keys; the default if a key is missing, or its value empty. Raises ConfigError."""
         value = self.get(path)
         return default if value is None else value.text
+
+    def words(self, path: str) -> dict[str, str]:
+        """The texts of the map below some keys, by its keys, which may have dots in them. Raises ConfigError."""
+        value = self.get(path)
+        parts = {key: value.child(key) for key in value.keys} if value is not None else {}
+        return {key: "" if part is None or part.is_null else part.text for key, part in parts.items()}
 
     def listed(self, path: str) -> list[YamlValue]:
         """The values of the list below some keys; empty if a key is missing. Raises ConfigError."""

@@ -78,7 +78,7 @@ def _readiness(probe: YamlValue | None) -> Readiness:
 
 
 def _named(value: YamlValue, kind: type[Named]) -> Named:
-    names = {str(each.value): each for each in kind}
+    names = {str(member.value): member for member in kind}
     if value.text not in names:
         raise value.error(f"{value.text[:40]!r} is unknown", nearest(value.text, names))
     return names[value.text]
@@ -102,14 +102,14 @@ def mounted_volume(pod: YamlValue, container: YamlValue, claims: list[YamlValue]
 
     `claims` are the templates of a StatefulSet. Of two volumes it is the one that does not survive.
     """
-    directories = dict.fromkeys(each for each in (config.data_dir, config.data_log_dir) if each)
+    directories = dict.fromkeys(path for path in (config.data_dir, config.data_log_dir) if path)
     sources = {
         volume.word("name"): next((key for key in volume.keys if key != "name"), "emptyDir")
         for volume in pod.listed("volumes")
     }
     sources |= {claim.word("metadata.name"): "volumeClaimTemplates" for claim in claims}
-    found = [_volume(PurePosixPath(directory), container.listed("volumeMounts"), sources) for directory in directories]
-    return min(found, key=lambda each: each.survives, default=None)
+    volumes = (_volume(PurePosixPath(path), container.listed("volumeMounts"), sources) for path in directories)
+    return min(volumes, key=lambda volume: volume.survives, default=None)
 
 
 def _volume(directory: PurePosixPath, mounts: list[YamlValue], sources: Mapping[str, str]) -> DataVolume:

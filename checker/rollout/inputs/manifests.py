@@ -140,7 +140,7 @@ def _environment(container: YamlValue, maps: Mapping[str, YamlValue]) -> dict[st
     env: dict[str, str] = {}
     for entry in container.listed("envFrom"):
         if (name := entry.word("configMapRef.name")) in maps:
-            env |= _data(maps[name])
+            env |= maps[name].words("data")
     for entry in container.listed("env"):
         if (source := entry.get("valueFrom.configMapKeyRef")) is not None:
             env |= _referred(entry.word("name"), source, maps)
@@ -164,18 +164,11 @@ def _referred(name: str, source: YamlValue, maps: Mapping[str, YamlValue]) -> di
     return {}
 
 
-def _data(config_map: YamlValue) -> dict[str, str]:
-    """The values of a ConfigMap, whose keys may have dots in them."""
-    data = config_map.get("data")
-    values = ((key, data.child(key)) for key in data.keys) if data is not None else ()
-    return {key: "" if value is None else value.text for key, value in values}
-
-
 def _zoo_cfg(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts | None) -> ZooCfg:
     """The zoo.cfg of a workload. Raises ConfigError."""
     config_map = _mounted(workload, maps)
     if config_map is not None:
-        data, name = _data(config_map), config_map.word("metadata.name")
+        data, name = config_map.words("data"), config_map.word("metadata.name")
         listed = sids_in("\n".join(data.values()))
         if not listed:
             problem = "this zoo.cfg has no server.N line, and the images write none into a zoo.cfg that is mounted"

@@ -13,6 +13,7 @@ Sources: Strimzi, `zookeeper_config_generator.sh`, `zookeeper_run.sh`, `KafkaRes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from checker.rollout.inputs.documents import YamlValue
@@ -38,27 +39,20 @@ PRAVEGA_DEFAULTS = (
 PRAVEGA_VALUES = dict(pair.split("=") for pair in PRAVEGA_DEFAULTS.split())
 """The keys of `spec.config` with their defaults (`ZookeeperConfig`); the session time-outs depend on tickTime."""
 TICKS = {"minSessionTimeout": 2, "maxSessionTimeout": 20}
-AUTOPURGE = {
-    "autoPurgeSnapRetainCount": "autopurge.snapRetainCount",
-    "autoPurgePurgeInterval": "autopurge.purgeInterval",
-}
+PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
 
 
 def read_kafka(resource: YamlValue, path: str) -> Folder:
     """The state of the ZooKeeper that Strimzi runs for a Kafka. Raises ConfigError."""
-    name = _name(resource)
+    name = resource.required("metadata.name", "write the name of the resource").text
     zookeeper = resource.get("spec.zookeeper")
     if zookeeper is None:
         problem = f"the Kafka {name} has no spec.zookeeper: it runs without ZooKeeper (KRaft)"
         raise resource.error(problem, "name a resource with spec.zookeeper.replicas")
-    given = zookeeper.get("replicas")
-    if given is None:
-        raise zookeeper.error("replicas is missing", "write replicas: 3")
-    hosts = PodHosts(
-        f"{name}-zookeeper", f"{name}-zookeeper-nodes", resource.word("metadata.namespace", NAMESPACE), "svc"
-    )
-    settings = zookeeper.get("config")
-    keys = STRIMZI_DEFAULTS | {key: _scalar(settings, key) for key in (settings.keys if settings is not None else ())}
+    given = zookeeper.required("replicas", "write replicas: 3")
+    namespace = resource.word("metadata.namespace", NAMESPACE)
+    hosts = PodHosts(f"{name}-zookeeper", f"{name}-zookeeper-nodes", namespace, "svc")
+    keys = STRIMZI_DEFAULTS | zookeeper.words("config")
     fixed = {line.partition("=")[0] for line in STRIMZI.split()}
     lines = [*STRIMZI.split(), *(f"{key}={value}" for key, value in keys.items() if key not in fixed)]
     sids = _sids(given)
@@ -70,15 +64,16 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
 
 def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
     """The state of a ZookeeperCluster of pravega's operator. Raises ConfigError."""
-    name, given = _name(resource), resource.get("spec.replicas")
+    name = resource.required("metadata.name", "write the name of the resource").text
+    given = resource.get("spec.replicas")
     pod = resource.get("spec.pod")
-    offset = next((each for each in (variables(pod) if pod else ()) if each.name == "OFFSET"), None)
-    first = 1 if offset is None else offset.place.number(quoted=True)
+    offsets = (variable.place for variable in (variables(pod) if pod else ()) if variable.name == "OFFSET")
+    first = next((place.number(quoted=True) for place in offsets), 1)
     sids = range(first, first + 3) if given is None else _sids(given, first)
     domain = resource.word("spec.kubernetesClusterDomain", "cluster.local")
     hosts = PodHosts(name, f"{name}-headless", resource.word("metadata.namespace", NAMESPACE), f"svc.{domain}")
     ports = {key: _port(resource, key, default) for key, default in PORTS.items()}
-    lines = [PRAVEGA_WORDS, *PRAVEGA.split(), *_pravega_keys(resource.get("spec.config"))]
+    lines = [PRAVEGA_WORDS, *PRAVEGA.split(), *_pravega_keys(resource)]
     address = f"{ports['quorum']}:{ports['leader-election']}:participant;{ports['client']}"
     lines += [f"server.{sid}={hosts.host(sid - first)}:{address}" for sid in sids]
     counted = "replicas is not in it, and the operator's default is 3" if given is None else f"replicas is {len(sids)}"
@@ -87,30 +82,22 @@ def read_zookeeper_cluster(resource: YamlValue, path: str) -> Folder:
     return with_volumes(state, dict.fromkeys(state.servers, typed_volume(resource, "spec.storageType", "persistence")))
 
 
-PORTS = {"client": 2181, "quorum": 2888, "leader-election": 3888}
-
-
 def _port(resource: YamlValue, name: str, default: int) -> int:
     ports = (port.get("containerPort") for port in resource.listed("spec.ports") if port.word("name") == name)
     return next((port.number() for port in ports if port is not None), default)
 
 
-def _pravega_keys(config: YamlValue | None) -> Iterator[str]:
+def _pravega_keys(resource: YamlValue) -> Iterator[str]:
     """The lines for `spec.config`; a value of 0 means the default, as in Go."""
-    given = {key: _scalar(config, key) for key in PRAVEGA_VALUES}
+    given = {key: resource.word(f"spec.config.{key}") for key in PRAVEGA_VALUES}
     values = {key: value if given[key] in ("", "0") else given[key] for key, value in PRAVEGA_VALUES.items()}
-    ticks = config.get("tickTime") if config is not None else None
+    ticks = resource.get("spec.config.tickTime")
     tick = ticks.number() if ticks is not None and ticks.number() else required_integer(PRAVEGA_VALUES["tickTime"])
     for key, value in values.items():
-        yield f"{AUTOPURGE.get(key, key)}={value or tick * TICKS[key]}"
-    more = config.get("additionalConfig") if config is not None else None
-    for key in more.keys if more is not None else ():
-        yield f"{key}={_scalar(more, key)}"
-
-
-def _scalar(settings: YamlValue | None, key: str) -> str:
-    value = settings.child(key) if settings is not None else None
-    return "" if value is None or value.is_null else value.text
+        name = re.sub("^autoPurge(.)", lambda match: f"autopurge.{match[1].lower()}", key)
+        yield f"{name}={value or tick * TICKS[key]}"
+    for key, value in resource.words("spec.config.additionalConfig").items():
+        yield f"{key}={value}"
 
 
 def _sids(given: YamlValue, first: int = 1) -> range:
@@ -118,12 +105,6 @@ def _sids(given: YamlValue, first: int = 1) -> range:
     if not 1 <= count <= MOST:
         raise given.error(f"{count} servers", f"write a number from 1 to {MOST}")
     return range(first, first + count)
-
-
-def _name(resource: YamlValue) -> str:
-    if name := resource.word("metadata.name"):
-        return name
-    raise resource.error("metadata.name is missing", "write the name of the resource")
 
 
 def _state(path: str, taken: str, lines: list[str], sids: range, operator: Operator, hosts: PodHosts) -> Folder:
