@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from checker.rollout import Plan, PlanRequest, plan, read_folder
-from checker.rollout.output import github_comment as module
-from checker.rollout.output.github_comment import LONGEST, MARKER, github_comment
-from checker.rollout.output.markdown import sections, steps
+from checker.rollout.output import markdown as module
+from checker.rollout.output.markdown import LONGEST, MARKER, github_comment, sections, steps
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec
 from tests.support.command_line import cli

@@ -18,8 +18,7 @@ from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan
 from checker.rollout.output.cache import rendered
 from checker.rollout.output.data import data
-from checker.rollout.output.github_comment import github_comment
-from checker.rollout.output.markdown import markdown
+from checker.rollout.output.markdown import github_comment, markdown
 from checker.rollout.reconfig.questions import ReconfigSpec
 from checker.rollout.reconfig.refusals import Obstacle, Refusal
 from checker.rollout.reconfig.section import OBSTACLES, obstacle

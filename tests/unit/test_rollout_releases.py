@@ -15,7 +15,7 @@ from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown
-from checker.rollout.output.notes import notes
+from checker.rollout.output.recommendation import notes
 from checker.rollout.planner import plan
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run

@@ -29,8 +29,7 @@ import msgspec
 
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.output.data import data
-from checker.rollout.output.github_comment import github_comment
-from checker.rollout.output.markdown import markdown
+from checker.rollout.output.markdown import github_comment, markdown
 from checker.rollout.output.story import told_runs
 from checker.source import STARTED, ProgramSource
 from checker.traces.svg import picture

@@ -8,21 +8,30 @@
     evidence, folded                        every question, way, quorum, key and run, with the limits of the answer
 
 Rules of this module: it judges nothing. Only the evidence uses words of model checking.
+
+The comment on a pull request has the same sections behind a marker that readers do not see: a bot finds its earlier
+comment by it, and replaces that one. In a comment that is too long the traces are left out first, and then the largest
+folded sections, each with a pointer to the whole answer.
+
+Source: GitHub REST API, "Create an issue comment"; GitHub Flavored Markdown.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from checker.printable import escaped, folded
 from checker.rollout.answer import Plan
 from checker.rollout.output import evidence as behind
-from checker.rollout.output.notes import notes
 from checker.rollout.output.operator_steps import if_a_step_fails, steps, steps_behind
-from checker.rollout.output.recommendation import headline, recommendation
+from checker.rollout.output.recommendation import headline, notes, recommendation
 from checker.rollout.output.story import runs, what_goes_wrong
 from checker.rollout.reconfig.section import commands, comparison
 
+MARKER = "<!-- quorate: rollout -->"
+LONGEST = 65_536  # characters; GitHub refuses a longer comment
+LEFT_OUT = "Left out here: the comment would be too long. `--output FILE.md` has the whole answer."
+CUT = "\n\n(Cut off here: the comment would be too long. `--output FILE.md` has the whole answer.)\n"
 MORE = "`--explain` prints the evidence."
 
 
@@ -78,3 +87,28 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
     ]
     shown = [AnswerSection(lines[0], lines[2:]) for lines in operator if lines]
     return [*shown, *(AnswerSection(lines[0], lines[2:], evidence=True) for lines in evidence if lines)]
+
+
+def github_comment(plan: Plan) -> str:
+    """The comment, with a newline at its end; shorter than `LONGEST`."""
+    with_traces = _joined(sections(plan, traces=True))
+    return with_traces if len(with_traces) < LONGEST else _shortened(plan)
+
+
+def _shortened(plan: Plan) -> str:
+    """The comment without traces, and without its largest folded sections if it is still too long."""
+    given = sections(plan, traces=False)
+    for section in sorted(given, key=lambda section: -sum(map(len, section.lines))):
+        text = _joined(given)
+        if len(text) < LONGEST:
+            return text
+        if section.evidence:
+            given[given.index(section)] = replace(section, lines=[LEFT_OUT])
+    text = _joined(given)
+    return text if len(text) < LONGEST else text[: LONGEST - len(CUT) - 1] + CUT
+
+
+def _joined(given: list[AnswerSection]) -> str:
+    first, *rest = given
+    parts = [replace(first, heading=f"#{first.heading}"), *rest]
+    return "\n\n".join([MARKER, *("\n".join(part.text) for part in parts)]) + "\n"

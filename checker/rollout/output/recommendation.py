@@ -1,39 +1,44 @@
-"""The first line of the answer: one imperative sentence, do it so, or do not do it; and the verdict in one line.
+"""The first line of the answer, the verdict in one line, and the notes: one for each duty of the operator.
 
-Rules of this module: it judges nothing. The first line has no word of model checking.
+Rules of this module: it judges nothing, and says each idea once. The first line is one imperative sentence without a
+word of model checking: do it so, or do not do it. No sentence has more than 25 words, except in warnings about files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from checker.printable import capital
+from checker.printable import capital, code, escaped
 from checker.rollout.answer import Plan, ReleaseAnswer
-from checker.rollout.claims import Reason
-from checker.rollout.disks import DiskHazard
+from checker.rollout.claims import Evidence, Reason
+from checker.rollout.files.keys import Effect
+from checker.rollout.inputs.working import Readiness
+from checker.rollout.output.operator_steps import reverse_stops
 from checker.rollout.output.sentences import (
+    HAZARD_NAMES,
     WORDS,
     change_of,
     changes,
     clause,
+    command_words,
     listed,
+    needs,
     order_words,
+    reason_words,
     servers,
     verdict_words,
+    who_looks,
     worst_finding,
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
-from checker.rollout.reconfig.commands import MembershipCommand
-from checker.rollout.route import PlanRoute
+from checker.rollout.reconfig.section import obstacle, safer
+from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
-from checker.rollout.scenarios import Question
+from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.steps import RESTART, START, STOP
+from checker.rollout.ways import Way
 
-HAZARD_NAMES = {
-    DiskHazard.EMPTY: "an empty disk",
-    DiskHazard.STALE: "a disk of an earlier time",
-    DiskHazard.FOREIGN: "a disk of another cluster",
-}
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 VERBS = {START: "start", RESTART: "restart", STOP: "stop"}
 
@@ -41,14 +46,13 @@ VERBS = {START: "start", RESTART: "restart", STOP: "stop"}
 def recommendation(plan: Plan) -> str:
     """The first line of the answer, without a full stop."""
     if plan.back is not None:
-        return _after_an_interruption(plan)
+        return _after_an_interruption(plan, plan.back)
     if plan.reconfig_route is not None:
         return _by_reconfig(plan, plan.reconfig_route)
     return _despite_defects(plan, plan.releases) if plan.releases is not None else _by_protocol(plan)
 
 
 def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
-    """The recommendation where `reconfig` is safer than restarts."""
     change = changes(plan.direct.stage)
     commands = ", then ".join(command_words(answer.command) for answer in route.commands)
     how = f": {commands}" if len(route.commands) > 1 else ""
@@ -60,19 +64,6 @@ def _by_reconfig(plan: Plan, route: RouteAnswer) -> str:
     elif not any(result.begun for result in route.results(FaultBudget.NONE)):
         known = "It was not explored"
     return f"Not decided: use `reconfig`, rather than restarts, to {change}{how}. {known}"
-
-
-def command_words(command: MembershipCommand) -> str:
-    """A `reconfig` command in imperative words."""
-    before, change = command.before, command.change
-    groups = (
-        ("add {}", change.voters - before.members),
-        ("make {} a voter", change.voters & before.observers),
-        ("add observer {}", change.observers - before.members),
-        ("make {} an observer", change.observers & before.voters),
-        ("remove {}", change.leaving),
-    )
-    return " and ".join(words.format(servers(sids)) for words, sids in groups if sids)
 
 
 def _despite_defects(plan: Plan, answer: ReleaseAnswer) -> str:
@@ -89,60 +80,85 @@ def _despite_defects(plan: Plan, answer: ReleaseAnswer) -> str:
     return f"Not decided: {defects} were not explored to the end"
 
 
+def _is_given(plan: Plan) -> bool:
+    return plan.request.order is not None
+
+
+def _needs_its_disks(plan: Plan) -> bool:
+    return plan.outcome_with_disks is SafetyVerdict.SAFE
+
+
+def _is_safe_but_for_disks(plan: Plan) -> bool:
+    claims = (claim for part in plan.advised for claim in part.claims)
+    unsafe = {claim.question for claim in claims if claim.evidence.outcome is SafetyVerdict.UNSAFE}
+    return bool(plan.request.disks) and unsafe <= {Question.GIVEN_DISKS}
+
+
+def _has_a_foreign_observer(plan: Plan) -> bool:
+    reasons = {claim.evidence.reason for part in plan.advised for claim in part.claims}
+    return _is_safe_but_for_disks(plan) and Reason.FOREIGN_OBSERVER in reasons
+
+
+RULES: Mapping[SafetyVerdict, Sequence[tuple[Callable[[Plan], object], str]]] = {
+    SafetyVerdict.SAFE: (
+        (lambda plan: plan.left_out, "This order is safe as far as it goes, but it is not the whole change: {order}"),
+        (lambda plan: plan.stages, "Do it in {count} stages: {stages}"),
+        (
+            lambda plan: _is_given(plan) and any(order.vain for order in plan.direct.orders),
+            "This order is safe, but do not wait after every step: {order}",
+        ),
+        (_is_given, "This order is safe: {order}"),
+        (lambda plan: not plan.direct.stage.remaining, "There is nothing to do: the two states are equal"),
+        (
+            lambda plan: plan.request.releases is not None and plan.request.releases.is_upgrade,
+            "{Change}, one server after the other: {steps}",
+        ),
+        (lambda plan: not plan.direct.unchanged, "{Change} in one go: {steps}"),
+        (
+            lambda plan: not any(order.steps for order in plan.direct.orders),
+            "There is nothing to do: nothing changes for the ensemble",
+        ),
+        (
+            lambda plan: any(difference.note for difference in plan.direct.stage.differences),
+            "Restart the servers one by one, and keep the conditions of the keys below",
+        ),
+        (bool, "Restart the servers one by one: nothing changes for the ensemble"),
+    ),
+    SafetyVerdict.STALLS: ((bool, "Do not {change} in this way: it comes to a stop"),),
+    SafetyVerdict.OPEN: (
+        (_needs_its_disks, "Move the disks, then {change}; without the disks it is not decided"),
+        (bool, "Not decided: do not {change} on the strength of this answer"),
+    ),
+    SafetyVerdict.UNSAFE: (
+        (_has_a_foreign_observer, "Do not start {disks}: it never serves, or serves the data of that cluster"),
+        (_is_safe_but_for_disks, "Do not start {disks}: an acknowledged write can be lost"),
+        (_needs_its_disks, "Move the disks, then {change}; with an empty disk an acknowledged write can be lost"),
+        (_is_given, "Do not use this order{danger}"),
+        (bool, "Do not {change} in one go{danger}"),
+    ),
+}
+"""The recommendations by the verdict on the protocol. The first one whose condition holds is given."""
+
+
 def _by_protocol(plan: Plan) -> str:
     """The recommendation without regard to the defects of a release."""
-    change, releases = change_of(plan, plan.direct), plan.request.releases
-    count, stages = len(plan.stages), [changes(part.stage) for part in plan.stages]
-    order = order_words(plan.direct.orders[0]) if plan.request.order is not None else ""
-    match plan.outcome:
-        case SafetyVerdict.SAFE if plan.left_out:
-            return f"This order is safe as far as it goes, but it is not the whole change: {order}"
-        case SafetyVerdict.SAFE if plan.stages:
-            return f"Do it in {NUMBERS[count] if count < len(NUMBERS) else count} stages: {', then '.join(stages)}"
-        case SafetyVerdict.SAFE if plan.request.order is not None:
-            stop = any(order.vain for order in plan.direct.orders)
-            return f"This order is safe{', but do not wait after every step' if stop else ''}: {order}"
-        case SafetyVerdict.SAFE if not plan.direct.stage.remaining:
-            return "There is nothing to do: the two states are equal"
-        case SafetyVerdict.SAFE if releases is not None and releases.is_upgrade:
-            return f"{capital(change)}, one server after the other: {_in_one_go(plan.direct)}"
-        case SafetyVerdict.SAFE if plan.direct.unchanged and not any(order.steps for order in plan.direct.orders):
-            return "There is nothing to do: nothing changes for the ensemble"
-        case SafetyVerdict.SAFE if plan.direct.unchanged:
-            if any(difference.note for difference in plan.direct.stage.differences):
-                return "Restart the servers one by one, and keep the conditions of the keys below"
-            return "Restart the servers one by one: nothing changes for the ensemble"
-        case SafetyVerdict.SAFE:
-            return f"{capital(change)} in one go: {_in_one_go(plan.direct)}"
-        case SafetyVerdict.STALLS:
-            return f"Do not {change} in this way: it comes to a stop"
-        case SafetyVerdict.OPEN:
-            if plan.outcome_with_disks is SafetyVerdict.SAFE:
-                return f"Move the disks, then {change}; without the disks it is not decided"
-            return f"Not decided: do not {change} on the strength of this answer"
-    if plan.request.disks and all(_is_safe_but_for_disks(part) for part in plan.advised):
-        if any(claim.evidence.reason is Reason.FOREIGN_OBSERVER for part in plan.advised for claim in part.claims):
-            return f"Do not start {_with_disks(plan)}: it never serves, or serves the data of that cluster"
-        return f"Do not start {_with_disks(plan)}: an acknowledged write can be lost"
-    if plan.outcome_with_disks is SafetyVerdict.SAFE:
-        return f"Move the disks, then {change}; with an empty disk an acknowledged write can be lost"
-    what = "use this order" if plan.request.order is not None else f"{change} in one go"
-    finding = worst_finding(plan.advised)
-    return f"Do not {what}" + (f": {clause(finding)}" if finding is not None else "")
+    change, finding = change_of(plan, plan.direct), worst_finding(plan.advised)
+    orders, disks, count = plan.direct.orders, sorted(plan.request.disks.items()), len(plan.stages)
+    rule = next(words for holds, words in RULES[plan.outcome] if holds(plan))
+    return rule.format(
+        change=change,
+        Change=capital(change),
+        order=order_words(orders[0]) if _is_given(plan) else "",
+        count=NUMBERS[count] if count < len(NUMBERS) else count,
+        stages=", then ".join(changes(part.stage) for part in plan.stages),
+        steps=_steps_in_words(orders[0]) if orders else "",
+        disks=listed(f"server {sid} with {HAZARD_NAMES[kind]}" for sid, kind in disks) if disks else "",
+        danger=f": {clause(finding)}" if finding is not None else "",
+    )
 
 
-def _is_safe_but_for_disks(part: PlanRoute) -> bool:
-    others = (claim for claim in part.claims if claim.question is not Question.GIVEN_DISKS)
-    return all(claim.evidence.outcome is not SafetyVerdict.UNSAFE for claim in others)
-
-
-def _with_disks(plan: Plan) -> str:
-    return listed(f"server {sid} with {HAZARD_NAMES[kind]}" for sid, kind in sorted(plan.request.disks.items()))
-
-
-def _after_an_interruption(plan: Plan) -> str:
-    assert plan.back is not None
-    on, back = plan.direct.outcome is SafetyVerdict.SAFE, plan.back.outcome is SafetyVerdict.SAFE
+def _after_an_interruption(plan: Plan, way_back: PlanRoute) -> str:
+    on, back = plan.direct.outcome is SafetyVerdict.SAFE, way_back.outcome is SafetyVerdict.SAFE
     if on and not plan.direct.stage.remaining:
         return "There is nothing left to do: every server has its new file"
     if on:
@@ -152,9 +168,8 @@ def _after_an_interruption(plan: Plan) -> str:
     return "Go back: the way on is not decided" if back else "Not decided: change nothing yet"
 
 
-def _in_one_go(route: PlanRoute) -> str:
-    """The steps of the first order, each action named once for the servers that follow each other."""
-    order = route.orders[0]
+def _steps_in_words(order: Order) -> str:
+    """The steps of an order, each action named once for the servers that follow each other."""
     words = []
     for action, steps in groupby(order.steps, lambda step: step.action):
         sids = [step.sid for step in steps]
@@ -183,15 +198,300 @@ def headline(plan: Plan) -> str:
     return f"Roll-out {change}: {verdict_words(plan)}{_as_tried(plan)}{commands}"
 
 
-def is_searched(plan: Plan) -> bool:
+def _is_searched(plan: Plan) -> bool:
     """Whether an order was looked for, so that the verdict on the change in one go is one on the orders tried."""
-    return plan.request.order is None and plan.tried > 0
+    return not _is_given(plan) and plan.tried > 0
 
 
 def _as_tried(plan: Plan) -> str:
-    """Which orders the verdict on the change in one go is about."""
-    if not is_searched(plan):
+    if not _is_searched(plan):
         return ""
-    if plan.direct.outcome is SafetyVerdict.SAFE:
-        return " in the order of the plan"
-    return f" ({plan.tried} of {plan.orders} orders tried)"
+    is_safe = plan.direct.outcome is SafetyVerdict.SAFE
+    return " in the order of the plan" if is_safe else f" ({plan.tried} of {plan.orders} orders tried)"
+
+
+# The notes.
+
+PROMISE = "never two leaders, no acknowledged write lost"
+SAFETY = (Question.ELECTION, Question.COMMITS)
+PROVED = frozenset({Reason.PROVED, Reason.UNCHANGED})
+DANGERS = {
+    Question.ELECTION: "two leaders",
+    Question.COMMITS: "a lost write",
+    Question.HEALING: "servers that find no leader",
+    Question.EMPTY_DISK: "a write that an empty disk loses",
+    Question.GIVEN_DISKS: "a write that one of the given disks loses",
+    Question.DEFECTS: "a write that a defect loses",
+    Question.QUIET_DEFECTS: "a write that a defect loses",
+}
+OF_THE_SEARCH = frozenset({Reason.EXPLORED, Reason.STEPS_OPEN, Reason.OPEN_WITHOUT_FAULTS, Reason.NO_WORK_LEFT})
+"""The reasons for which the search has no answer yet."""
+UNFINISHED = "the search was not finished, and a larger `--budget` may finish it"
+WAYS = {
+    Way.ONE_BY_ONE: "one server after the other",
+    Way.NO_WAIT: "without waits",
+    Way.PARALLEL: "all new servers together",
+    Way.STOP_ALL: "stopping all",
+    Way.CONTROLLER: "a rolling update of a StatefulSet",
+    Way.PARALLEL_CONTROLLER: "such an update with `podManagementPolicy: Parallel`",
+    Way.UNREADY_CONTROLLER: "such an update with a probe that does not ask for service",
+}
+EVERY_OTHER = "every other way of working"
+ANY_UPDATE = "any rolling update of a StatefulSet"
+PROBES = {
+    Readiness.ALIVE: "its readinessProbe does not ask for that",
+    Readiness.NONE: "it has no readinessProbe",
+}
+WAY_VERDICTS = {
+    SafetyVerdict.UNSAFE: "Unsafe in one go",
+    SafetyVerdict.STALLS: "Comes to a stop in one go",
+    SafetyVerdict.OPEN: "Not decided in one go",
+}
+DEFECTS = {
+    SafetyVerdict.UNSAFE: "while clients write, a write can be lost{}",
+    SafetyVerdict.OPEN: "while clients write, the search was not finished{}",
+    SafetyVerdict.STALLS: "while clients write, the search was not finished{}",
+    SafetyVerdict.SAFE: "while clients write, no write is lost{} (explored to the end)",
+}
+UNDECIDED = "Whether the same restarts of {old}, without the upgrade, lose a write in this way is not decided."
+STAYING = {
+    SafetyVerdict.UNSAFE: "**Staying at {old} is not safer**: its restarts lose a write in the same way.",
+    SafetyVerdict.SAFE: "**Staying at {old} is safer**: its restarts lose no write in this way.",
+}
+TLS = (
+    "TLS needs three roll-outs: `portUnification=true` at all servers, then `sslQuorum=true` as well, then no "
+    "`portUnification`."
+)
+SASL = (
+    "SASL needs three roll-outs: `quorum.auth.enableSasl`, then `quorum.auth.learnerRequireSasl`, then "
+    "`quorum.auth.serverRequireSasl`."
+)
+
+
+def notes(plan: Plan) -> list[str]:
+    """The lines under the recommendation."""
+    warnings = dict.fromkeys((*plan.request.old.warnings, *plan.request.new.warnings))
+    lines = [f"- **Warning**: {escaped(warning)}" for warning in warnings]
+    if plan.left_out:
+        verb = "is" if len(plan.left_out) == 1 else "are"
+        missing = f"{servers(plan.left_out)} {verb} not in the order, and left as before"
+        lines.append(f"- **Not the whole change**: {missing}.")
+    for group in (_verdicts, _ways, _releases, _addresses, _of_operator, _readiness, _reconfig, _keys, _crashes):
+        lines += [f"- {line}" for line in group(plan)]
+    return lines
+
+
+# The verdict and its basis.
+
+
+def _verdicts(plan: Plan) -> Iterator[str]:
+    by_restarts = plan.reconfig_route is None and any(_steps(part) for part in plan.advised)
+    if by_restarts and plan.outcome is SafetyVerdict.SAFE:
+        yield _basis(plan.advised)
+    if _is_searched(plan) and plan.direct.outcome is SafetyVerdict.SAFE and plan.direct.order_proofs:
+        yield "Other orders were not judged."
+    whole = f"In one go, in the order {order_words(plan.direct.orders[0])}, it" if _is_searched(plan) else "It"
+    if plan.stages:
+        yield from ["In one go it is not decided."] if plan.direct.outcome is SafetyVerdict.OPEN else []
+    elif plan.reconfig_route is None:
+        yield from _problem(plan.direct, whole)
+    for number, part in enumerate(plan.stages, start=1):
+        yield from _problem(part, f"Stage {number}")
+    if plan.back is not None:
+        if plan.back.outcome is SafetyVerdict.SAFE and _steps(plan.back):
+            yield f"The way back: {_basis([plan.back])}"
+        yield from _problem(plan.back, "The way back")
+
+
+def _steps(part: PlanRoute) -> bool:
+    return any(order.steps for order in part.orders) or part.unchanged
+
+
+def _basis(parts: Sequence[PlanRoute]) -> str:
+    claims = [claim for part in parts for claim in part.claims]
+    safe = [claim for claim in claims if claim.question in SAFETY and claim.evidence.outcome is SafetyVerdict.SAFE]
+    reasons = {claim.evidence.reason for claim in safe}
+    healing = {claim.evidence.outcome for claim in claims if claim.question is Question.HEALING and not claim.faults}
+    faults = max(part.faults for part in parts)
+    if reasons <= PROVED:
+        known = f"**Proved** for any order and any faults: {PROMISE}."
+    elif reasons <= {*PROVED, Reason.PROVED_IN_ORDER}:
+        known = f"**Proved in this order**, for any faults: {PROMISE}."
+    else:
+        known = f"**Explored to the end**, with up to {faults} fault{'s' * (faults != 1)}: {PROMISE}."
+    if healing == {SafetyVerdict.SAFE}:
+        return f"{known} All serve in the end."
+    return f"{known} Not decided: whether all serve in the end." if SafetyVerdict.OPEN in healing else known
+
+
+def _problem(part: PlanRoute, name: str) -> Iterator[str]:
+    """Why a stage is not safe; not where a run shows it, which the story tells."""
+    match part.outcome:
+        case SafetyVerdict.UNSAFE:
+            reasons = [claim.evidence for claim in part.claims if claim.evidence.reason is Reason.NOT_DURABLE]
+            if reasons:
+                yield f"{name} is unsafe: {'; '.join(dict.fromkeys(map(reason_words, reasons)))}."
+            if part.stage.moved:
+                yield f"With the disks moved it is {WORDS[part.outcome_with_disks].lower()}."
+        case SafetyVerdict.STALLS:
+            stuck = part.answer(Question.HEALING, faulty=False)
+            yield f"{name} comes to a stop: {_where_it_stops(stuck)}. No acknowledged write is lost."
+        case SafetyVerdict.OPEN:
+            for reason, dangers in _open(part).items():
+                yield f"{name} is not decided ({reason}). Not excluded: {', or '.join(dict.fromkeys(dangers))}."
+    if part.outcome in (SafetyVerdict.OPEN, SafetyVerdict.SAFE) and any(order.vain for order in part.orders):
+        yield "Not every step may be waited for: see the steps."
+
+
+def _where_it_stops(answer: Evidence) -> str:
+    """The step behind which the operator waits in vain, and the servers that look for a leader then."""
+    result = answer.finding
+    if result is None or result.stuck is None:
+        return reason_words(answer)
+    number = next(n for n, step in enumerate(result.spec.steps, start=1) if step.sid == result.stuck)
+    return f"after step {number}, {result.spec.steps[number - 1]}, {who_looks(result.looking)} LOOKING"
+
+
+def _open(part: PlanRoute) -> dict[str, list[str]]:
+    """The questions without an answer, in the words of an operator, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for claim in part.claims:
+        if claim.evidence.outcome is SafetyVerdict.OPEN:
+            because = UNFINISHED if claim.evidence.reason in OF_THE_SEARCH else reason_words(claim.evidence)
+            reasons.setdefault(because, []).append(DANGERS[claim.question])
+    return reasons
+
+
+def _ways(plan: Plan) -> Iterator[str]:
+    """The other ways to make the change in one go, where the plan recommends that."""
+    others = [answer for answer in plan.ways if answer.way is not plan.request.way]
+    if not others or not plan.direct.stage.remaining or plan.request.disks or plan.outcome is not SafetyVerdict.SAFE:
+        return
+    if plan.stages or plan.reconfig_route is not None or plan.releases is not None:
+        return
+    if all(answer.outcome is SafetyVerdict.SAFE for answer in plan.ways):
+        yield "Every other way to do it is safe, too."
+        return
+    for outcome, words in WAY_VERDICTS.items():
+        ways = [way.way for way in others if way.outcome is outcome]
+        updates = [way for way in ways if way.is_of_controller]
+        names = [WAYS[way] for way in ways if len(updates) < 3 or way not in updates]
+        names += [ANY_UPDATE] if len(updates) == 3 else []
+        if names:
+            yield f"**{words}**: {'; '.join(names) if len(ways) < len(others) else EVERY_OTHER}."
+    if plan.depends_on_the_way:
+        yield "**The gate does not pass**: nothing says how the change is applied. Name a safe way with `--how`."
+
+
+def _releases(plan: Plan) -> Iterator[str]:
+    releases, answer = plan.request.releases, plan.releases
+    if releases is None or not plan.direct.stage.remaining:
+        return
+    if answer is None:
+        yield f"**ZooKeeper {releases}**: its defects were not looked at, since the steps are not safe without them."
+        return
+    quiet = "nothing is" if answer.is_safe_if_quiet else "that is not decided"
+    under = f" {needs(answer.finding)}" if answer.finding is not None else ""
+    yield f"**ZooKeeper {releases}**: {DEFECTS[answer.verdict()].format(under)}. Without writes {quiet}."
+    if answer.staying is not None:
+        yield STAYING.get(answer.staying.outcome, UNDECIDED).format(old=releases.old)
+    if answer.culprits:
+        names = ", ".join(code(defect.value) for defect in answer.culprits)
+        yield f"One of these defects is enough: {names}."
+
+
+# What to see to.
+
+
+def _addresses(plan: Plan) -> Iterator[str]:
+    stage = plan.direct.stage
+    if stage.readdressed:
+        yield (
+            f"**Addresses change**: the host or a peer port of {servers(stage.readdressed)}. A server with the old "
+            "file cannot connect there. If it restarts, it may stay LOOKING until it has its new file."
+        )
+    if stage.moved:
+        yield (
+            f"**The hosts of {servers(stage.moved)} have other names in the new files.** If these are the same "
+            "machines, add `--same-machines`. Else move the disk to the new host before the server starts there, and "
+            "never start the old host again. With an empty disk under an old id a committed write can be lost. A new "
+            "machine with a new id needs no disk."
+        )
+    if names := plan.request.new.names:
+        pairs = ", ".join(f"{code(host)} is {code(name)}" for host, name in names.items())
+        yield (
+            f"**The same machines under other names**: {pairs}. Check first, on every server, that both names have "
+            "one address. With TLS between servers the certificates need both names."
+        )
+
+
+def _of_operator(plan: Plan) -> Iterator[str]:
+    working = plan.request.new.working
+    if working is not None and working.operator is not None and plan.request.old.view != plan.request.new.view:
+        yield (
+            f"**{working.operator.value} makes this change itself**, by `reconfig` and one server after the other. "
+            "Leave it to the operator. The steps below are restarts with new files, and it does not do them."
+        )
+
+
+def _readiness(plan: Plan) -> Iterator[str]:
+    way, working = plan.request.way, plan.request.new.working or plan.request.old.working
+    readiness = None if working is None else working.readiness
+    if not plan.direct.stage.remaining or not way.is_of_controller or readiness is Readiness.SERVING:
+        return
+    if way is Way.UNREADY_CONTROLLER:
+        probe = "" if readiness is None else f": {PROBES[readiness]}"
+        yield (
+            f"**Readiness**: a pod counts as ready before its server serves{probe}. So the StatefulSet does not wait "
+            "for service between two steps. A readinessProbe that asks `srvr` and looks for `Mode:` makes it wait."
+        )
+    else:
+        yield (
+            "**Readiness**: a pod counts as ready here when its server serves. A probe by `ruok` answers while the "
+            "server still looks for a leader; then ask with `--how unready-controller`."
+        )
+
+
+def _reconfig(plan: Plan) -> Iterator[str]:
+    """Whether to use `reconfig`, where restarts do not bring a change of members about."""
+    answer, working = plan.by_reconfig, plan.request.new.working
+    if plan.direct.stage.gossips and (working is None or working.operator is None):
+        yield (
+            "**Use `reconfig` for this change**: servers send each other versions of the configuration. One that "
+            "restarts with other members in its file may take over those of another version."
+        )
+    if reverse_stops(plan):
+        yield "**No way back by single restarts**: no server without `reconfigEnabled` follows those that have it."
+    if answer is not None and answer.advised is None:
+        yield from (f"**`reconfig` is not possible with these files.** {obstacle(each)}" for each in answer.refusals)
+    elif answer is not None:
+        yield f"{capital(safer(answer))}."
+
+
+def _keys(plan: Plan) -> Iterator[str]:
+    differences = plan.direct.stage.differences
+    if plan.direct.stage.strangers:
+        sasl = any(difference.key.startswith("quorum.auth.") for difference in differences)
+        tls = any(difference.key in ("sslQuorum", "portUnification") for difference in differences)
+        yield " ".join(([TLS] if tls or not sasl else []) + ([SASL] if sasl else []))
+    keys: dict[tuple[Effect, str], dict[str, None]] = {}
+    for difference in differences:
+        if difference.effect is not Effect.MODELLED:
+            keys.setdefault((difference.effect, difference.note), {})[difference.key] = None
+    for (effect, note), names in sorted(keys.items(), key=lambda item: -list(Effect).index(item[0][0])):
+        advice = f" {capital(note)}." if note else ""
+        yield f"**{capital(effect.value)}**: {', '.join(map(code, names))}.{advice}"
+
+
+def _crashes(plan: Plan) -> Iterator[str]:
+    """The file of a server that starts again after a crash, where the verdict may depend on it."""
+    findings = [claim.evidence.finding for part in plan.advised for claim in part.claims]
+    if plan.request.at_step:
+        yield "**Files are copied at their step**: a server that crashes before it starts again with its old file."
+    elif not plan.request.way.is_of_controller and any(
+        finding is not None and CRASHES in finding.spec.faults for finding in findings
+    ):
+        yield (
+            "**A crash may bring the new file**, since it may lie ready on its server before its step. If you copy "
+            "each file at its step, ask with `--files at-step`."
+        )

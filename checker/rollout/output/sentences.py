@@ -19,7 +19,8 @@ from checker.properties import ENSEMBLE_PROPERTIES
 from checker.report.verdict import finding_text
 from checker.rollout.answer import DIRECT, Plan
 from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
-from checker.rollout.reconfig.commands import RouteKind
+from checker.rollout.disks import DiskHazard
+from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
 from checker.rollout.route import LARGEST, Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
@@ -77,6 +78,11 @@ WORDS = {
 RECONFIG_WORDS = {
     RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
     RouteKind.AT_ONCE: "reconfig, all in one command",
+}
+HAZARD_NAMES = {
+    DiskHazard.EMPTY: "an empty disk",
+    DiskHazard.STALE: "a disk of an earlier time",
+    DiskHazard.FOREIGN: "a disk of another cluster",
 }
 LOST_WRITES = frozenset({"LeaderLogCompleteness", "AcknowledgedLogCompleteness"})
 LATE = "without a fault, if messages are late"
@@ -262,6 +268,19 @@ def changes(stage: Stage) -> str:
     if old.voters == new.voters and old.quorums != new.quorums:
         parts.append("change groups or weights")
     return " and ".join(parts) or "change these files"
+
+
+def command_words(command: MembershipCommand) -> str:
+    """A `reconfig` command in imperative words."""
+    before, change = command.before, command.change
+    groups = (
+        ("add {}", change.voters - before.members),
+        ("make {} a voter", change.voters & before.observers),
+        ("add observer {}", change.observers - before.members),
+        ("make {} an observer", change.observers & before.voters),
+        ("remove {}", change.leaving),
+    )
+    return " and ".join(words.format(servers(sids)) for words, sids in groups if sids)
 
 
 def order_words(order: Order) -> str:

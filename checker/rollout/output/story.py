@@ -15,8 +15,16 @@ from checker.models.ensemble.setup import server_name
 from checker.printable import capital, code, escaped, fenced, folded
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
-from checker.rollout.output.recommendation import HAZARD_NAMES
-from checker.rollout.output.sentences import LATE, LOST_WRITES, clause, finding_words, listed, needs, servers
+from checker.rollout.output.sentences import (
+    HAZARD_NAMES,
+    LATE,
+    LOST_WRITES,
+    clause,
+    finding_words,
+    listed,
+    needs,
+    servers,
+)
 from checker.rollout.reconfig.questions import ReconfigSpec
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import SERVED_ALONE, THROWN_AWAY, Question
