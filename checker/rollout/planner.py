@@ -64,19 +64,14 @@ def _searched(request: PlanRequest, stage: Stage, search: PlanSearch, work: Work
         judge_reconfig(made, work)
     if request.now is not None:
         judge_way_back(made, stage, search)
-        made.notes.append(_which_applied(stage))
+        stopped = sorted(stage.applied - stage.new.members)
+        absent = f"; {listed(stopped)} stopped" if stopped else ""
+        state = f"now {listed(stage.renewed) or 'no server'} with the new file{absent}"
+        none = "no server has its new file yet; without `--now` stages are planned as well"
+        made.notes.append(state if stage.applied else none)
     if made.depends_on_the_way:
         made.notes.append("it is not safe in every way of working: name with `--how` the one that applies the change")
     return made
-
-
-def _which_applied(stage: Stage) -> str:
-    """The state of an interrupted roll-out."""
-    if not stage.applied:
-        return "no server has its new file yet; without `--now` stages are planned as well"
-    stopped = sorted(stage.applied - stage.new.members)
-    absent = f"; {listed(stopped)} stopped" if stopped else ""
-    return f"now {listed(stage.renewed) or 'no server'} with the new file{absent}"
 
 
 def _check_servers(request: PlanRequest, stage: Stage) -> None:

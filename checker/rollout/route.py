@@ -125,10 +125,15 @@ class PlanRoute:
     def proved(self) -> bool:
         """Whether every two quorums meet, and no order counts an observer: then leaders and commits are safe.
 
-        Not so where a server runs standalone.
+        Not so where a server runs standalone, or where one may be an observer by its file and a voter by the file of a
+        leader.
         """
-        alone = self.stage.remaining and self.stage.standalone and not self.stage.unchanged
-        return self.quorums_meet and not self._may_count_an_observer and not alone
+        stage = self.stage
+        if not stage.remaining:
+            return self.quorums_meet
+        covered = bool(self.orders) and all(proof_covers(self.way, stage, order.steps) for order in self.orders)
+        alone = stage.standalone and not stage.unchanged
+        return self.quorums_meet and not alone and (covered or not stage.changed_roles)
 
     @property
     def order_proofs(self) -> tuple[OrderProof, ...]:
@@ -154,13 +159,6 @@ class PlanRoute:
     def is_settled_by_proof(self) -> bool:
         """Whether a proof answers the questions about leaders and commits, for any faults."""
         return (self.proved or bool(self.order_proofs)) and not self.stage.gossips
-
-    @property
-    def _may_count_an_observer(self) -> bool:
-        """Whether a running server may be an observer by its file and a voter by the file of a leader."""
-        if not self.stage.remaining or not self.stage.changed_roles:
-            return False
-        return not self.orders or not all(proof_covers(self.way, self.stage, order.steps) for order in self.orders)
 
     @property
     def blank(self) -> PlanRoute:

@@ -152,14 +152,10 @@ class Engine:
 
     def run(self, spec: RunSpec, seconds: float) -> RunResult:
         """Explore a question with at most this number of seconds of work."""
-        self._compile(spec)
-        return run(spec, seconds)
-
-    def _compile(self, spec: RunSpec) -> None:
-        """Compile the kernels that a question needs, or load them from their cache."""
         if spec.recoverable not in self._compiled:
             compile_kernels(job_of(spec))
             self._compiled.add(spec.recoverable)
+        return run(spec, seconds)
 
 
 def job_of(spec: RunSpec) -> Job:

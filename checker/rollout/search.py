@@ -120,20 +120,16 @@ class PlanSearch:
         """The preferred order, without runs."""
         return Order(leader, next(self._orders(stage, leader, way)), explored=False)
 
-    def _restarts(self, stage: Stage) -> list[Order]:
-        """The servers whose files differ, restarted in the way of working, the leader last. No run is necessary."""
-        differ = sorted({each.sid for each in stage.differences} & set(stage.remaining))
-        way, down, orders = self._request.way, self._request.down, []
-        for leader in self.leaders(stage) if differ else ():
-            steps = steps_of(stage, sorted(differ, key=lambda sid, last=leader: (sid == last, sid)))  # type: ignore[misc]
-            orders.append(Order(leader, in_way(way, stage, leader, steps, down), explored=False))
-        return orders
-
     def searched(self, stage: Stage) -> Plan:
         """The first order of the change in one go that is safe, or else the change in stages."""
         made = Plan(self._request, self.assessor.begin(stage))
         if made.direct.unchanged and self._request.is_plain:
-            made.direct.orders = self._restarts(stage)
+            # The servers whose files differ are restarted, the leader last. No run is necessary.
+            differ = {difference.sid for difference in stage.differences} & set(stage.remaining)
+            for leader in self.leaders(stage) if differ else ():
+                steps = steps_of(stage, [*sorted(differ - {leader}), *sorted(differ & {leader})])
+                steps = in_way(self._request.way, stage, leader, steps, self._request.down)
+                made.direct.orders.append(Order(leader, steps, explored=False))
         elif stage.gossips:
             self._gossip(made, next(self._orders(stage, self.leaders(stage)[0])))
         elif not made.direct.quorums_meet:
@@ -228,8 +224,13 @@ class PlanSearch:
                     self.assessor.explore(question, part, faulty=faulty)
 
     def _is_asked(self, part: PlanRoute, question: Question, *, faulty: bool, whole: bool) -> bool:
-        """Whether a question is still useful."""
-        if question not in part.questions or not self._is_explored(part) or (faulty and not part.faults):
+        """Whether a question is still useful.
+
+        Not where a proof answers, unless runs are demanded. No proof covers servers with other addresses, which may
+        look for a leader for ever.
+        """
+        is_needed = self._request.explored or not part.is_settled_by_proof or bool(part.stage.readdressed)
+        if question not in part.questions or not is_needed or too_large(part.stage) or (faulty and not part.faults):
             return False
         if faulty and part.answer(question, faulty=False).outcome is SafetyVerdict.UNSAFE:
             return False  # and so it is under faults
@@ -237,14 +238,6 @@ class PlanSearch:
             return whole
         is_large = faulty and question is Question.COMMITS
         return part.outcome_with_disks is not SafetyVerdict.UNSAFE or (whole and not is_large)
-
-    def _is_explored(self, part: PlanRoute) -> bool:
-        """Whether commits and faults are explored: not if a proof answers, unless runs are demanded.
-
-        No proof covers servers with other addresses, which may look for a leader for ever.
-        """
-        needed = not part.is_settled_by_proof or bool(part.stage.readdressed)
-        return not too_large(part.stage) and (self._request.explored or needed)
 
     def _judge_parts(self, parts: Sequence[PlanRoute]) -> None:
         """All questions about some stages, in a good order for every leader, the first leader of each stage first."""

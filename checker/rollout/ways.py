@@ -85,11 +85,20 @@ def way_of(working: WayOfWorking | None) -> Way | None:
 
 
 def in_way(way: Way, stage: Stage, leader: Sid, steps: Steps, down: frozenset[Sid] = frozenset()) -> Steps:
-    """The steps of a way, from those of one server after the other. Servers that are `down` have no step."""
+    """The steps of a way, from those of one server after the other. Servers that are `down` have no step.
+
+    Where all are stopped, the leader is the last one.
+    """
     if way is Way.STOP_ALL:
-        return _all_stopped(stage, leader, down)
+        running = sorted(stage.running - down, key=lambda sid: (sid == leader, sid))
+        stopped = [ServerStep(STOP, sid, wait=False) for sid in running]
+        return (*stopped, *(ServerStep(START, sid, wait=False) for sid in sorted(stage.new.members - down)))
     if way.is_of_controller:
-        return _rolling_update(way, stage, down)
+        started = [ServerStep(START, sid, wait=way is Way.CONTROLLER) for sid in stage.added]
+        stopped = [ServerStep(STOP, sid, wait=False) for sid in reversed(stage.removed)]
+        waits = way is not Way.UNREADY_CONTROLLER
+        restarted = [ServerStep(RESTART, sid, wait=waits) for sid in reversed(stage.restarted)]
+        return tuple(step for step in (*started, *stopped, *restarted) if step.sid not in down)
     if way is Way.PARALLEL:
         steps = (*(each for each in steps if each.action == START), *(each for each in steps if each.action != START))
     return with_waits(way, steps)
@@ -102,20 +111,6 @@ def with_waits(way: Way, steps: Steps) -> Steps:
     if way is Way.ONE_BY_ONE:
         return steps
     return tuple(replace(each, wait=each.wait and way is Way.PARALLEL and each.action != START) for each in steps)
-
-
-def _all_stopped(stage: Stage, leader: Sid, down: frozenset[Sid]) -> Steps:
-    """All running servers are stopped, the leader last; then all servers of the new state start, ascending."""
-    running = sorted(stage.running - down, key=lambda sid: (sid == leader, sid))
-    stopped = (ServerStep(STOP, sid, wait=False) for sid in running)
-    return (*stopped, *(ServerStep(START, sid, wait=False) for sid in sorted(stage.new.members - down)))
-
-
-def _rolling_update(way: Way, stage: Stage, down: frozenset[Sid]) -> Steps:
-    started = [ServerStep(START, sid, wait=way is Way.CONTROLLER) for sid in stage.added]
-    stopped = [ServerStep(STOP, sid, wait=False) for sid in reversed(stage.removed)]
-    restarted = [ServerStep(RESTART, sid, wait=way is not Way.UNREADY_CONTROLLER) for sid in reversed(stage.restarted)]
-    return tuple(step for step in (*started, *stopped, *restarted) if step.sid not in down)
 
 
 def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:

@@ -70,24 +70,18 @@ class Work:
 
     def ask(self, spec: RunSpec) -> RunResult:
         """The result of a run within the limit of this pass, or the known one if no work is left."""
-        text = spec.text
-        limit, known = self._known.get(text) or (0.0, not_begun(spec))
+        limit, known = self._known.get(spec.text) or (0.0, not_begun(spec))
         if limit < self._limit and not _is_final(known) and self.left:
-            known = self._explored(spec, min(self._limit, self.left))
-            self._known[text] = self._limit, known
-        cut = not _is_final(known) and not self._is_beside
-        self._is_cut = self._is_cut or cut
+            try:
+                known = self._run(spec, min(self._limit, self.left))
+            except ScenarioError:
+                known = impossible(spec)
+            self._known[spec.text] = self._limit, known
+            self._used += known.seconds
+            self._beside -= known.seconds if self._is_beside else 0.0
+            self.filled_memory = self.filled_memory or known.end is RunEnd.MEMORY
+        self._is_cut = self._is_cut or (not _is_final(known) and not self._is_beside)
         return replace(known, spec=spec)
-
-    def _explored(self, spec: RunSpec, seconds: float) -> RunResult:
-        try:
-            result = self._run(spec, seconds)
-        except ScenarioError:
-            return impossible(spec)
-        self._used += result.seconds
-        self._beside -= result.seconds if self._is_beside else 0.0
-        self.filled_memory = self.filled_memory or result.end is RunEnd.MEMORY
-        return result
 
 
 def _is_final(result: RunResult) -> bool:
