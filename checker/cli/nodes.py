@@ -9,281 +9,207 @@
 
 Rules of this module:
 
-- The description of a run is plain data that a trace can contain, so that the trace can be replayed without this
-  command line.
+- A run is a scenario with the files that it needs, so its trace can be replayed without this command line.
 - Each run of the set checks every invariant of its protocol. An invariant whose premise never holds makes the run
-  vacuous, except where the bounds of the run exclude the premise: these are listed in `silent` and reported as allowed.
+  vacuous, except where the bounds of the run exclude the premise: these may stay silent, and are reported as allowed.
 - A run that takes long has a depth limit, which `--depth` replaces.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Annotated, Any, Literal
-
-import msgspec
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from checker.cli.options import OPTIONAL, option
 from checker.engine import Limits
 from checker.job import Job, Verdict
-from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
-from checker.models.ensemble.actions import BUDGETS
-from checker.properties import ENSEMBLE_PROPERTIES
-from checker.scenario.ensemble import ensemble_job
-from checker.scenario.ensemble_setup import why_no_effect, with_release, with_variants
-from checker.scenario.yaml_lines import LikeError, like_named, variant_named, variant_names
-from spec.durable import Durable
-from spec.election.channel import ChannelRules
-from spec.quorum import Sid, majority_view
-from spec.releases import Release
-from spec.txn import Txn, make_zxid
-from spec.variants import Variant
-from spec.zab.state import ZabRules
+from checker.models.ensemble.actions import BUDGETS, Section
+from checker.scenario import ScenarioError, VariantError, from_text
+from checker.scenario.yaml_lines import LikeError, write_yaml
+from spec.quorum import Sid
 
-KIND = "nodes"
-ELECTIONS = 3  # elections of a leader by the oracle, unless an option gives another number
-RunDescription = dict[str, Any]
 FINE_UP_TO = 4  # the greatest number of servers whose election can be explored with all its messages
-
-RUN: RunDescription = {
-    "name": "as described", "nodes": 3, "observers": 0, "grain": "fine", "established": False, "other_views": {},
-    "rounds": 2, "capacity": 2, "late": 0, "faults": {}, "silent": [], "variants": [], "protocol": "election",
-    "discovery": "packets", "given": 0, "properties": [], "depth": None,
-}  # fmt: skip
-"""The defaults of every run.
-
-`silent` names actions that need not fire and invariants whose premise need not hold. `given` is the number of
-transactions on every disk at the start. `properties` names the invariants; an empty list means the usual ones. A run
-with the defects of a release has the key `like` too.
-"""
 BEGINNING = ("LeaderIsAVoter", "OnlyVotersCounted", "Leadership", "OnlyVotersAck", "NoBadState")
 DEPTHS = {4: 30, 5: 22, 6: 17, 7: 13}
 """The depth limits of the long runs of the whole server, by the number of servers."""
-
-Digit = Annotated[int, msgspec.Meta(ge=1, le=9)]
+SETTINGS = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\nstandaloneEnabled=false\n"
 
 
 class NodesError(Exception):
     """Options that exclude each other; the message has a correction."""
 
 
-def jobs(options: argparse.Namespace) -> list[Job]:
-    """The jobs that the command line requests. Raises NodesError."""
-    described = _described(options)
-    runs = [described] if described else list(preset_runs(options.nodes))
-    if options.variants:
-        runs = _with_variants(runs, options.variants)
-    if options.like:
-        runs = _with_release(runs, options.like)
-    return [_job(run, Limits(depth=run["depth"] if options.depth is None else options.depth)) for run in runs]
+@dataclass(frozen=True)
+class Run:
+    """A run of an ensemble; each field is an option of the command line. The last `observers` servers are observers.
 
+    The last `late` servers start late or never. `given` is the number of transactions on every disk at the start.
+    `silent` names actions that need not fire and invariants whose premise need not hold. `properties` are the
+    invariants; the usual ones if it is empty.
+    """
 
-def _with_variants(runs: list[RunDescription], variants: list[Variant]) -> list[RunDescription]:
-    """The runs in which every variant may have an effect. Raises NodesError if there are none."""
-    idle = {run["name"]: [why_no_effect(each, _setup(run)) for each in variants] for run in runs}
-    chosen = [run for run in runs if not any(idle[run["name"]])]
-    if not chosen:
-        reasons = [
-            f"{each.value}: {why.what}"
-            for whys in idle.values()
-            for each, why in zip(variants, whys, strict=True)
-            if why is not None
-        ]
-        raise NodesError(f"--variant {'; '.join(dict.fromkeys(reasons))}; take a scenario, where it may: run FILE")
-    return [
-        {
-            **run,
-            "name": f"{run['name']} with {variant_names(variants)}",
-            "variants": sorted(each.value for each in variants),
-        }
-        for run in chosen
-    ]
-
-
-def _with_release(runs: list[RunDescription], release: Release) -> list[RunDescription]:
-    """The runs in which the defects of a release may have an effect. Raises NodesError if there are none."""
-    chosen, reasons = [], []
-    for run in runs:
-        try:
-            with_release(_setup(run), release)
-        except LikeError as error:
-            reasons.append(error.reason)
-        else:
-            chosen.append({**run, "name": f"{run['name']} like {release}", "like": str(release)})
-    if not chosen:
-        raise NodesError(f"--like {release}: {reasons[0].what}; add --protocol zab")
-    return chosen
-
-
-def from_source(source: dict[str, Any]) -> Job:
-    """The job that a trace describes. Raises NodesError."""
-    try:
-        run = msgspec.convert(source.get("run"), _RunDescription, strict=True)
-    except msgspec.ValidationError as error:
-        raise NodesError(f"the source of this trace describes no run of --nodes ({error})") from None
-    return _job(msgspec.to_builtins(run), Limits())
-
-
-class _RunDescription(msgspec.Struct, forbid_unknown_fields=True):
-    """The description of a run in a trace, within the ranges of the options."""
-
-    name: str
-    nodes: Annotated[int, msgspec.Meta(ge=1, le=7)]
-    observers: Annotated[int, msgspec.Meta(ge=0, le=6)]
-    grain: Literal["fine", "oracle"]
-    established: bool
-    other_views: dict[str, list[int]]
-    rounds: Digit
-    capacity: Digit
-    late: Annotated[int, msgspec.Meta(ge=0, le=7)]
-    faults: dict[str, Digit]
-    silent: list[str]
-    variants: list[str] = []
-    protocol: Literal["election", "zab"] = "election"
-    discovery: Literal["packets", "one-step"] = "packets"
-    given: Annotated[int, msgspec.Meta(ge=0, le=9)] = 0
-    properties: list[str] = []
+    nodes: int
+    name: str = "as described"
+    observers: int = 0
+    grain: str = "fine"
+    established: bool = False
+    other_views: Mapping[Sid, Iterable[Sid]] = field(default_factory=dict)
+    rounds: int = 2
+    capacity: int = 2
+    late: int = 0
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
+    protocol: str = "election"
+    discovery: str | None = None
+    given: int = 0
+    properties: tuple[str, ...] = ()
     depth: int | None = None
-    like: str = ""
+
+    def scenario(self) -> tuple[str, dict[str, str]]:
+        """The text of the scenario, and its files by their names."""
+        sids = range(1, self.nodes + 1)
+        observers = frozenset(sids[self.nodes - self.observers :])
+        files = {f"server-{sid}.cfg": _file(voters) for sid, voters in self.other_views.items()}
+        files["zoo.cfg"] = _file(sids, observers)
+        disk = {"epoch": 1, "log": [{"zxid": f"1:{n}", "value": "given"} for n in range(1, self.given + 1)]}
+        servers = {
+            sid: {
+                "file": f"server-{sid}.cfg" if sid in self.other_views else "zoo.cfg",
+                "late": sid > self.nodes - self.late,
+                **(disk if self.given else {}),
+            }
+            for sid in sids
+        }
+        budgets = {name: count for name, count in self.budgets.items() if count}
+        sections = {
+            section.value: {name: count for name, count in budgets.items() if BUDGETS[name].section is section}
+            for section in Section
+        }
+        keys: dict[str, Any] = {
+            "name": self.name,
+            "servers": servers,
+            "history": [{"start": list(sids)}] if self.established else [],
+            "protocol": self.protocol,
+            "discovery": self.discovery,
+            "grain": self.grain,
+            "rounds": self.rounds,
+            "elections": budgets.get("elections"),
+            "channel": {"capacity": self.capacity},
+            "sometimes": ["Elected"] if self.protocol == "election" else [],
+            **{name: counts for name, counts in sections.items() if counts},
+            **({"always": list(self.properties)} if self.properties else {}),
+        }
+        return write_yaml({key: value for key, value in keys.items() if value != []}), files
 
 
-def _described(options: argparse.Namespace) -> RunDescription | None:
-    """The one run that the options describe; None if they only give the number of servers."""
-    faults = {name: getattr(options, name) for name in OPTIONAL if getattr(options, name)}
+def _file(voters: Iterable[Sid], observers: Iterable[Sid] = ()) -> str:
+    """A zoo.cfg with these servers; the observers are among them."""
+    lines = (f"server.{n}=zoo{n}:2888:3888{':observer' if n in observers else ''}\n" for n in voters)
+    return SETTINGS + "".join(lines)
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """The jobs that the command line requests: those in which its variants and defects may have an effect.
+
+    Raises NodesError.
+    """
+    run = _described(options)
+    made, refusals = [], dict[str, None]()
+    for each in preset_runs(options.nodes) if run is None else (run,):
+        try:
+            made.append(_job(each, options))
+        except LikeError as error:
+            refusals[f"--like {options.like}: {error.reason.what}; add --protocol zab"] = None
+        except VariantError as error:
+            refusals[f"--variant {error.name}: {error.reason.what}; take a scenario, where it may: run FILE"] = None
+        except ScenarioError as error:
+            raise NodesError(str(error)) from None
+    if not made:
+        raise NodesError("; ".join(refusals))
+    return made
+
+
+def _job(run: Run, options: argparse.Namespace) -> Job:
+    variants, like = options.variants, options.like
+    text, files = run.scenario()
+    job = from_text(text, files.get, f"{run.name}.yaml", variants, like)
+    silent = job.allowed_silent if run.nodes > 1 else job.actions
+    return replace(
+        job,
+        limits=Limits(depth=run.depth if options.depth is None else options.depth),
+        expected=None if variants or like else Verdict.PASSED,
+        allowed_silent=frozenset({*silent, *run.silent}),
+    )
+
+
+def _described(options: argparse.Namespace) -> Run | None:
+    """The one run that the options describe; None if they only give the number of servers. Raises NodesError."""
+    budgets = {name: getattr(options, name) for name in OPTIONAL if getattr(options, name)}
     plain = (options.observers, options.grain, options.established, options.other_view, options.late, options.protocol)
     usual = (options.rounds, options.capacity, options.discovery) == (2, 2, None)
-    if not faults and plain == (0, None, False, [], None, None) and usual:
+    if not budgets and plain == (0, None, False, [], None, None) and usual:
         return None
     if options.late is not None and options.established:
         raise NodesError("--late and --established exclude one another: a late server has not started yet")
-    sids = [sid for sid, _ in options.other_view]
-    if len(set(sids)) < len(sids):
+    if options.observers >= options.nodes:
+        raise NodesError(f"--observers {options.observers} leaves no voter among {options.nodes} servers")
+    views = dict(options.other_view)
+    if len(views) < len(options.other_view):
         raise NodesError("--other-view gives one server two files; give each server one")
-    late = 0 if options.established else options.nodes if options.late is None else options.late
-    run = {
-        **RUN, "nodes": options.nodes, "observers": options.observers, "grain": options.grain or "fine",
-        "established": options.established, "rounds": options.rounds, "capacity": options.capacity,
-        "late": late, "faults": faults, "protocol": options.protocol or "election",
-        "discovery": options.discovery or "packets",
-        "other_views": {str(sid): list(voters) for sid, voters in options.other_view},
-    }  # fmt: skip
-    _check_protocol(run, options)
-    if run["protocol"] == "zab" and run["grain"] == "oracle":
-        faults.setdefault("elections", ELECTIONS)
-    return run
-
-
-def _check_protocol(run: RunDescription, options: argparse.Namespace) -> None:
-    """Check for options without an effect. Raises NodesError."""
-    given = [option(name) for name in run["faults"] if BUDGETS[name].domain.is_of_zab]
-    given += ["--discovery"] * bool(options.discovery)
-    if run["protocol"] == "election" and given:
-        raise NodesError(f"{given[0]} changes nothing where the election is all there is; add --protocol zab")
+    for sid, voters in views.items():
+        if sid > options.nodes:
+            raise NodesError(f"--other-view names server {sid}, and there are the servers 1 to {options.nodes}")
+        if sid not in voters:
+            raise NodesError(f"--other-view {sid}: its own file must name it, and the voters given leave it out")
+    of_zab = [option(name) for name in budgets if BUDGETS[name].domain.is_of_zab]
+    of_zab += ["--discovery"] * bool(options.discovery)
+    if options.protocol != "zab" and of_zab:
+        raise NodesError(f"{of_zab[0]} changes nothing where the election is all there is; add --protocol zab")
     coarse = [f"--{name}" for name in ("elections", "discovery") if getattr(options, name)]
-    if run["grain"] == "fine" and coarse:
+    if options.grain != "oracle" and coarse:
         raise NodesError(f"{coarse[0]} changes nothing message by message; add --grain oracle")
+    late = 0 if options.established else options.nodes if options.late is None else min(options.late, options.nodes)
+    return Run(
+        options.nodes, observers=options.observers, grain=options.grain or "fine", established=options.established,
+        other_views=views, rounds=options.rounds, capacity=options.capacity, late=late, budgets=budgets,
+        protocol=options.protocol or "election", discovery=options.discovery,
+    )  # fmt: skip
 
 
-def _job(run: RunDescription, limits: Limits) -> Job:
-    setup, like = _setup(run), None
-    if run.get("like"):
-        setup, like = with_release(setup, like_named(run["like"]))
-    held_to = run["properties"] or ENSEMBLE_PROPERTIES.defaults(setup)
-    witnesses = () if run["protocol"] == "zab" else ("Elected",)
-    properties = [ENSEMBLE_PROPERTIES.build(setup, name) for name in (*held_to, *witnesses)]
-    try:
-        model = ensemble(run["name"], setup, properties)
-    except ValueError as error:
-        raise NodesError(str(error)) from None
-    job = ensemble_job(run["name"], model, setup, {"kind": KIND, "run": run}, like=like)
-    silent = job.allowed_silent if len(setup.members) > 1 else model.actions
-    return replace(
-        job,
-        limits=limits,
-        expected=None if run["variants"] or like else Verdict.PASSED,
-        allowed_silent=silent | set(run["silent"]),
-    )
-
-
-def _setup(run: RunDescription) -> Setup:
-    sids = tuple(range(1, run["nodes"] + 1))
-    if run["observers"] >= len(sids):
-        raise NodesError(f"--observers {run['observers']} leaves no voter among {len(sids)} servers")
-    voters = sids[: len(sids) - run["observers"]]
-    usual = File("the usual file", majority_view(voters, sids[len(voters) :]))
-    others = {int(sid): _other_file(int(sid), tuple(known), sids) for sid, known in run["other_views"].items()}
-    late = sids[len(sids) - min(run["late"], len(sids)) :]
-    txns = tuple(Txn(make_zxid(1, number + 1), "given") for number in range(run["given"]))
-    disk = Durable(1, 1, log=txns) if txns else Durable()
-    setup = Setup(
-        members=tuple(Member(sid, others.get(sid, usual), disk, late=sid in late) for sid in sids),
-        grain=Grain(run["grain"]),
-        prologue=(Prologue(sids),) if run["established"] else (),
-        budgets=Budgets(**run["faults"]),
-        round_limit=run["rounds"],
-        channels=ChannelRules(capacity=run["capacity"], merge_repeats=True),
-        zab=ZabRules() if run["protocol"] == "zab" else None,
-        discovery_in_one_step=run["discovery"] == "one-step",
-    )
-    return with_variants(setup, [variant_named(name) for name in run["variants"]])
-
-
-def _other_file(sid: Sid, voters: tuple[Sid, ...], sids: tuple[Sid, ...]) -> File:
-    if sid not in sids:
-        raise NodesError(f"--other-view names server {sid}, and there are the servers 1 to {len(sids)}")
-    if sid not in voters:
-        raise NodesError(f"--other-view {sid}: its own file must name it, and the voters given leave it out")
-    return File(f"the file of server {sid}", majority_view(voters))
-
-
-def preset_runs(nodes: int) -> Iterator[RunDescription]:
+def preset_runs(nodes: int) -> Iterator[Run]:
     """The set for this number of servers."""
-    fine, depth = nodes <= FINE_UP_TO, DEPTHS.get(nodes)
-    run = {**RUN, "nodes": nodes, "depth": depth}
+    fine = nodes <= FINE_UP_TO
+    run = Run(nodes, depth=DEPTHS.get(nodes))
     if fine:
-        # In one round only one leader is established: a second one would be the violation.
-        yield {
-            **run, "name": "cold start", "protocol": "zab", "rounds": 1, "properties": _beginning(nodes),
-            "silent": ["Leadership"],
-        }  # fmt: skip
+        # In one round only one leader is established: a second one would be the violation. A single server waits for no
+        # ACK.
+        properties = tuple(name for name in BEGINNING if nodes > 1 or name != "OnlyVotersAck")
+        yield replace(
+            run, name="cold start", protocol="zab", rounds=1, properties=properties, silent=("Leadership",)
+        )  # fmt: skip
     else:
-        yield {**RUN, "nodes": nodes, "name": "cold start", "grain": "oracle", "late": nodes}
+        yield Run(nodes, "cold start", grain="oracle", late=nodes)
+    # The whole server, from a leader that serves: two writes, a crash and a return, one more election.
+    budgets = {"elections": 1, "writes": 2, "crashes": 1, "restarts": 1}
+    whole = replace(
+        run, protocol="zab", grain="oracle", discovery="one-step", established=True, given=1, budgets=budgets
+    )  # fmt: skip
+    # Neither of two voters leads without the other, so the one with more transactions leads, and none is truncated.
+    of_two = ("CommittedLogDurability",)
     if nodes > 1:
-        yield _whole(run, "established")
+        yield replace(whole, name="established", silent=of_two if nodes == 2 else ())
     if nodes > 2:
-        other = {str(nodes - 1): list(range(1, nodes))}
-        yield _whole(run, "crash, observer, another view", observers=1, other_views=other, disconnects=1)
+        yield replace(
+            whole, name="crash, observer, another view", observers=1, budgets={**budgets, "disconnects": 1},
+            other_views={nodes - 1: range(1, nodes)}, silent=of_two if nodes == 3 else (),
+        )  # fmt: skip
     if nodes > 1 and fine:
         # A server that was cut off hears from the decided servers, and joins them without a `decide` step.
         links = {"cuts": 1, "heals": 1, "notification_timeouts": 1}
-        yield {
-            **RUN, "nodes": nodes, "name": "a broken link", "established": True, "faults": links, "silent": ["decide"],
-        }  # fmt: skip
+        yield Run(nodes, "a broken link", established=True, budgets=links, silent=("decide",))
     if nodes > 1:
         less = {"crashes": 1, "restarts": 1, "partitions": 1, "heals": 1}
         every = {"crashes": 2, "restarts": 2, "cuts": 1, "partitions": 1, "heals": 1}
-        yield {
-            **RUN, "nodes": nodes, "name": "faults of every kind", "grain": "oracle", "late": nodes,
-            "faults": every if fine else less,
-        }  # fmt: skip
-
-
-def _beginning(nodes: int) -> list[str]:
-    """The invariants of an ensemble before its first commit; a single server waits for no ACK."""
-    return [name for name in BEGINNING if nodes > 1 or name != "OnlyVotersAck"]
-
-
-def _whole(
-    run: RunDescription, name: str, observers: int = 0, other_views: Any = None, disconnects: int = 0
-) -> RunDescription:
-    """The whole server, from a leader that serves: two writes, a crash and a return, one more election."""
-    faults = {"elections": 1, "writes": 2, "crashes": 1, "restarts": 1, "disconnects": disconnects}
-    # Neither of two voters leads without the other, so the one with more transactions leads, and none is truncated.
-    silent = ["CommittedLogDurability"] if run["nodes"] - observers == 2 else []
-    return {
-        **run, "name": name, "protocol": "zab", "grain": "oracle", "discovery": "one-step", "established": True,
-        "given": 1, "silent": silent,
-        "observers": observers, "other_views": other_views or {}, "faults": {k: v for k, v in faults.items() if v},
-    }  # fmt: skip
+        yield Run(nodes, "faults of every kind", grain="oracle", late=nodes, budgets=every if fine else less)

@@ -29,13 +29,10 @@ def job_of(source: Any, model: Path | None = None) -> Job:
 
     The source of a model in a Python file needs the `model` as its user names it, because loading it runs its code.
     """
-    from checker.cli import nodes  # noqa: PLC0415 (an error in a scenario file is reported without any model)
     from checker.scenario.ensemble import REFINED  # noqa: PLC0415
 
     kind = source.get("kind") if isinstance(source, dict) else None
     try:
-        if kind == "nodes":
-            return nodes.from_source(source)
         if kind == "scenario":
             return from_source(source)
         if kind == MODEL and model is not None:
@@ -48,9 +45,9 @@ def job_of(source: Any, model: Path | None = None) -> Job:
             refinement = job_of(source.get("of"), model).refinement
             if refinement is not None:
                 return refinement.job()
-    except (nodes.NodesError, ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
+    except (ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
         raise SourceError(f"the source of the trace describes no run: {error}") from None
-    raise SourceError(f"the source of the trace is of the kind {kind!r}; nodes, scenario or refined would be right")
+    raise SourceError(f"the source of the trace is of the kind {kind!r}; scenario or refined would be right")
 
 
 @dataclass(frozen=True)

@@ -21,19 +21,17 @@ Rules of this module:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-
-import yaml
 
 from checker.rollout.disks import DiskHazard
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.stages import Stage
 from checker.rollout.steps import STOP, ServerStep, Steps
 from checker.rollout.ways import Way
+from checker.scenario.yaml_lines import write_yaml
 from spec.quorum import Sid
 from spec.variants import Variant
 
@@ -52,11 +50,6 @@ SERVED_ALONE = "StandaloneServesAlone"
 THROWN_AWAY = ("CommittedLogDurability",)
 NO_LOSS = tuple(name for name in SAFE_DATA if name != "Leadership")
 CRASHES, PARTITIONS, DISCONNECTS = "crashes", "partitions", "disconnects"
-
-
-class _Writer(yaml.SafeDumper):
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - a scenario may not have aliases
-        return True
 
 
 Opening = tuple[Mapping[str, object], ...]
@@ -132,8 +125,7 @@ class RunSpec:
     @cached_property
     def text(self) -> str:
         """The scenario."""
-        keys = _given(self._scenario())
-        return yaml.dump(keys, Dumper=_Writer, sort_keys=False, default_flow_style=None, width=sys.maxsize)
+        return write_yaml(self._scenario())
 
     def _scenario(self) -> dict[str, object]:
         """The keys of the scenario; None is the value of a key that is left out."""

@@ -15,6 +15,7 @@ path (keys and positions from the top), and every path has a line. Rules:
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -35,6 +36,17 @@ _NOT_FINITE = re.compile(r"[+-]?\.(?:inf|nan)", re.IGNORECASE)
 _WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _KINDS = ("str", "int", "bool", "null", "float", "timestamp", "merge", "value", "map", "seq")
 _TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS)  # the tags of nodes without an explicit tag
+
+
+class _Writer(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - a scenario may not have aliases
+        return True
+
+
+def write_yaml(keys: Mapping[str, object]) -> str:
+    """The text of a scenario with these keys; those with the value None are left out."""
+    given = {key: value for key, value in keys.items() if value is not None}
+    return yaml.dump(given, Dumper=_Writer, sort_keys=False, default_flow_style=None, width=sys.maxsize)
 
 
 DEEPEST = 50

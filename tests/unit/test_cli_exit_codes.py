@@ -370,14 +370,6 @@ SOURCE = ("#meta", "source")
         (SOURCE, {"kind": "recipe"}),
         (SOURCE, {"kind": "scenario", "text": "servers: 1", "file": "s.yaml", "files": {}}),
         (SOURCE, {"kind": "refined", "of": {"kind": "refined"}}),
-        ((*SOURCE, "run"), ["nodes"]),
-        ((*SOURCE, "run", "nodes"), 10**9),
-        ((*SOURCE, "run", "nodes"), 3),
-        ((*SOURCE, "run", "observers"), -1),
-        ((*SOURCE, "run", "grain"), "fine"),
-        ((*SOURCE, "run", "other_views"), []),
-        ((*SOURCE, "run", "other_views"), {"one": [1]}),
-        ((*SOURCE, "run", "faults"), {"fires": 1}),
     ],
 )
 def test_150_for_a_trace_that_does_not_run_as_it_says(
