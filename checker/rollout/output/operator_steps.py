@@ -5,7 +5,6 @@ Rules of this module: it judges nothing. A command that it prints only reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 from shlex import quote
@@ -47,6 +46,7 @@ RULE = "If another server leads now, it restarts last, and the others in ascendi
 LEAVING = " A server that goes stops first if it leads."
 NO_WAITS = "Do not wait between the steps."
 UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
+DISK = "move its disk (`dataDir` and `dataLogDir`)"
 MOST_ORDERS = 2  # for other leaders, before one rule takes their place
 QUIET = (
     "**Before the first step** stop every client, and wait one session time-out. Begin when every `srvr` has the same "
@@ -110,7 +110,6 @@ def _forward(plan: Plan) -> list[str]:
 
 
 def _preparation(plan: Plan) -> list[str]:
-    """The preparation before the first step."""
     answer, stage, releases = plan.releases, plan.direct.stage, plan.request.releases
     checks = [] if releases is None else upgrade_conditions(releases.old, releases.new)
     lines = ["**Before the first step:**", "", *(f"- {check}" for check in checks), ""] if checks else []
@@ -125,20 +124,17 @@ def _preparation(plan: Plan) -> list[str]:
     return lines + ([FILES_AT_THEIR_STEP, ""] if any(part.stage.changed_roles for part in plan.advised) else [])
 
 
-def _waits(parts: list[PlanRoute], *, in_pods: bool) -> Iterator[tuple[PlanRoute, Sid]]:
-    """The servers that a step waits for."""
-    for part in parts:
-        for order in part.orders[:1]:
-            all_of_them = part.way is Way.STOP_ALL or (part.way.is_of_controller and in_pods)
-            yield from ((part, step.sid) for step in order.steps if step.wait and step.action != STOP)
-            yield from ((part, sid) for sid in sorted(part.stage.new.members) if all_of_them)
-
-
 def _functions(plan: Plan, parts: list[PlanRoute]) -> list[str]:
     """The shell functions that the steps call, and the file of all servers."""
-    in_pods = StatefulSet.of_plan(plan) is not None
-    waits = _waits(parts, in_pods=in_pods)
-    questions = dict.fromkeys(wait_of(part.stage.new, sid).question for part, sid in waits)
+    in_pods, waits = StatefulSet.of_plan(plan) is not None, []
+    for part in parts:
+        of_all = part.way is Way.STOP_ALL or (part.way.is_of_controller and in_pods)
+        steps_taken = part.orders[0].steps if part.orders else ()
+        waited = [step.sid for step in steps_taken if step.wait and step.action != STOP]
+        waits += [
+            wait_of(part.stage.new, sid).question for sid in (sorted(part.stage.new.members) if of_all else waited)
+        ]
+    questions = dict.fromkeys(waits)
     assumed = dict.fromkeys(question.assumes for question in questions if question.assumes)
     functions = "\n".join(question.function for question in questions)
     lines = [" ".join((*assumed, WAIT)), "", *fenced(functions, ""), ""] if questions else []
@@ -156,31 +152,25 @@ def _only_file(parts: list[PlanRoute]) -> str:
 
 def _of_stage(plan: Plan, part: PlanRoute) -> list[str]:
     """The steps for each server that may lead when the stage begins."""
-    pods = StatefulSet.of_plan(plan)
+    pods, order = StatefulSet.of_plan(plan), part.orders[0]
     lines = [] if part.stage.new.given else [*_members(part.stage, in_pods=pods is not None), ""]
+    others = [other for other in part.orders if other.steps != order.steps]
+    items = [_instruction(plan, part, order, step) for step in order.steps]
+    for number, condition in part.conditions_of(order).items():
+        if number:
+            items[number - 1] = f"{condition_sentence(condition)}\n\n   {items[number - 1]}"
     if pods is not None and part.way.is_of_controller:
-        return [*lines, *(f"{number}. {item}" for number, item in enumerate(pods.by_controller(part), start=1))]
-    order, items = part.orders[0], [*_items(plan, part)]
-    if pods is not None and part.way is Way.STOP_ALL:
+        items, others = [*pods.by_controller(part)], []
+    elif pods is not None and part.way is Way.STOP_ALL:
         items = [*pods.all_stopped(part)]
     elif pods is not None:
         lines += [*pods.preparation(part), *([] if pods.takes(part) else [LAST_POD, ""])]
-    others = [other for other in part.orders if other.steps != order.steps]
     lines += [f"**Server {order.leader} leads now**:", ""] if others else []
     lines += [f"{number}. {item}" for number, item in enumerate(items, start=1)]
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(calls), "")]
     return [*lines, *(_other_leaders(part, others, ruled=bool(_repeated(plan))) if others else [])]
-
-
-def _items(plan: Plan, part: PlanRoute) -> Iterator[str]:
-    """The steps of the first order."""
-    order = part.orders[0]
-    conditions = part.conditions_of(order)
-    for number, step in enumerate(order.steps, start=1):
-        check = f"{condition_sentence(conditions[number])}\n\n   " if number in conditions else ""
-        yield f"{check}{_instruction(plan, part, order, step)}"
 
 
 def _other_leaders(part: PlanRoute, others: list[Order], *, ruled: bool) -> list[str]:
@@ -223,31 +213,31 @@ def _is_by_rule(part: PlanRoute) -> bool:
 
 def _repeated(plan: Plan) -> list[str]:
     """The stages after the first, if each does as the first: one server comes or goes, and the others keep the rule."""
-    stages, checks = [part.stage for part in plan.advised], plan.checks_between[1:]
-    if not checks or StatefulSet.of_plan(plan) is not None or not all(map(_is_by_rule, plan.advised)):
+    first, *later = plan.advised
+    (_, *checks), shape = plan.checks_between, _shape(first)
+    alike = shape is not None and all(_shape(part) == shape and _is_by_rule(part) for part in plan.advised)
+    if not later or not alike or StatefulSet.of_plan(plan) is not None:
         return []
-    if len(set(map(_shape, plan.advised))) > 1 or _shape(plan.advised[0]) is None:
-        return []
-    rows = []
-    for number, (before, part, check) in enumerate(zip(stages, plan.advised[1:], checks, strict=False), start=2):
+    title, duty, rows = f"### Stages 2 to {len(plan.advised)}", REPEATED, []
+    for number, (before, part, check) in enumerate(zip(plan.advised, later, checks, strict=False), start=2):
         assert check is not None
-        stopped = ", ".join(map(str, check.stopped))
-        rows.append((str(number), stopped, _change(part), _file_of(plan, before, part.stage), _interruptions(part)))
-    title, duty = f"### Stages 2 to {len(stages)}", REPEATED
-    if len(rows) == 1 and checks[0] is not None:
-        title, duty = "### Stage 2", condition_sentence(checks[0])
-    lines = [title, "", f"{duty} Then do as in stage 1.", ""]
+        if len(later) == 1:
+            title, duty = "### Stage 2", condition_sentence(check)
+        file = code(plan.request.new.path) if part.stage.new.given else _changed_file(before.stage, part.stage)
+        rows.append((str(number), ", ".join(map(str, check.stopped)), _change(part), file, _interruptions(part)))
     head = ("stage", "stay stopped", "change", "new file", "no service")
     used = [place for place in range(len(head)) if any(row[place] for row in rows)]
-    return [*lines, *(f"| {' | '.join(row[place] for place in used)} |" for row in (head, ("---",) * len(head), *rows))]
+    lines = [[row[place] for place in used] for row in (head, ("---",) * len(head), *rows)]
+    return [title, "", f"{duty} Then do as in stage 1.", "", *(f"| {' | '.join(line)} |" for line in lines)]
 
 
-def _shape(part: PlanRoute) -> tuple[int, int, frozenset[tuple[str, bool]]] | None:
-    """What a stage does: how many servers come and go, and which of its steps are waited for; None if more changes."""
-    stage = part.stage
+def _shape(part: PlanRoute) -> tuple[object, ...] | None:
+    """How many servers come and go in a stage, and which steps wait; None if it changes more, or has a check inside."""
+    stage, orders = part.stage, part.orders
     if stage.standalone or stage.readdressed or stage.changed_roles or len(stage.added + stage.removed) != 1:
         return None
-    return len(stage.added), len(stage.removed), frozenset((step.action, step.wait) for step in part.orders[0].steps)
+    waits = frozenset((step.action, step.wait) for order in orders for step in order.steps)
+    return None if any(map(part.conditions_of, orders)) else (len(stage.added), len(stage.removed), waits)
 
 
 def _change(part: PlanRoute) -> str:
@@ -259,10 +249,8 @@ def _change(part: PlanRoute) -> str:
     return f"start server {sid}{f', and wait: {code(wait_of(part.stage.new, sid).call)}' if waits else ''}"
 
 
-def _file_of(plan: Plan, before: Stage, stage: Stage) -> str:
+def _changed_file(before: Stage, stage: Stage) -> str:
     """The new file of a stage, beside that of the stage before."""
-    if stage.new.given:
-        return code(plan.request.new.path)
     old, new = _member_lines(before), _member_lines(stage)
     gone = [f"without {code(name)}" for name in old.keys() - new.keys()]
     added = [f"with {code(f'{name}={line}')}" for name, line in new.items() if old.get(name) != line]
@@ -270,14 +258,13 @@ def _file_of(plan: Plan, before: Stage, stage: Stage) -> str:
 
 
 def _interruptions(part: PlanRoute) -> str:
-    """The steps of a stage without a quorum, by the leader of its order."""
-    stops = (
+    """The steps without a quorum, by the leader of their order."""
+    steps_taken = ((order, step) for order in part.orders for step in order.steps)
+    return "; ".join(
         f"while server {step.sid} is away, if server {order.leader} leads"
-        for order in part.orders
-        for step in order.steps
+        for order, step in steps_taken
         if not quorum_without(part.stage, order.steps, step)
     )
-    return "; ".join(stops)
 
 
 def condition_sentence(condition: StageCondition) -> str:
@@ -294,7 +281,6 @@ def _check(condition: StageCondition) -> str:
 
 
 def _members(stage: Stage, *, in_pods: bool) -> list[str]:
-    """The lines of a file that lies between the two folders."""
     head = "The servers:" if in_pods else f"{code(_name_of(stage))} (written by `--stages DIR`) has these lines:"
     return [head, "", *fenced("\n".join(f"{name}={line}" for name, line in _member_lines(stage).items()), "")]
 
@@ -320,13 +306,13 @@ def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) ->
     new = part.stage.new
     origin = new.servers[step.sid].origin if new.given else new.files[step.sid]
     said = (_only_file([part]) and part in plan.advised) or (not new.given and len(set(new.files.values())) == 1)
-    file = "" if said else f" with {code(origin)}"
-    file = file if pods is None else f": {code(pods.command(step))}"
-    action = f"{'Start' if step.action == START else 'Restart'} server {step.sid}**{file}{_release(plan)}"
+    file = f": {code(pods.command(step))}" if pods is not None else "" if said else f" with {code(origin)}"
+    releases = plan.request.releases
+    release = f" and ZooKeeper {releases.new}" if releases is not None and releases.is_upgrade else ""
+    action = f"{'Start' if step.action == START else 'Restart'} server {step.sid}**{file}{release}"
     if step.sid in part.stage.moved:
         hosts = " or ".join(map(code, sorted(new.hosts(step.sid))))
-        disk = "its disk (`dataDir` and `dataLogDir`)"
-        action = f"Stop server {step.sid}, move {disk} to {hosts}, then start it there**{file}"
+        action = f"Stop server {step.sid}, {DISK} to {hosts}, then start it there**{file}"
     if step.wait:
         return f"**{action}.{service} Wait: {code(wait_of(new, step.sid).call)}"
     if plan.request.way in (Way.STOP_ALL, Way.NO_WAIT):
@@ -336,12 +322,6 @@ def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) ->
     vain = next((result for result in order.vain if result.stuck == step.sid), None)
     who = f" ({who_looks(vain.looking)} LOOKING)" if vain else ""
     return f"**{action}. Do not wait for it: it may not serve before the next step{who}.{service}"
-
-
-def _release(plan: Plan) -> str:
-    """The release to install at a step of an upgrade."""
-    releases = plan.request.releases
-    return f" and ZooKeeper {releases.new}" if releases is not None and releases.is_upgrade else ""
 
 
 def _service(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str:
@@ -355,7 +335,6 @@ def _service(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str
 
 
 def _with_waits(part: PlanRoute, order: Order) -> str:
-    """The servers of an order in a row."""
     vain = set() if part.way in UNWAITED else set(unwaited(order.steps))
     return ", ".join(f"{step.sid}{' (do not wait for it)' if step.sid in vain else ''}" for step in order.steps)
 
@@ -368,10 +347,8 @@ def _instead(plan: Plan) -> list[str]:
     command = f"python -m checker rollout --from {quote(plan.request.old.path)} --to {quote(plan.request.new.path)}"
     lines = ["## What to do instead", ""]
     if plan.request.way.is_of_controller and plan.request.order is None:
-        return [
-            *lines,
-            f"{code(f'{command} --how one-by-one')} judges steps that a person takes, and not a controller.",
-        ]
+        by_hand = code(f"{command} --how one-by-one")
+        return [*lines, f"{by_hand} judges steps that a person takes, and not a controller."]
     if plan.request.order is None:
         return [] if plan.outcome is not SafetyVerdict.UNSAFE else [*lines, "No order that was tried is safe."]
     stages = "; then ".join(changes(part) for part in parts)
@@ -401,11 +378,12 @@ def failed_steps(plan: Plan) -> list[tuple[PlanRoute, Order, tuple[Failure, ...]
     """The states after a failed step, of one order where a proof covers all; empty if no step is advised."""
     if plan.outcome_with_disks is SafetyVerdict.UNSAFE or plan.reconfig_route is not None:
         return []
-    orders = [
-        (part, order) for part in plan.advised for order in part.orders[: 1 if part.is_settled_by_proof else None]
+    return [
+        (part, order, failures(part, order, plan.request.down, plan.releases))
+        for part in plan.advised
+        for order in part.orders[: 1 if part.is_settled_by_proof else None]
+        if order.steps
     ]
-    down, answer = plan.request.down, plan.releases
-    return [(part, order, failures(part, order, down, answer)) for part, order in orders if order.steps]
 
 
 def if_a_step_fails(plan: Plan) -> list[str]:

@@ -54,7 +54,7 @@ def what_goes_wrong(plan: Plan) -> list[str]:
     result = min(results, key=lambda run: (run.outcome is not SafetyVerdict.UNSAFE, sum(run.spec.faults.values())))
     if plan.stages:
         return ["## Why not in one go", "", f"{capital(finding_words(result))}. {likelihood(result)}".rstrip()]
-    return ["## What goes wrong", "", _story_and_likelihood(result)]
+    return ["## What goes wrong", "", _whole_story(result)]
 
 
 def told_runs(plan: Plan) -> list[RunResult]:
@@ -83,15 +83,16 @@ def story(result: RunResult) -> list[str]:
     return [*_beginning(result), *sentences, *_end(result, trace)]
 
 
+def _whole_story(result: RunResult) -> str:
+    return f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()
+
+
 def _beginning(result: RunResult) -> Iterator[str]:
     """The disks that were changed."""
     if result.spec.question is Question.EMPTY_DISK:
-        hosts = (
-            "its new host has an empty disk"
-            if len(result.spec.stage.moved) == 1
-            else "their new hosts have empty disks"
-        )
-        yield f"{capital(servers(result.spec.stage.moved))}: {hosts}."
+        moved = result.spec.stage.moved
+        hosts = "its new host has an empty disk" if len(moved) == 1 else "their new hosts have empty disks"
+        yield f"{capital(servers(moved))}: {hosts}."
     for sid, hazard in sorted(result.spec.disks.items()):
         yield f"Server {sid} starts with {HAZARD_NAMES[hazard]}."
 
@@ -108,11 +109,10 @@ def _events(result: RunResult, trace: Trace, at: int, move: Move) -> Iterator[Ev
             yield f"{capital(_in_words(result, step.caption))}."
         else:
             yield (STOP if len(move.arguments) == 1 else START), move.arguments[0]
-    elif move.action in TOLD or _elects(move, step):
+    elif move.action in (*TOLD, Action.CLIENT_WRITE) or _elects(move, step):
         yield f"{capital(_in_words(result, step.caption))}."
-    elif move.action is Action.CLIENT_WRITE:
-        yield f"{capital(_in_words(result, step.caption))}."
-        yield from _answer(result, trace, at + 1, move.arguments[0])
+        if move.action is Action.CLIENT_WRITE:
+            yield from _answer(result, trace, at + 1, move.arguments[0])
 
 
 def _elects(move: Move, step: TraceStep) -> bool:
@@ -132,12 +132,11 @@ def _by_operator(events: list[tuple[str, Sid]]) -> str:
         else:
             steps.append((action, sid))
     groups = [(action, [sid for _, sid in group]) for action, group in groupby(steps, lambda step: step[0])]
-    words = [f"{VERBS[action]} {servers(sids)}{'' if action == STOP else _files(sids)}" for action, sids in groups]
+    words = []
+    for action, sids in groups:
+        files = "" if action == STOP else " with its new file" if len(sids) == 1 else " with their new files"
+        words.append(f"{VERBS[action]} {servers(sids)}{files}")
     return f"The operator {listed(words)}."
-
-
-def _files(sids: list[Sid]) -> str:
-    return " with its new file" if len(sids) == 1 else " with their new files"
 
 
 def _answer(result: RunResult, trace: Trace, written: int, leader: Sid) -> Iterator[str]:
@@ -167,17 +166,14 @@ def _servers(result: RunResult, step: TraceStep) -> dict[Sid, Fields]:
 
 def _holders(states: Mapping[Sid, Fields], zxid: str) -> list[Sid]:
     """The servers with a transaction on disk: in the log, or in a snapshot."""
-    return [sid for sid, fields in states.items() if zxid in _logged(fields) or _is_in_snapshot(zxid, fields)]
 
+    def is_on_disk(fields: Fields) -> bool:
+        log = fields.get("log")
+        logged = [str(txn).partition("=")[0] for txn in log] if isinstance(log, (list, tuple)) else []
+        number, last = (integers(str(text).split(":"), 0, MOST) for text in (zxid, fields.get("snapshot", "")))
+        return zxid in logged or (number is not None and last is not None and number <= last)
 
-def _logged(fields: Fields) -> list[str]:
-    log = fields.get("log")
-    return [str(txn).partition("=")[0] for txn in log] if isinstance(log, (list, tuple)) else []
-
-
-def _is_in_snapshot(zxid: str, fields: Fields) -> bool:
-    numbers = [integers(str(text).split(":"), 0, MOST) for text in (zxid, fields.get("snapshot", ""))]
-    return None not in numbers and numbers[0] <= numbers[1]  # type: ignore[operator]
+    return [sid for sid, fields in states.items() if is_on_disk(fields)]
 
 
 def _end(result: RunResult, trace: Trace) -> Iterator[str]:
@@ -185,9 +181,11 @@ def _end(result: RunResult, trace: Trace) -> Iterator[str]:
     last, values = _servers(result, trace.steps[-1]), dict(trace.values)
     leaders = [sid for sid, fields in last.items() if fields.get("state") == LEADING]
     if result.prop in LOST_WRITES and leaders:
+        elections = [move.arguments for move in result.moves if move.action is Action.ELECT]
+        electors = {elections[-1][0], *elections[-1][1]} if elections else set()
         zxid = str(values["missing"]).partition(",")[0]
-        unheard = [sid for sid in _holders(last, zxid) if sid not in _electors(result)]
-        unheard = [sid for sid in unheard if last[sid].get("state") != DOWN]
+        running = [sid for sid, fields in last.items() if fields.get("state") != DOWN and sid not in electors]
+        unheard = [sid for sid in _holders(last, zxid) if sid in running]
         if unheard:
             verb = "is" if len(unheard) == 1 else "are"
             yield f"{capital(servers(unheard))}, with the write, {verb} not heard in time."
@@ -197,15 +195,6 @@ def _end(result: RunResult, trace: Trace) -> Iterator[str]:
         yield "Each may answer a client that its write is done, and the other lacks it."
     else:
         yield f"{capital(clause(result))}."
-
-
-def _electors(result: RunResult) -> frozenset[Sid]:
-    """The servers of the last election."""
-    elections = [move for move in result.moves if move.action is Action.ELECT]
-    if not elections:
-        return frozenset()
-    leader, members = elections[-1].arguments
-    return frozenset({leader, *members})
 
 
 def _in_words(result: RunResult, caption: str) -> str:
@@ -253,26 +242,13 @@ def _run(result: RunResult, *, traces: bool) -> list[str]:
     trace = result.trace
     assert trace is not None
     by = "By `reconfig`: " if isinstance(result.spec, ReconfigSpec) else ""
-    lines = [f"### {by}{capital(finding_words(result))}", "", f"{_story_and_likelihood(result)}{_unwaited(result)}"]
+    vain = unwaited(result.spec.steps)
+    waits = f" The run goes on without waiting for {servers(vain)}, which would be in vain." if vain else ""
+    lines = [f"### {by}{capital(finding_words(result))}", "", f"{_whole_story(result)}{waits}", ""]
     if not traces:
-        return [*lines, ""]
+        return lines
+    *picture, last = to_mermaid(trace).splitlines()  # the picture ends with the violation in the words of the story
+    picture.append(f"{last.partition(': ')[0]}: {mermaid_text(clause(result))}")
     known = f"Found as {code(result.prop)} in the run *{escaped(result.spec.name)}*: {escaped(trace.clause)}."
     whole = folded("The whole run", [known, "", *fenced(to_text(trace))])
-    return [*lines, "", *_picture(trace, clause(result)), "", *whole, ""]
-
-
-def _story_and_likelihood(result: RunResult) -> str:
-    """The story, and its likelihood."""
-    return f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()
-
-
-def _picture(trace: Trace, conclusion: str) -> list[str]:
-    """A sequence diagram, which ends with the violation in the words of the story."""
-    *lines, last = to_mermaid(trace).splitlines()
-    return ["```mermaid", *lines, f"{last.partition(': ')[0]}: {mermaid_text(conclusion)}", "```"]
-
-
-def _unwaited(result: RunResult) -> str:
-    """A remark on a run that continues where the plan would wait."""
-    sids = unwaited(result.spec.steps)
-    return f" The run goes on without waiting for {servers(sids)}, which would be in vain." if sids else ""
+    return [*lines, "```mermaid", *picture, "```", "", *whole, ""]
