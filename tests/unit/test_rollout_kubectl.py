@@ -1,7 +1,8 @@
 """The steps of a StatefulSet: `kubectl` commands with the names of the manifest, which run as they are printed.
 
-Sources: Kubernetes, "StatefulSets" (Update Strategies, Partitions, Forced rollback), and the help texts of `kubectl
-apply`, `delete`, `exec`, `patch`, `rollout status` and `scale`.
+A patch is applied here by a merge of its own, by the names of containers and variables as the API server does it.
+Sources: Kubernetes, "StatefulSets" (Update Strategies, Partitions, Forced rollback), "Update API Objects in Place Using
+kubectl patch", and the help texts of `kubectl apply`, `delete`, `exec`, `patch`, `rollout status` and `scale`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
@@ -56,17 +58,98 @@ def brief(made: Plan) -> str:
 
 def commands(text: str) -> list[str]:
     """Every command with `kubectl` in the order of the text; not the question of a wait."""
-    spans = re.findall(r"`(kubectl[^`]*)`|^(kubectl .*)$", text, re.MULTILINE)
+    spans = re.findall(r"`(kubectl[^`]*)`|^ *(kubectl .*)$", text, re.MULTILINE)
     return [one or other for one, other in spans]
 
 
-def test_a_controller_gets_a_manifest_for_each_stage_and_is_waited_for(tmp_path: Path) -> None:
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "rollout_inputs"
+
+
+def merged(old: object, patch: object) -> object:
+    """Return an object with a patch: maps by their keys, lists of named parts by the names, all else replaced."""
+    if isinstance(old, dict) and isinstance(patch, dict):
+        return {**old, **{key: merged(old.get(key), value) for key, value in patch.items()}}
+    if isinstance(old, list) and isinstance(patch, list):
+        named = {part["name"]: part for part in patch}
+        return [merged(part, named.pop(part["name"], {})) for part in old] + list(named.values())
+    return patch
+
+
+def patched(manifest: Path, text: str) -> dict[str, object]:
+    """Return the objects of a manifest, by kind and name, after the patches of a text."""
+    documents = yaml.safe_load_all(manifest.read_text(encoding="utf-8"))
+    resources = (item for each in documents if each for item in each.get("items", [each]))
+    objects = {f"{each['kind'].lower()}/{each['metadata']['name']}": each for each in resources}
+    for command in commands(text):
+        words = shlex.split(command)
+        if words[1] == "patch":
+            target = next(word for word in words if "/" in word)
+            objects[target] = merged(objects[target], json.loads(words[-1]))
+    return objects
+
+
+def grown(tmp_path: Path, name: str, old: str, new: str) -> list[Path]:
+    """Return two manifests: a fixture with three voters, and the same with five servers by this edit of its list."""
+    text = (FIXTURES / f"{name}.yaml").read_text(encoding="utf-8").replace(":observer", "")
+    assert old in text
+    paths = [tmp_path / "three.yaml", tmp_path / "five.yaml"]
+    paths[0].write_text(text, encoding="utf-8")
+    paths[1].write_text(text.replace(old, new).replace("replicas: 3", "replicas: 5"), encoding="utf-8")
+    return paths
+
+
+HOSTS = [f"zk-{n}.zk.data.svc.cluster.local:2888:3888" for n in range(5)]
+LISTS = {
+    "config-map": (HOSTS[2], "\n    ".join([HOSTS[2], *(f"server.{n + 1}={HOSTS[n]}" for n in (3, 4))])),
+    "library-image": (
+        "zookeeper-2.zookeeper:2888:3888;2181",
+        " ".join(f"server.{n + 1}=zookeeper-{n}.zookeeper:2888:3888;2181" for n in (2, 3, 4)).removeprefix("server.3="),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_patches_of_a_stage_make_the_objects_that_have_its_servers(tmp_path: Path, name: str) -> None:
+    old, new = grown(tmp_path, name, *LISTS[name])
+    made = plan(PlanRequest(read_input(str(old)), read_input(str(new)), how=Way.CONTROLLER), fine)
+    first, last = brief(made).split("### Stage ")[1:3]
+    objects = patched(old, first)
+    (tmp_path / "now.yaml").write_text(yaml.safe_dump_all(objects.values()), encoding="utf-8")
+    now = read_input(str(tmp_path / "now.yaml"))
+    stage = made.stages[0].stage
+    assert now.view.members == {1, 2, 3, 4} and now.view == stage.new.view
+    assert {line.sid: line.addresses for line in now.servers[1].config.servers} == {
+        line.sid: line.addresses for line in stage.new.servers[1].config.servers
+    }
+    assert now.working is not None and set(now.working.ordinals) == {1, 2, 3, 4}
+    assert "kubectl patch" not in last and "-f NEW.yaml" in last
+    restart = "If its pod template is the one of now, restart the pods: `kubectl rollout restart"
+    assert (restart in last) == (name == "config-map"), "a new ConfigMap alone restarts no pod"
+
+
+def test_a_list_that_is_a_number_or_that_no_command_changes(tmp_path: Path) -> None:
+    """ZK_REPLICAS is a number; `--servers=3` is a word of the command, so the servers are told instead."""
+    old, new = grown(tmp_path, "incubator-3", 'ZK_REPLICAS, value: "3"', 'ZK_REPLICAS, value: "5"')
+    made = plan(PlanRequest(read_input(str(old)), read_input(str(new)), how=Way.CONTROLLER), fine)
+    assert '{"name": "ZK_REPLICAS", "value": "4"}' in brief(made)
+    old, new = grown(tmp_path, "kubernetes-docs", "--servers=3", "--servers=5")
+    made = plan(PlanRequest(read_input(str(old)), read_input(str(new)), how=Way.CONTROLLER), fine)
+    assert "with `replicas: 4` and the servers above" in brief(made) and "kubectl patch" not in brief(made)
+
+
+def test_a_controller_gets_the_servers_of_each_stage_and_is_waited_for(tmp_path: Path) -> None:
     """The probe is `ruok`: the rollout ends before servers serve, so every server is asked afterwards."""
     text = brief(planned(tmp_path))
     status = f"kubectl rollout status -n {NAMESPACE} statefulset/{NAME}"
-    assert commands(text) == [APPLY, status, APPLY, status]
+    patch, *others = commands(text)
+    assert others == [status, APPLY, status]
+    listed = re.search(r'ZOO_SERVERS, value: "([^"]*)"', (OPERATOR / "rendered5.yaml").read_text(encoding="utf-8"))
+    assert listed is not None
+    variable = {"name": "ZOO_SERVERS", "value": " ".join(listed[1].split()[:4])}
+    template = {"spec": {"containers": [{"name": "zookeeper", "env": [variable]}]}}
+    assert json.loads(shlex.split(patch)[-1]) == {"spec": {"replicas": 4, "template": template}}
     stages = text.split("### Stage ")[1:]
-    assert "with `replicas: 4` and the servers above" in stages[0] and "with `replicas: 5`: " in stages[1]
+    assert "with `replicas: 5`: " in stages[1]
     assert "for n in 0 1 2 3; do serves_kafka_zookeeper $n; done" in stages[0]
     assert "for n in 0 1 2 3 4; do serves_kafka_zookeeper $n; done" in stages[1]
     assert "zoo.cfg" not in text and "step-1" not in text and "myid" not in text

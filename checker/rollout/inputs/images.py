@@ -27,7 +27,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from checker.rollout.inputs.folders import ServerText
-from checker.rollout.inputs.working import PodHosts
+from checker.rollout.inputs.working import MemberList, PodHosts
 from spec.quorum import Sid
 from spec.text import integer, required_integer
 
@@ -63,6 +63,7 @@ class ZooCfg(NamedTuple):
     image: ContainerImage | None = None
     beside: Mapping[str, str] = {}
     origin: str = ""
+    listing: MemberList | None = None
 
     def of(self, sid: Sid, origin: str) -> ServerText:
         """The text for a server; `origin` is that of a text which an image writes."""
@@ -138,25 +139,28 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
     """
     if "start-zookeeper" in command or "--servers=" in command:
         flags = {f"ZK_{name.upper()}": value for name, value in FLAG.findall(command)}
-        return _script({**flags, "ZK_REPLICAS": flags.get("ZK_SERVERS", "1")}, hosts, "--servers")
+        flags["ZK_REPLICAS"] = flags.get("ZK_SERVERS", "1")
+        return _script(flags, hosts, "--servers")._replace(listing=None)  # a flag has no command that changes it
     if "ZK_REPLICAS" in env:
         return _script({**(INCUBATOR if "config-scripts" in command else {}), **env}, hosts, "ZK_REPLICAS")
     if servers := env.get("ZOOKEEPER_SERVERS", "").strip(";"):
         right, how = "write HOST:2888:3888;HOST:2888:3888", "the id of each is its position in ZOOKEEPER_SERVERS"
         listed = _servers("ZOOKEEPER_SERVERS", servers.split(";"), BY_POSITION, right)
-        return _config(ContainerImage.CONFLUENT, env, listed, how)
+        return _config(ContainerImage.CONFLUENT, env, listed, how, MemberList("ZOOKEEPER_SERVERS", "{server}", ";"))
     servers = env.get("ZOO_SERVERS", "").strip()
     stated = "ids and addresses as ZOO_SERVERS states them"
     if "server." in servers:
         listed = _servers("ZOO_SERVERS", servers.split(), OF_LIBRARY, "write server.1=HOST:2888:3888;2181")
-        return _config(ContainerImage.LIBRARY, env, listed, stated)
+        listing = MemberList("ZOO_SERVERS", "server.{sid}={server}")
+        return _config(ContainerImage.LIBRARY, env, listed, stated, listing)
     if servers:
         client, jumps = env.get("ZOO_PORT_NUMBER") or "2181", "::" in servers
         entries, right = re.split(r"[;, ]+", servers), "write HOST:2888:3888::1, with an id for each"
         listed = _servers("ZOO_SERVERS", entries, WITH_ID if jumps else BY_POSITION, right)
         listed = {sid: f"{server};{client}" for sid, server in listed.items()}
         how = stated if jumps else "the id of each is its position in ZOO_SERVERS"
-        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, listed, how)
+        listing = MemberList("ZOO_SERVERS", "{server}::{sid}" if jumps else "{server}")
+        return _config(ContainerImage.BITNAMI, {**env, "ZOO_PORT_NUMBER": client}, listed, how, listing)
     right = "set ZOO_SERVERS, or mount a ConfigMap with a zoo.cfg that has server.N lines"
     raise ImageError("", "no variable and no flag states the servers of the ensemble", right)
 
@@ -190,14 +194,16 @@ def _script(env: Mapping[str, str], hosts: PodHosts | None, name: str) -> ZooCfg
     ports = env.get("ZK_SERVER_PORT", "2888"), env.get("ZK_ELECTION_PORT", "3888")
     servers = {n: ":".join((hosts.host(n - 1), *ports)) for n in range(1, number + 1)}
     how = f"{name} is {count}; the id of a pod is its ordinal plus one"
-    return _config(ContainerImage.SCRIPT, env, servers, how)
+    return _config(ContainerImage.SCRIPT, env, servers, how, MemberList(name))
 
 
-def _config(image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid, str], how: str) -> ZooCfg:
+def _config(
+    image: ContainerImage, env: Mapping[str, str], servers: Mapping[Sid, str], how: str, listing: MemberList
+) -> ZooCfg:
     lines = [*_settings(image, env)]
     if len(servers) > 1 or image is ContainerImage.LIBRARY:
         lines += [f"server.{sid}={server}" for sid, server in sorted(servers.items())]
-    return ZooCfg("\n".join(lines) + "\n", tuple(sorted(servers)), f"{image.value}: {how}", image)
+    return ZooCfg("\n".join(lines) + "\n", tuple(sorted(servers)), f"{image.value}: {how}", image, listing=listing)
 
 
 def _settings(image: ContainerImage, env: Mapping[str, str]) -> Iterator[str]:

@@ -26,7 +26,7 @@ from checker.rollout.inputs.folders import Folder, state_of, with_volumes
 from checker.rollout.inputs.foreign import COPY_FROM_POD
 from checker.rollout.inputs.images import ContainerImage, ImageError, ZooCfg, image_config, variables_of
 from checker.rollout.inputs.kubernetes import mounted_volume, sids_in, variables, way_of_working
-from checker.rollout.inputs.working import NAMESPACE, PodHosts
+from checker.rollout.inputs.working import NAMESPACE, MemberList, PodHosts
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.text import integer
@@ -174,8 +174,9 @@ def _zoo_cfg(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts
             problem = "this zoo.cfg has no server.N line, and the images write none into a zoo.cfg that is mounted"
             place = config_map.get("data")
             raise ((place and place.child(ZOO_CFG)) or config_map).error(problem, "write the server.N lines into it")
-        origin = f"{config_map.file} (ConfigMap {name}, {ZOO_CFG})"
-        return ZooCfg(data[ZOO_CFG], tuple(sorted(listed)), f"the zoo.cfg of ConfigMap {name}", None, data, origin)
+        origin, how = f"{config_map.file} (ConfigMap {name}, {ZOO_CFG})", f"the zoo.cfg of ConfigMap {name}"
+        listing = MemberList(config_map=name)
+        return ZooCfg(data[ZOO_CFG], tuple(sorted(listed)), how, None, data, origin, listing)
     try:
         return image_config(workload.env, workload.command, hosts)
     except ImageError as error:
@@ -231,7 +232,12 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
     if idle := [str(sid) for sid in listed if sid not in pods]:
         sentence = f"no pod has the id of server {', '.join(idle)}, which the list names"
         taken.append(f"{sentence}: --down {','.join(idle)} says so")
-    working = way_of_working(value, workload.container, {sid: ordinal for ordinal, sid in enumerate(pods)})
+    listing = source.listing
+    if listing is not None and listing.variable:
+        own_variable = any(variable.name == listing.variable for variable in variables(workload.container))
+        listing = listing._replace(container=workload.container.word("name")) if own_variable else None
+    ordinals = {sid: ordinal for ordinal, sid in enumerate(pods)}
+    working = replace(way_of_working(value, workload.container, ordinals), listing=listing)
     open_hosts = hosts if source.image is ContainerImage.SCRIPT else None
     texts = (source.of(sid, path) for sid in listed)
     state = state_of(path, texts, taken, working=working, hosts=open_hosts)

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from spec.quorum import Sid
 
@@ -84,12 +85,36 @@ OPERATORS = {
 }
 
 
+class MemberList(NamedTuple):
+    """The place of the servers in the objects of a StatefulSet: a ConfigMap with its zoo.cfg, or a variable.
+
+    `form` is that of a server in the variable of `container`, such as `{server}::{sid}`. It is empty if the variable is
+    the number of servers.
+    """
+
+    variable: str = ""
+    form: str = ""
+    separator: str = " "
+    container: str = ""
+    config_map: str = ""
+
+    def value(self, lines: Mapping[Sid, str]) -> str:
+        """The value for some `server.N` lines; empty if it has no ids, and these are not 1 to N."""
+        if "{sid}" not in self.form and sorted(lines) != list(range(1, len(lines) + 1)):
+            return ""
+        bare = "server." not in self.form  # the image adds the client port
+        servers = {sid: line.partition(";")[0] if bare else line for sid, line in sorted(lines.items())}
+        entries = (self.form.format(sid=sid, server=server) for sid, server in servers.items())
+        return self.separator.join(entries) if self.form else str(len(lines))
+
+
 @dataclass(frozen=True)
 class WayOfWorking:
     """The way of working; a value is None if the input does not state it.
 
     `assumed` are the keys whose value is the default of the platform. A rolling update restarts the pods from the
-    ordinal `partition` on. `ordinals` are the ordinals of the pods by their servers.
+    ordinal `partition` on. `ordinals` are the ordinals of the pods by their servers, and `listing` is the place where
+    the objects have the list of servers.
     """
 
     pods: PodManagement | None = None
@@ -101,6 +126,7 @@ class WayOfWorking:
     stateful_set: str = ""
     namespace: str = ""
     ordinals: Mapping[Sid, int] = field(default_factory=dict)
+    listing: MemberList | None = None
 
     @property
     def restarted(self) -> tuple[Sid, ...]:

@@ -12,20 +12,24 @@ Source: Kubernetes, "StatefulSets": Update Strategies, Partitions, Forced rollba
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from shlex import quote
 
 from checker.printable import code, fenced
 from checker.rollout.answer import Plan
-from checker.rollout.inputs.working import UpdateStrategy, WayOfWorking
+from checker.rollout.files.differences import masked
+from checker.rollout.inputs.folders import settings
+from checker.rollout.inputs.working import MemberList, UpdateStrategy, WayOfWorking
 from checker.rollout.output.waits import wait_of
 from checker.rollout.route import PlanRoute
 from checker.rollout.steps import RESTART, START, ServerStep
 from checker.rollout.ways import Way
 from spec.quorum import Sid
 
-ON_DELETE = '{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}'
+ON_DELETE = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
 LAST_POD = "**A StatefulSet cannot take these steps**: it starts and stops its last pod only."
 BY_PERSON = "Or apply the old manifest with OnDelete and the present replicas, and undo the steps backwards"
 GO_BACK = "Or apply the old manifest, and delete a pod that hangs, which no StatefulSet replaces"
@@ -39,6 +43,7 @@ class StatefulSet:
     namespace: str
     ordinals: Mapping[Sid, int]
     patched: bool
+    listing: MemberList | None
 
     @classmethod
     def of_plan(cls, plan: Plan) -> StatefulSet | None:
@@ -47,7 +52,8 @@ class StatefulSet:
         if new is None or not new.stateful_set or new.operator is not None:
             return None
         patched = new.updates is not UpdateStrategy.ON_DELETE
-        return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched)
+        listing = old.listing if old.listing == new.listing else None
+        return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched, listing)
 
     def takes(self, part: PlanRoute) -> bool:
         """Whether it can take the steps of a stage: it starts and stops its last pod only."""
@@ -68,37 +74,77 @@ class StatefulSet:
         ordinal = self.ordinals[step.sid]
         if step.action == RESTART:
             return f"kubectl delete pod{self._at} {self.name}-{ordinal}"
-        return f"kubectl scale{self._at} statefulset/{self.name} --replicas={ordinal + (step.action == START)}"
+        return f"kubectl scale{self._at} {self._object} --replicas={ordinal + (step.action == START)}"
 
     def preparation(self, part: PlanRoute) -> list[str]:
         """The commands before the first step of a stage, so that no pod restarts alone."""
-        patch = f"kubectl patch{self._at} statefulset/{self.name} -p {quote(ON_DELETE)}"
-        patched = ["No pod may restart by itself:", "", *fenced(patch, ""), ""]
-        running = len(part.stage.running)
+        patched = ["No pod may restart by itself:", "", *fenced(self._patch(self._object, ON_DELETE), ""), ""]
         strategy = ", `updateStrategy: {type: OnDelete}`" if self.patched else ""
-        return [*(patched if self.patched else []), f"{self._apply(part, running, strategy)}.", ""]
+        return [*(patched if self.patched else []), *self._apply(part, len(part.stage.running), strategy), ""]
 
-    def _apply(self, part: PlanRoute, replicas: int, strategy: str = "") -> str:
+    def edits(self, part: PlanRoute, replicas: int) -> list[str]:
+        """The commands that give the present objects the servers of a stage between.
+
+        Empty for the last stage, which has a manifest, and where one template cannot have the files of all servers.
+        """
+        files, *others = part.stage.new.servers.values()
+        shared = all((other.text, other.dynamic) == (files.text, files.dynamic) for other in others)
+        if self.listing is None or part.stage.new.given or not shared or masked(files.text) != files.text:
+            return []
+        # A new annotation is a new template, with which the controller restarts the pods.
+        template: dict[str, object] = {"metadata": {"annotations": {"quorate/stage": part.stage.new.label}}}
+        commands = list[str]()
+        if self.listing.config_map:
+            data = {"zoo.cfg": files.text}
+            if files.dynamic is not None:
+                data[PurePosixPath(files.config.dynamic_config_file or "").name] = files.dynamic
+            commands = [self._patch(f"configmap/{self.listing.config_map} --type merge", {"data": data})]
+        else:
+            value = self.listing.value({sid: settings(files)[f"server.{sid}"] for sid in part.stage.new.members})
+            container = {"name": self.listing.container, "env": [{"name": self.listing.variable, "value": value}]}
+            template = {"spec": {"containers": [container]}}
+            if not value:
+                return []
+        return [*commands, self._patch(self._object, {"spec": {"replicas": replicas, "template": template}})]
+
+    @property
+    def _object(self) -> str:
+        return f"statefulset/{self.name}"
+
+    def _patch(self, target: str, patch: Mapping[str, object]) -> str:
+        return f"kubectl patch{self._at} {target} -p {quote(json.dumps(patch))}"
+
+    def _apply(self, part: PlanRoute, replicas: int, strategy: str = "") -> list[str]:
+        if edits := self.edits(part, replicas):
+            return ["Give the servers of this stage to the present objects:", "", *fenced("\n".join(edits), "")]
         servers = "" if part.stage.new.given else " and the servers above"
         command = code(f"kubectl apply{self._at} -f NEW.yaml")
-        return f"Apply the new manifest with `replicas: {replicas}`{strategy}{servers}: {command}"
+        return [f"Apply the new manifest with `replicas: {replicas}`{strategy}{servers}: {command}."]
 
     def by_controller(self, part: PlanRoute) -> Iterator[str]:
         """The steps of a stage that the controller takes, by the highest ordinal first."""
-        yield f"{self._apply(part, len(part.stage.new.members))}."
-        yield f"Wait for the controller: {code(f'kubectl rollout status{self._at} statefulset/{self.name}')}"
+        yield _item(self._apply(part, len(part.stage.new.members)))
+        if part.stage.new.given and self.listing is not None and self.listing.config_map:
+            restart = code(f"kubectl rollout restart{self._at} {self._object}")
+            yield f"If its pod template is the one of now, restart the pods: {restart}"  # no file is part of a template
+        yield f"Wait for the controller: {code(f'kubectl rollout status{self._at} {self._object}')}"
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
-        yield "\n".join(["Then wait until every server serves:", "", *(f"   {line}" for line in _looped(calls))])
+        yield _item(["Then wait until every server serves:", "", *_looped(calls)])
 
     def all_stopped(self, part: PlanRoute) -> Iterator[str]:
         """The steps if everything is stopped, and then started."""
-        yield f"Stop all: {code(f'kubectl scale{self._at} statefulset/{self.name} --replicas=0')}"
-        yield f"{self._apply(part, len(part.stage.new.members))}."
+        yield f"Stop all: {code(f'kubectl scale{self._at} {self._object} --replicas=0')}"
+        yield _item(self._apply(part, len(part.stage.new.members)))
 
     def end(self, part: PlanRoute) -> list[str]:
         """The work after the last step."""
         by_person = not part.way.is_of_controller and part.way is not Way.STOP_ALL
         return ["Then apply the new manifest as it is: no pod restarts.", ""] if self.patched and by_person else []
+
+
+def _item(lines: list[str]) -> str:
+    """The lines as an item of a list with numbers."""
+    return "\n".join([lines[0], *(line and f"   {line}" for line in lines[1:])])
 
 
 def _looped(calls: list[str]) -> list[str]:

@@ -153,7 +153,8 @@ def _only_file(parts: list[PlanRoute]) -> str:
 def _of_stage(plan: Plan, part: PlanRoute) -> list[str]:
     """The steps for each server that may lead when the stage begins."""
     pods, order = StatefulSet.of_plan(plan), part.orders[0]
-    lines = [] if part.stage.new.given else [*_members(part.stage, in_pods=pods is not None), ""]
+    edited = pods is not None and pods.edits(part, 0)
+    lines = [] if part.stage.new.given or edited else [*_members(part.stage, in_pods=pods is not None), ""]
     others = [other for other in part.orders if other.steps != order.steps]
     items = [_instruction(plan, part, order, step) for step in order.steps]
     for number, condition in part.conditions_of(order).items():
