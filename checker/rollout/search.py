@@ -270,7 +270,8 @@ class PlanSearch:
     def _best_order(self, route: PlanRoute, leader: Sid) -> None:
         """Add the first order that is not unsafe and has no wait in vain, or else the best that was tried.
 
-        After a wait in vain the same order is tried with that server as the last one.
+        After a wait in vain the same order is tried with that server one step later, so that the steps before and after
+        it keep their order, as they do in the rest of an interrupted roll-out.
         """
         if too_large(route.stage):
             route.orders.append(self.unexplored(route.stage, leader))
@@ -290,8 +291,8 @@ class PlanSearch:
             if best is None or badness < least:
                 best, least = trial, badness
             if order.vain and not self._request.way.has_one_order:
-                stuck = order.vain[0].stuck
-                later = (*(step for step in steps if step.sid != stuck), *(step for step in steps if step.sid == stuck))
+                place = next(number for number, step in enumerate(steps) if step.sid == order.vain[0].stuck)
+                later = (*steps[:place], *steps[place + 1 : place + 2], steps[place], *steps[place + 2 :])
                 repaired += [later] if later not in tried else []
         assert best is not None
         route.orders += best.orders

@@ -319,3 +319,24 @@ def test_a_roll_out_goes_on_from_a_state_with_one_leader_and_says_so(tmp_path: P
     (check,) = made.checks_between
     assert check is not None and (check.step, check.running, check.renewed) == (1, (1, 2, 3, 4), False)
     assert data(made)["direct"]["condition"]["running"] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+def test_the_rest_of_an_order_stays_the_same_where_a_voter_is_removed(tmp_path: Path, gone: int) -> None:
+    """A server with the new file finds no leader by the votes of {2, 3} or {1, 3} until the third server is stopped."""
+    lines = {sid: f"server.{sid}=z{sid}:2888:3888\n" for sid in (1, 2, 3)}
+    for name, sids in (("old", {1, 2, 3}), ("new", {1, 2, 3} - {gone})):
+        (tmp_path / name).mkdir()
+        text = GROUP.replace("group.1=1:2:3:4\n", "") + "".join(lines[sid] for sid in sorted(sids))
+        (tmp_path / name / "zoo.cfg").write_text(text, encoding="utf-8")
+    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+
+    def orders(now: Interruption | None = None) -> dict[int, list[int]]:
+        made = plan(PlanRequest(*folders, faults=0, now=now, how=Way.ONE_BY_ONE), limited)
+        assert made.outcome is SafetyVerdict.SAFE
+        return {order.leader: [step.sid for step in order.steps] for order in made.direct.orders}
+
+    wholes, rests = orders(), orders(Interruption("now", frozenset({gone}), ()))
+    other = 3 - gone
+    assert {leader: wholes[leader] for leader in (other, 3)} == {other: [gone, 3, other], 3: [gone, other, 3]}
+    assert all(wholes[leader][1:] == rests[leader] for leader in (other, 3))
