@@ -14,7 +14,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ from checker.traces.svg import picture
 
 VARIABLE = "QUORATE_ANSWERS"
 MOST = 200
-PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+PRIVATE_FOLDER = 0o700
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class AnswerCache:
         with suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
             path = self._path(request)
             if path is not None and stat.S_ISREG(path.stat().st_mode):
-                found = msgspec.json.decode(path.read_bytes(), type=RenderedAnswer)
-                return found if _is_whole(found) else None
+                answer = msgspec.json.decode(path.read_bytes(), type=RenderedAnswer)
+                return answer if _is_whole(answer) else None
         return None
 
     def save(self, plan: Plan, answer: RenderedAnswer) -> None:
@@ -106,27 +106,17 @@ class AnswerCache:
                 path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
                 if self._owned:
                     path.parent.chmod(PRIVATE_FOLDER)
-                part = path.with_suffix(f".{os.getpid()}.part")
-                part.unlink(missing_ok=True)
-                with open(part, "x", encoding="utf-8", opener=_private) as file:
-                    json.dump(dataclasses.asdict(answer), file)
-                part.replace(path)
-                self._remove_oldest(path.parent)
+                with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:  # of mode 0600
+                    file.write(msgspec.json.encode(answer))
+                Path(file.name).replace(path)
+                kept = sorted(path.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+                for oldest in kept[:-MOST]:
+                    oldest.unlink(missing_ok=True)
 
     def _path(self, request: PlanRequest) -> Path | None:
         """The file of an answer; None if none is kept. Raises OSError."""
         source = None if self._folder is None else self._source.digest()
         return None if self._folder is None or source is None else self._folder / _name(request, source)
-
-    @staticmethod
-    def _remove_oldest(folder: Path) -> None:
-        kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in kept[:-MOST]:
-            path.unlink(missing_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
 
 
 def _is_whole(answer: RenderedAnswer) -> bool:

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
-from checker.rollout.disks import HAZARD_WORDS, DiskRemedy, RemedyKind
+from checker.rollout.disks import HAZARD_WORDS, RemedyKind
 from checker.rollout.failures import Failure
-from checker.rollout.order_proof import OrderProof
 from checker.rollout.output.operator_steps import ANSWERS, failed_steps, is_waited_for
 from checker.rollout.output.sentences import (
     change_of,
@@ -60,7 +59,7 @@ def _tried(plan: Plan) -> str:
 # If a step fails, step by step.
 
 
-HEAD = ("step that fails", "service without it", "going on", "going back", "to go back")
+FAILURES = ("step that fails", "service without it", "going on", "going back", "to go back")
 STAYS_LOOKING = (
     "If a server runs and stays LOOKING while others serve, as happens when another one crashes at the same time, do "
     "the next step without waiting, unless a check stands before it: that is safe too (proved)."
@@ -71,16 +70,12 @@ def step_failures(plan: Plan) -> list[str]:
     """The verdicts on the files after each failed step."""
     tables = failed_steps(plan)
     lines = ["## Each step, if it fails"] if tables else []
-    on = {row.going_on.reason for _, _, rows in tables for row in rows}
-    if (
-        tables
-        and on <= {Reason.PROVED, Reason.PROVED_IN_ORDER}
-        and not any(part.stage.changed_roles for part, *_ in tables)
-    ):
+    proved = {row.going_on.reason for _, _, rows in tables for row in rows} <= {Reason.PROVED, Reason.PROVED_IN_ORDER}
+    if tables and proved and not any(part.stage.changed_roles for part, *_ in tables):
         lines += ["", STAYS_LOOKING]
     for part, order, rows in tables:
         lines += ["", f"**{capital(change_of(plan, part))}**, if server {order.leader} leads when it begins:", ""]
-        lines += table(HEAD, (_failure(row) for row in rows))
+        lines += table(FAILURES, map(_failure, rows))
     return lines
 
 
@@ -109,12 +104,12 @@ def disks(plan: Plan) -> list[str]:
         return []
     lines = ["## The disks", ""]
     lines += [f"- Server {sid} starts with {HAZARD_WORDS[kind]}." for sid, kind in sorted(plan.request.disks.items())]
-    return lines + (["", "What is safe instead:", "", *map(_remedy, plan.remedies)] if plan.remedies else [])
-
-
-def _remedy(given: DiskRemedy) -> str:
-    pronoun = ("it", "serves") if len(given.sids) == 1 else ("they", "serve")
-    return f"- {REMEDIES[given.kind].format(servers(given.sids), *pronoun)}{' (proved)' if given.proved else ''}"
+    lines += ["", "What is safe instead:", ""] if plan.remedies else []
+    for remedy in plan.remedies:
+        pronoun = ("it", "serves") if len(remedy.sids) == 1 else ("they", "serve")
+        words = REMEDIES[remedy.kind].format(servers(remedy.sids), *pronoun)
+        lines.append(f"- {words}{' (proved)' if remedy.proved else ''}")
+    return lines
 
 
 RARE = (
@@ -186,34 +181,37 @@ THEOREM = (
 def order_proofs(plan: Plan) -> list[str]:
     """The theorem about roll-outs with its premises instantiated, for each order that it proves; empty without one."""
     lines: list[str] = []
-    for part in plan.judged:
-        for order, proof in zip(part.orders, part.order_proofs, strict=False):
-            head = f"**{order_words(order)}**, if server {order.leader} leads when it begins:"
-            lines += ["", head, "", *_stages(proof)]
+    for order, proof in (pair for part in plan.judged for pair in zip(part.orders, part.order_proofs, strict=False)):
+        rows = []
+        for number, stage in enumerate(proof.stages):
+            step = proof.conditions[number - 1].step if number else 0
+            begins = f"step {step}" if step else "the first state"
+            rows.append((str(number), begins, view_text(stage.view), ", ".join(map(str, sorted(stage.running)))))
+        met = ", ".join(f"{number} and {number + 1}" for number in range(len(rows) - 1))
+        lines += ["", f"**{order_words(order)}**, if server {order.leader} leads when it begins:", ""]
+        lines += [*table(("stage", "begins with", "quorums", "servers that run"), rows), ""]
+        lines += [f"Of one stage, and of the stages {met}: every two quorums of running servers meet (z3)."]
     return ["## The proof of the order", "", THEOREM, *lines] if lines else []
-
-
-def _stages(proof: OrderProof) -> list[str]:
-    """The stages, and the premise on quorums for each pair of them."""
-    lines = ["| stage | begins with | quorums | servers that run |", "| --- | --- | --- | --- |"]
-    for number, stage in enumerate(proof.stages):
-        step = proof.conditions[number - 1].step if number else 0
-        begins = f"step {step}" if step else "the first state"
-        running = ", ".join(map(str, sorted(stage.running)))
-        lines.append(f"| {number} | {begins} | {view_text(stage.view)} | {running} |")
-    met = ", ".join(f"{number} and {number + 1}" for number in range(len(proof.stages) - 1))
-    return [*lines, "", f"Of one stage, and of the stages {met}: every two quorums of running servers meet (z3)."]
 
 
 # The table of runs, and the limits.
 
 
+OUTCOMES = {
+    SafetyVerdict.UNSAFE: "**violated**: {}",
+    SafetyVerdict.STALLS: "a wait in vain",
+    SafetyVerdict.OPEN: "not finished",
+    SafetyVerdict.SAFE: "all explored",
+}
+
+
 def what_was_checked(plan: Plan) -> list[str]:
     """The table of all runs, and their bounds."""
+    lines = ["## What was checked", ""]
     if not plan.runs:
-        return ["## What was checked", "", "z3 has compared the quorums. No run was made."]
-    head = "| stage | question | faults | leads when it begins | result | states | depth | s |"
-    lines = ["## What was checked", "", head, "| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
+        return [*lines, "z3 has compared the quorums. No run was made."]
+    lines += ["| stage | question | faults | leads when it begins | result | states | depth | s |"]
+    lines += ["| --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
     rows: dict[tuple[str, str], tuple[list[str], RunResult]] = {}
     for result in plan.runs:  # one run may answer several questions
         stage = f"{result.spec.stage.old.label} to {result.spec.stage.new.label}"
@@ -223,7 +221,8 @@ def what_was_checked(plan: Plan) -> list[str]:
             rows[stage, result.text] = (questions, result)
     for (stage, _), (questions, result) in rows.items():
         leader = "any" if result.spec.leader is None else str(result.spec.leader)
-        outcome = _result(result) + (", the first steps in one order" if result.spec.opening else "")
+        outcome = OUTCOMES[result.outcome].format(escaped(result.prop))
+        outcome += ", the first steps in one order" if result.spec.opening else ""
         asked = " and ".join(dict.fromkeys(questions))
         cells = (escaped(stage), asked, escaped(result.spec.under or "none"), leader, outcome)
         lines.append(f"| {' | '.join(cells)} | {result.states:,} | {result.depth} | {result.seconds:.1f} |")
@@ -231,15 +230,6 @@ def what_was_checked(plan: Plan) -> list[str]:
     shared = "its limit, or its share of the free memory" if full else "its limit"
     work = f"{plan.seconds:.0f} s of work in all. A run that is not finished has used up {shared}. Bounds:"
     return [*lines, "", work, "", *_bounds(plan.runs)]
-
-
-def _result(result: RunResult) -> str:
-    match result.outcome:
-        case SafetyVerdict.UNSAFE:
-            return f"**violated**: {escaped(result.prop)}"
-        case SafetyVerdict.STALLS:
-            return "a wait in vain"
-    return "all explored" if result.outcome is SafetyVerdict.SAFE else "not finished"
 
 
 def _bounds(runs: Sequence[RunResult]) -> list[str]:
@@ -251,9 +241,9 @@ def _bounds(runs: Sequence[RunResult]) -> list[str]:
         kinds.setdefault(model, []).append(result)
     lines, known = [], {NO_FAULTS}
     for kind, of_kind in kinds.items():
-        common = [bound for bound in of_kind[0].bounds if all(bound in result.bounds for result in of_kind)]
-        new = [bound for bound in common if bound not in known]
-        known |= set(new)
+        common = set.intersection(*(set(result.bounds) for result in of_kind)) - known
+        new = [bound for bound in of_kind[0].bounds if bound in common]
+        known |= common
         lines.append(f"- {kind}: {escaped('; '.join(new)) or 'as above'}")
     return lines
 

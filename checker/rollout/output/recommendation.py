@@ -36,11 +36,9 @@ from checker.rollout.reconfig.section import obstacle, safer
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
-from checker.rollout.steps import RESTART, START, STOP
 from checker.rollout.ways import Way
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-VERBS = {START: "start", RESTART: "restart", STOP: "stop"}
 
 
 def recommendation(plan: Plan) -> str:
@@ -174,7 +172,7 @@ def _steps_in_words(order: Order) -> str:
     for action, steps in groupby(order.steps, lambda step: step.action):
         sids = [step.sid for step in steps]
         last = " (the leader last)" if len(sids) > 1 and sids[-1] == order.leader else ""
-        words.append(f"{VERBS[action]} {listed(sids)}{last}")
+        words.append(f"{action} {listed(sids)}{last}")
     return ", then ".join(words)
 
 

@@ -69,12 +69,7 @@ REASONS = {
     Reason.DEFECTS: "a defect of the release can lose a write",
     Reason.DEFECTS_NOT_EXPLORED: "not explored to the end with the defects of the release",
 }
-WORDS = {
-    SafetyVerdict.UNSAFE: "UNSAFE",
-    SafetyVerdict.OPEN: "UNDECIDED",
-    SafetyVerdict.STALLS: "STALLS",
-    SafetyVerdict.SAFE: "SAFE",
-}
+WORDS = {verdict: verdict.value.upper() for verdict in SafetyVerdict}
 RECONFIG_WORDS = {
     RouteKind.ONE_AT_A_TIME: "reconfig, one voter in each command",
     RouteKind.AT_ONCE: "reconfig, all in one command",
@@ -149,12 +144,9 @@ def _seen(runs: Sequence[RunResult]) -> str:
     states = sum(result.states for result in runs)
     unfinished = sum(result.outcome is not SafetyVerdict.SAFE for result in runs)
     extent = f"{len(runs)} run{'s' * (len(runs) > 1)}, {states:,} states"
-    if any(result.spec.opening for result in runs):
-        extent += ", behind one order of the steps before"
-    if not unfinished:
-        return f"{extent}, all explored"
+    extent += ", behind one order of the steps before" if any(result.spec.opening for result in runs) else ""
     part = "" if unfinished == len(runs) else f"{unfinished} of the runs "
-    return f"{extent}, {part}not explored to the end"
+    return f"{extent}, {part}not explored to the end" if unfinished else f"{extent}, all explored"
 
 
 def claim_table(plan: Plan) -> list[str]:
@@ -184,11 +176,10 @@ def _cell(claims: Sequence[Claim]) -> str:
     if not claims:
         return "not asked"
     answer = worst_of([claim for claim in claims if claim.counts] or claims)
-    if answer.outcome is not SafetyVerdict.UNSAFE:
-        return f"{WORDS[answer.outcome]}: {escaped(answer_sentence(answer))}"
-    if answer.finding is not None and answer.reason is Reason.FOUND:
-        return f"**UNSAFE**: {finding_words(answer.finding)}"
-    return f"**UNSAFE**: {escaped(answer_sentence(answer))}"
+    is_unsafe, words = answer.outcome is SafetyVerdict.UNSAFE, escaped(answer_sentence(answer))
+    if is_unsafe and answer.finding is not None and answer.reason is Reason.FOUND:
+        words = finding_words(answer.finding)
+    return f"{'**UNSAFE**' if is_unsafe else WORDS[answer.outcome]}: {words}"
 
 
 def needs(result: RunResult) -> str:
@@ -260,8 +251,7 @@ def changes(stage: Stage) -> str:
         if sids:
             article = "an" if role == "observer" else "a"
             parts.append(f"make {servers(sids)} {f'{article} {role}' if len(sids) == 1 else f'{role}s'}")
-    moved = frozenset(stage.moved) & new.members
-    if moved:
+    if moved := frozenset(stage.moved) & new.members:
         parts.append(f"move {servers(moved)} to {'another host' if len(moved) == 1 else 'other hosts'}")
     if rest := frozenset(stage.readdressed) - moved:
         parts.append(f"change the {'address' if len(rest) == 1 else 'addresses'} of {servers(rest)}")

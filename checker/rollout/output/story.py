@@ -40,7 +40,6 @@ from spec.text import integers
 TWO_LEADERS = frozenset({"Leadership", "OneLeader"})
 LEADING, DOWN = "LEADING", "down"  # states in a trace
 MOST = (1 << 32) - 1  # of an epoch and of a counter
-VERBS = {START: "starts", RESTART: "restarts", STOP: "stops"}
 TOLD = frozenset({*(action for action in Action if action.traits.fault), Action.RESTART, Action.HEAL})
 """The actions whose captions are sentences of a story."""
 
@@ -135,7 +134,7 @@ def _by_operator(events: list[tuple[str, Sid]]) -> str:
     words = []
     for action, sids in groups:
         files = "" if action == STOP else " with its new file" if len(sids) == 1 else " with their new files"
-        words.append(f"{VERBS[action]} {servers(sids)}{files}")
+        words.append(f"{action}s {servers(sids)}{files}")
     return f"The operator {listed(words)}."
 
 

@@ -6,6 +6,7 @@ Rules of this module: it judges nothing. A search that was not finished is calle
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import count
 from shlex import quote
 
 from checker.printable import capital, code, fenced
@@ -129,37 +130,32 @@ def safer(answer: ReconfigAnswer) -> str:
     """The safer way and the reason, without a full stop."""
     preference, ground = answer.comparison
     if answer.advised is None:
-        return "`reconfig` cannot be used: " + "; ".join(each.obstacle.value for each in answer.refusals)
+        return "`reconfig` cannot be used: " + "; ".join(refusal.obstacle.value for refusal in answer.refusals)
     if preference is Preference.NEITHER:
         return "both ways are unsafe"
-    without = ground is Ground.BETTER_WITHOUT_FAULTS
-    mine = answer.advised.verdict(FaultBudget.NONE) if without else answer.advised.outcome
-    theirs = answer.restarts.without_faults if without else answer.restarts.outcome
-    verdicts = [WORDS[each] for each in (mine, theirs)]
-    if preference is Preference.RESTARTS:
-        verdicts.reverse()
-    ways = ("`reconfig`", "restarts") if preference is Preference.RECONFIG else ("restarts", "`reconfig`")
-    verb = "is" if preference is Preference.RECONFIG else "are"
-    return f"{ways[0]} {verb} safer than {ways[1]} here: {GROUNDS[ground].format(*verdicts)}"
+    mine, theirs = answer.advised.outcome, answer.restarts.outcome
+    if ground is Ground.BETTER_WITHOUT_FAULTS:
+        mine, theirs = answer.advised.verdict(FaultBudget.NONE), answer.restarts.without_faults
+    if preference is Preference.RECONFIG:
+        return f"`reconfig` is safer than restarts here: {GROUNDS[ground].format(WORDS[mine], WORDS[theirs])}"
+    return f"restarts are safer than `reconfig` here: {GROUNDS[ground].format(WORDS[theirs], WORDS[mine])}"
 
 
 # The steps.
 
 
 def _steps(route: RouteAnswer) -> Iterator[str]:
-    number = 0
+    numbers = count(1)
     for place, answer in enumerate(route.commands):
         if place:
             yield from ("", CHECK, "", *fenced(_versions(answer.command), ""), "")
-        for text in _of_command(answer.command):
-            number += 1
-            yield f"{number}. {text}"
+        yield from (f"{next(numbers)}. {text}" for text in _of_command(answer.command))
 
 
 def _of_command(command: MembershipCommand) -> Iterator[str]:
     """The actions of the operator for a command, in order."""
     for sid in command.joiners:
-        members = _block(f"server.{each}={line}" for each, line in command.file_of(sid).items())
+        members = _block(f"server.{member}={line}" for member, line in command.file_of(sid).items())
         wait = f"{AT_PORT.name} {_address(command, sid)} ."  # in any role
         yield f"**Start server {sid}**, with {JOINER}:\n\n{members}\n\n   Wait: {code(wait)}"
     stays = min(command.before.voters & command.after.voters)
