@@ -1,15 +1,5 @@
 """Writes the questions about a stage as scenarios, so that users can keep and repeat each run.
 
-Seven questions are asked, each in the model that answers it soonest:
-
-    ELECTION   can two servers lead at the same time, each with a quorum of its view
-    COMMITS    can a write that was committed get lost, or one zxid be two writes
-    EMPTY_DISK the same, where servers that move to another host start with empty disks
-    GIVEN_DISKS the same, where servers start with the disks that the request names
-    DEFECTS    the same, where servers have the known defects of their releases
-    QUIET_DEFECTS the same, where nothing is written after the first step has begun
-    HEALING    can all running servers follow one leader again after every run, with equal data
-
 Rules of this module:
 
 - An election is one step (`grain: oracle`), except where configurations have versions, which only messages carry.
@@ -225,7 +215,6 @@ def _disk(spec: RunSpec, sid: Sid, *, alone: bool) -> dict[str, object]:
 
 
 def _history(spec: RunSpec) -> list[list[Sid]]:
-    """Who starts when, before anything is explored."""
     running = spec.stage.new.members if spec.done else spec.stage.running
     everybody = sorted(running - spec.down - {sid for sid, hazard in spec.disks.items() if hazard.is_foreign})
     return [everybody] if spec.zab else (_starts(spec) or [everybody])

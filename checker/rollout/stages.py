@@ -292,7 +292,6 @@ def _value(folder: Folder, reader: Sid, sid: Sid) -> str:
 
 
 def _with_members(text: str, lines: Mapping[Sid, str]) -> str:
-    """A text with these lines in the place of its member lines."""
     others: list[str] = []
     place, continued, member = None, False, False
     for line in text.splitlines():
@@ -324,7 +323,6 @@ def listed(sids: Iterable[Sid]) -> str:
 
 
 def _changes(before: ConfigState, after: ConfigState) -> Iterator[str]:
-    """The differences between two states, in words."""
     old, new = before.view, after.view
     moved = before.moved(after)
     for words, sids in (

@@ -18,7 +18,7 @@ from checker.rollout.files.differences import differences
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import settings, with_namespace_of
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.inputs.working import READY, Operator, PodManagement, Readiness, UpdateStrategy
+from checker.rollout.inputs.working import WORDS, Operator, PodManagement, Readiness, UpdateStrategy
 from checker.rollout.stages import whole
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
@@ -144,7 +144,7 @@ def test_the_probe_of_the_container_says_whether_a_ready_pod_serves(tmp_path: Pa
     working = read_input(str(tmp_path / "zk.yaml")).working
     assert working is not None and working.readiness is readiness
     assert working.data["readiness"] == readiness.value
-    assert READY[readiness] in working.sentence
+    assert WORDS[readiness] in working.sentence
 
 
 def test_an_operator_states_no_probe() -> None:

@@ -185,7 +185,6 @@ def masked(text: str) -> str:
 
 
 def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
-    """The effect of a key with its new value."""
     before, after = _line(key, old), _line(key, new)
     peers = [line and (line.addresses, line.learner_type) for line in (before, after)]
     clients = [line and (line.client, line.secure_client) for line in (before, after)]
@@ -249,7 +248,6 @@ def _problem(sid: Sid, now: Folder, old: Folder, new: Folder) -> Problem | None:
 
 
 def _other_value(files: ServerFiles, right: ServerFiles) -> str:
-    """The first key that differs between two files, with both values."""
     key = _unequal(files, right)[0]
     values = (shown(key, settings(side).get(key)) for side in (files, right))
     here, there = ("not set" if value is None else repr(value) for value in values)

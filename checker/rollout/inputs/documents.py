@@ -66,11 +66,6 @@ class YamlValue:
         return isinstance(self.node, yaml.MappingNode)
 
     @property
-    def is_list(self) -> bool:
-        """Whether the value is a list."""
-        return isinstance(self.node, yaml.SequenceNode)
-
-    @property
     def is_null(self) -> bool:
         """Whether the value is left empty, or null."""
         return isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:null"
@@ -120,7 +115,6 @@ class YamlValue:
         """The value of one key, which may have dots in it; None if it is missing. Raises ConfigError."""
         if not self.is_mapping:
             raise self.error("a map of keys is expected here", f"write {key}: below it")
-        assert isinstance(self.node, yaml.MappingNode)
         own = [name for name, _ in self.node.value if isinstance(name, yaml.ScalarNode) and name.value == key]
         path = f"{self.path}.{key}".removeprefix(".")
         if len(own) > 1:
@@ -142,7 +136,7 @@ class YamlValue:
             if id(node) not in self.looked_up:
                 yield value.path
             else:
-                for part in value.items if value.is_list else [value]:
+                for part in value.items if isinstance(node, yaml.SequenceNode) else [value]:
                     if any(id(inner) in self.looked_up for _, inner in part._pairs()):
                         yield from part.unread
 
@@ -181,8 +175,7 @@ class YamlValue:
     def number(self, *, quoted: bool = False) -> int:
         """The value as a number; `quoted`: quotes around it are accepted. Raises ConfigError."""
         text = self.text
-        assert isinstance(self.node, yaml.ScalarNode)
-        if not DECIMAL.fullmatch(text.strip()) or (self.node.style is not None and not quoted):
+        if not DECIMAL.fullmatch(text.strip()) or (getattr(self.node, "style", None) is not None and not quoted):
             raise self.error(f"{text[:40]!r} is not a number", "write a number in digits, without quotes")
         return required_integer(text.strip())
 

@@ -426,7 +426,6 @@ def _myids(folder: Path, text: str, root: Path) -> Iterator[tuple[Sid, Path]]:
 
 
 def _server_files(file: _ConfigFile) -> list[ServerFiles]:
-    """The configuration in a file, for its server or for all its members. Raises ConfigError."""
     text = text_of(file.path)
     if text is None:
         raise input_error(file.path, "it cannot be read", "name a readable zoo.cfg")

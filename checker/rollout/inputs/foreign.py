@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from yaml import SequenceNode
+
 from checker.rollout.inputs.documents import RENDER, YamlValue, input_error
 from spec.config import ConfigError
 
@@ -130,7 +132,7 @@ def no_manifest(document: YamlValue) -> ConfigError:
 def _rows_of(document: YamlValue) -> Iterator[ForeignInput]:
     """What a document without a kind is, as far as its keys say it."""
     if not document.is_mapping:
-        plays = document.items if document.is_list else []
+        plays = document.items if isinstance(document.node, SequenceNode) else []
         if plays and all(play.is_mapping and {"hosts", "import_playbook"}.intersection(play.keys) for play in plays):
             yield PLAYBOOK
         return

@@ -129,7 +129,6 @@ def _address(part: str) -> tuple[str, int]:
 
 
 def _word(address: tuple[str, int], name: str, word: str) -> str:
-    """The answer to a word. Raises ConfigError."""
     again = "start the server or correct the address; without it, give the zoo.cfg files in a folder"
     try:
         answer = _exchange(address, word)
@@ -173,7 +172,6 @@ def _exchange(address: tuple[str, int], word: str) -> str:
 
 
 def _server(address: tuple[str, int]) -> LiveServer:
-    """A server by its answers. Raises ConfigError."""
     name = f"{address[0]}:{address[1]}"
     conf, srvr = (_word(address, name, word) for word in ("conf", "srvr"))
     head, membered, tail = conf.partition("membership:")
@@ -192,7 +190,6 @@ def _server(address: tuple[str, int]) -> LiveServer:
 
 
 def _check_different(servers: list[LiveServer]) -> None:
-    """Raises ConfigError if two addresses answer as one server."""
     for server, twin in ((server, twin) for twin, server in combinations(servers, 2) if server.sid == twin.sid):
         problem = f"it answers as server {server.sid}, as {twin.address} does"
         right = "name the address of each server itself, not that of a load balancer"
@@ -200,7 +197,6 @@ def _check_different(servers: list[LiveServer]) -> None:
 
 
 def _leader(servers: list[LiveServer]) -> Sid | None:
-    """The server that leads. Raises ConfigError if two do."""
     leaders = [server for server in servers if server.mode == "leader"]
     if len(leaders) > 1:
         names = " and ".join(f"server {leader.sid}" for leader in leaders)
@@ -209,7 +205,6 @@ def _leader(servers: list[LiveServer]) -> Sid | None:
 
 
 def _check_members(servers: list[LiveServer], text: str) -> None:
-    """Raises ConfigError if the servers have different members, or one of them was not asked."""
     first = servers[0]
     for server in servers[1:]:
         if server.lines.keys() != first.lines.keys():
@@ -234,7 +229,6 @@ def _hosts(servers: list[LiveServer]) -> dict[Sid, ServerLine]:
 
 
 def _text(server: LiveServer, hosts: Mapping[Sid, ServerLine]) -> str:
-    """The text that stands for the zoo.cfg of a server."""
     lines = [f"{key}={server.settings[key]}" for key in SETTINGS if key in server.settings]
     directories = {key: server.settings.get(key, "").removesuffix("/version-2") for key in ("dataDir", "dataLogDir")}
     if directories["dataLogDir"] == directories["dataDir"]:  # the default

@@ -117,7 +117,6 @@ def kind_of(value: YamlValue) -> str:
 
 
 def _workload(value: YamlValue, maps: Mapping[str, YamlValue]) -> _Workload | None:
-    """A workload, if one of its containers runs ZooKeeper."""
     kind = kind_of(value)
     try:
         pod = value.get("spec" if kind == "Pod" else "spec.template.spec")
@@ -165,7 +164,6 @@ def _referred(name: str, source: YamlValue, maps: Mapping[str, YamlValue]) -> di
 
 
 def _zoo_cfg(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts | None) -> ZooCfg:
-    """The zoo.cfg of a workload. Raises ConfigError."""
     config_map = _mounted(workload, maps)
     if config_map is not None:
         data, name = config_map.words("data"), config_map.word("metadata.name")
@@ -245,7 +243,6 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
 
 
 def _of_workloads(workloads: list[_Workload], maps: Mapping[str, YamlValue], path: str) -> Folder:
-    """The state of workloads; each of them is one server."""
     owned: dict[Sid, tuple[_Workload, ZooCfg]] = {}
     for workload in workloads:
         assert workload.sid is not None

@@ -73,7 +73,6 @@ def _exists(path: Path) -> bool:
 
 
 def _of_stream(path: Path) -> Folder:
-    """The state in a stream: YAML, or a zoo.cfg for all its members. Raises ConfigError."""
     raw = read_raw(path)
     first = next((line for line in raw.split(b"\n") if line.strip() and line.strip()[:1] not in b"#!"), b"")
     text, is_yaml = raw.decode("iso-8859-1"), YAML_LINE.match(first) is not None  # a zoo.cfg is read so

@@ -55,25 +55,19 @@ class Operator(Enum):
     PRAVEGA = "pravega zookeeper-operator"
 
 
-STARTS = {
+WORDS: Mapping[Enum, str] = {
     PodManagement.ORDERED_READY: "new pods start one by one, each when the one before is ready",
     PodManagement.PARALLEL: "all new pods start at once",
-}
-RESTARTS = {
     UpdateStrategy.ROLLING_UPDATE: (
         "running pods are restarted one by one, the highest ordinal first, each when the one before is ready"
     ),
     UpdateStrategy.ON_DELETE: "a running pod has its new configuration only after somebody has deleted it",
-}
-READY = {
     Readiness.SERVING: "a pod is ready when its server serves (its readinessProbe asks for that)",
     Readiness.ALIVE: (
         "a pod is ready before its server serves (its readinessProbe asks for nothing that only a serving server "
         "answers, as far as the input shows)"
     ),
     Readiness.NONE: "a pod is ready as soon as its container runs (it has no readinessProbe)",
-}
-OPERATORS = {
     Operator.STRIMZI: (
         "the Strimzi operator restarts the pods one by one, the leader last, and changes the membership by `reconfig`, "
         "one server after the other"
@@ -159,18 +153,18 @@ class WayOfWorking:
     @property
     def sentence(self) -> str:
         """The way of working in words; empty if nothing is known of it."""
-        parts = [OPERATORS[self.operator]] if self.operator is not None else list(self._of_stateful_set())
+        parts = [WORDS[self.operator]] if self.operator is not None else list(self._of_stateful_set())
         return "way of working: " + "; ".join(parts) if parts else ""
 
     def _of_stateful_set(self) -> Iterator[str]:
         if self.pods is not None:
-            yield f"{STARTS[self.pods]} (podManagementPolicy {self.pods.value}{self._default('podManagementPolicy')})"
+            yield f"{WORDS[self.pods]} (podManagementPolicy {self.pods.value}{self._default('podManagementPolicy')})"
         if self.updates is not None:
-            yield f"{RESTARTS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
+            yield f"{WORDS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
         if self.partition_words:
             yield self.partition_words
         if self.readiness is not None:
-            yield READY[self.readiness]
+            yield WORDS[self.readiness]
 
     def _default(self, key: str) -> str:
         return ", the default" if key in self.assumed else ""
