@@ -5,22 +5,17 @@ Rules of this module:
 - Server ids are 1, 2, ... in the order of `kinds`. A server keeps its ports and its data directory for its whole life,
   also when its kind changes.
 - The release of a real server is 3.8.0 unless the caller chooses another; it says nothing about a node.
-- The directory of server N is `server-N`: `zoo.cfg`, `data/` with `myid`, `log.txt`, and a node's `journal.jsonl`.
-- Leaving the context kills the running processes. The caller deletes the directories.
-
-Source: `ServerStats.toString` and `StatCommand` (the answer to `srvr`).
+- A node's journal is `journal.jsonl` in its directory.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as replaced
-from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from harness import node, real
-from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until, word
+from harness.processes import LOOPBACK, Process, ServerError
 from harness.releases import DEBIAN
+from harness.servers import Servers
 from harness.zoo_cfg import Member, View, members, write_zoo_cfg
 
 KINDS = {"real": real.available, "node": node.available}
@@ -43,7 +38,7 @@ def releases_of(sids: Sequence[int], release: str | Mapping[int, str] | Sequence
     return {sid: release.get(sid, DEBIAN) for sid in sids}
 
 
-class Ensemble:
+class Ensemble(Servers):
     """Servers 1 to n of the given kinds in `directory`; no process runs before `start` or `start_all`.
 
     `observers` are the ids that do not vote; `tick_time` is in milliseconds; `extra` are further keys of every
@@ -71,15 +66,13 @@ class Ensemble:
             raise ServerError(f"a standalone server is one server, and {len(kinds)} were asked for")
         listed = members(sids, frozenset(observers))
         view = View(listed, tick_time=tick_time, extra=extra or {}, standalone=standalone)
-        self.directory = directory
-        self.sids = sids
+        super().__init__(sids, directory)
         self._journal = journal
         self._java = (f"-Xmx{heap}", *java_options)
         self._members: dict[int, Member] = {member.sid: member for member in listed}
         self._views: dict[int, View] = dict.fromkeys(sids, view)
         self._kinds: dict[int, str] = dict(zip(sids, kinds, strict=True))
         self._releases = releases_of(sids, release)
-        self._processes: dict[int, Process] = {}
         for sid, kind in self._kinds.items():
             self._set_up(sid, kind)
 
@@ -87,7 +80,7 @@ class Ensemble:
         """Write the server's files and create its process, without starting it."""
         if kind not in KINDS:
             raise ServerError(f"server {sid}: no kind of server is called {kind!r}; write {' or '.join(KINDS)}")
-        home = self.directory / f"server-{sid}"
+        home = self.home(sid)
         zoo_cfg = write_zoo_cfg(self._views[sid], self._members[sid], home)
         if kind == "real":
             command, environment = real.command(zoo_cfg, self._java, self._releases[sid]), {}
@@ -116,6 +109,10 @@ class Ensemble:
         """All three ports of a server."""
         return self._members[sid]
 
+    def name(self, sid: int) -> str:
+        """The name of a server in error messages, with its kind."""
+        return f"server {sid} ({self._kinds[sid]})"
+
     def kind(self, sid: int) -> str:
         """The kind of a server: `real` or `node`."""
         return self._kinds[sid]
@@ -124,28 +121,11 @@ class Ensemble:
         """The release of a server while it is a real one."""
         return self._releases[sid]
 
-    def data(self, sid: int) -> Path:
-        """The dataDir of a server."""
-        return self.directory / f"server-{sid}" / "data"
-
     def journal(self, sid: int) -> Path:
         """The file for the facts of a node, if the ensemble was made with `journal`."""
-        return self.directory / f"server-{sid}" / "journal.jsonl"
-
-    def process(self, sid: int) -> Process:
-        """The process of a server."""
-        return self._processes[sid]
-
-    @property
-    def running(self) -> tuple[int, ...]:
-        """The ids of the servers with a running process."""
-        return tuple(sid for sid in self.sids if self._processes[sid].alive)
+        return self.home(sid) / "journal.jsonl"
 
     # --- lifecycle
-
-    def start(self, sid: int) -> None:
-        """Start a server; `wait_serving` waits until it serves."""
-        self._processes[sid].start()
 
     def start_all(self, members: Sequence[int] = ()) -> None:
         """Start every server that does not run, and wait until all of them serve; `members` are all by default."""
@@ -173,22 +153,6 @@ class Ensemble:
         self.wait_serving()
         self.start_all(started)
 
-    def stop(self, sid: int) -> None:
-        """Send SIGTERM, and wait for the end of the process."""
-        self._processes[sid].stop()
-
-    def kill(self, sid: int) -> None:
-        """Send SIGKILL, and wait for the end of the process."""
-        self._processes[sid].kill()
-
-    def pause(self, sid: int) -> None:
-        """Send SIGSTOP, and wait until all threads have stopped."""
-        self._processes[sid].pause()
-
-    def resume(self, sid: int) -> None:
-        """Send SIGCONT."""
-        self._processes[sid].resume()
-
     def replace(self, sid: int, kind: str, release: str | None = None) -> None:
         """Stop a server and start it as another kind or another release, over the same data."""
         self.stop(sid)
@@ -212,47 +176,4 @@ class Ensemble:
 
     def _write(self, sid: int, view: View) -> None:
         self._views[sid] = view
-        write_zoo_cfg(view, self._members[sid], self.directory / f"server-{sid}")
-
-    # --- state
-
-    def word(self, sid: int, text: str) -> str:
-        """The answer to a four-letter word; empty if there is none."""
-        return word(self.client_port(sid), text)
-
-    def role(self, sid: int) -> str | None:
-        """The role: `leader`, `follower`, `observer` or `standalone`; None while the server does not serve."""
-        return srvr(self.client_port(sid)).get("Mode")
-
-    def leader(self) -> int:
-        """The id of the leader. Raises ServerError if there is not exactly one."""
-        leaders = [sid for sid in self.running if self.role(sid) in {"leader", "standalone"}]
-        if len(leaders) != 1:
-            raise ServerError(f"exactly one leader was expected, and the servers that lead are {leaders or 'none'}")
-        return leaders[0]
-
-    def wait_serving(self, sids: Iterable[int] | None = None, seconds: float = 60.0) -> None:
-        """Wait until these servers serve, by default all that run. Raises ServerError immediately if one has ended."""
-        for sid in self.running if sids is None else sids:
-            what = f"server {sid} ({self.kind(sid)}) serves"
-            wait_until(partial(self._serves, sid), seconds, what, self._processes[sid].log)
-
-    def _serves(self, sid: int) -> bool:
-        """Whether a server serves. Raises ServerError if its process has ended, since it then never will."""
-        process = self._processes[sid]
-        if not process.alive:
-            raise ServerError(f"server {sid} ({self.kind(sid)}) does not run{process.last_words()}")
-        return self.role(sid) is not None
-
-    def close(self) -> None:
-        """Kill the running processes."""
-        for process in self._processes.values():
-            process.kill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        write_zoo_cfg(view, self._members[sid], self.home(sid))

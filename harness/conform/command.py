@@ -199,7 +199,7 @@ def _measured(options: argparse.Namespace, servers: str, control: ServerControl 
                 run = KillsRun(places, root, control, options.kills, options.seed, result.supports(CREATE2))
                 result = result._replace(kills=run.run(options.history or folder / "history.jsonl", _progress()))
         finally:
-            oracle.close()
+            oracle.shut_down()
             _progress()("")
     except BaseException as error:
         _remove_after(tested, error)

@@ -200,6 +200,6 @@ def start_oracle(folder: Path, keys: Mapping[str, str]) -> Ensemble:
     try:
         oracle.start_all()
     except ServerError:
-        oracle.close()
+        oracle.shut_down()
         raise
     return oracle

@@ -24,8 +24,9 @@ from harness.follow.loopback import MappingError
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent
 from harness.follow.servers import FollowedServers
 from harness.processes import ServerError, wait_until
-from harness.record.ensemble import CHILDREN, CREATE, LOAD, SYNC, WORLD, WriteClient
+from harness.record.ensemble import CHILDREN, LOAD, WriteClient
 from harness.record.ensemble import Plan as LoadPlan
+from harness.servers import CREATE, SYNC, WORLD
 from spec.quorum import Sid
 
 AFTER_STEP_SECONDS = 4.0
@@ -84,7 +85,7 @@ class Killer:
         try:
             if not self._servers.alive(sid):
                 return False
-            self._say(f"kill -9 of server {sid} ({self._servers.mode(sid) or 'not serving'})")
+            self._say(f"kill -9 of server {sid} ({self._servers.role(sid) or 'not serving'})")
             self._servers.kill(sid)
             threading.Event().wait(choice * DOWN_SECONDS)
             self._servers.start(sid)
@@ -192,8 +193,8 @@ class EnsembleFollower(ABC):
         # A killed server has no process for a moment, and holds its lock then.
         with self._servers.locks[sid]:
             if not self._servers.alive(sid):
-                raise OSError(f"server {sid} has ended{self._servers.last_words(sid)}")
-        return self._servers.mode(sid) in wanted
+                raise OSError(f"server {sid} has ended{self._servers.process(sid).last_words()}")
+        return self._servers.role(sid) in wanted
 
     def _stop_clients(self) -> None:
         for client in self._clients:

@@ -101,7 +101,7 @@ class PlanFollower(EnsembleFollower):
             self._follow(part, step)
 
     def _follow(self, part: PlanRoute, step: ServerStep) -> None:
-        began, led = time.monotonic(), self._servers.mode(step.sid) in {"leader", "standalone"}
+        began, led = time.monotonic(), self._servers.role(step.sid) in {"leader", "standalone"}
         with self._servers.locks[step.sid]:
             if step.action != START:
                 self._servers.stop(step.sid)

@@ -15,28 +15,26 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from harness import real
-from harness.processes import Process, ServerError, free_ports, srvr, wait_until
+from harness.processes import Process, ServerError, wait_until
 from harness.record.writer import Recorder
 from harness.reproduce.proxies import Fate, Network, WirePacket
+from harness.servers import CREATE, SERVE_SECONDS, SYNC, WORLD, Servers
 from harness.session import Session
-from harness.zoo_cfg import Member, View, write_zoo_cfg
+from harness.zoo_cfg import View, members, write_zoo_cfg
 from spec.quorum import Sid
 from spec.quorum.view import majority_view
 
 TICK_MILLISECONDS = 200
 LIMIT_TICKS = 20
-SESSION_MILLISECONDS = 4000
-START_SECONDS = 60.0
 CONNECT_SECONDS = 2.0
 OPTIONS = ("-Xmx160m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.fastleader.maxNotificationInterval=500")
-CREATE, EXISTS, SYNC, CHILDREN = 1, 3, 9, 8
+CHILDREN = 8
 NODE_EXISTS = -110
-WORLD = [(31, "world", "anyone")]
 LOAD = "/load"
 
 
@@ -53,17 +51,16 @@ class Plan:
     pause: float = 0.01
 
 
-class RecordedEnsemble:
+class RecordedEnsemble(Servers):
     """The servers 1 to n of a release below `directory`; the last ones are observers."""
 
+    session_milliseconds = 4000
+
     def __init__(self, plan: Plan, directory: Path, release: str, recorder: Recorder) -> None:
-        self.sids = tuple(range(1, plan.servers + plan.observers + 1))
+        super().__init__(range(1, plan.servers + plan.observers + 1), directory)
         self.observers = self.sids[plan.servers :]
-        self._directory, self._recorder = directory, recorder
-        ports = iter(free_ports(3 * len(self.sids)))
-        self._members = {
-            sid: Member(sid, next(ports), next(ports), next(ports), sid in self.observers) for sid in self.sids
-        }
+        self._recorder = recorder
+        self._members = {member.sid: member for member in members(self.sids, frozenset(self.observers))}
         quorum = {sid: member.quorum_port for sid, member in self._members.items()}
         election = {sid: member.election_port for sid, member in self._members.items()}
         self._network = Network(quorum, election, _nothing)
@@ -72,59 +69,30 @@ class RecordedEnsemble:
         self._processes = {sid: self._process(sid, release) for sid in self.sids}
 
     def _process(self, sid: Sid, release: str) -> Process:
-        listed = [self._seen_by(sid, other) for other in self.sids]
-        view = View(tuple(listed), tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS)
-        home = self._directory / f"server-{sid}"
+        listed = tuple(self._network.behind_proxies(sid, other) for other in self._members.values())
+        view = View(listed, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS)
+        home = self.home(sid)
         command = real.command(write_zoo_cfg(view, self._members[sid], home), OPTIONS, release)
         return Process(command, home, home / "log.txt")
-
-    def _seen_by(self, sid: Sid, other: Sid) -> Member:
-        """A member as another one sees it: through its proxies."""
-        if other == sid:
-            return self._members[sid]
-        pair = (sid, other)
-        quorum, election = self._network.quorum_proxies[pair], self._network.election_proxies[pair]
-        return replace(self._members[other], quorum_port=quorum, election_port=election)
-
-    def _data(self, sid: Sid) -> Path:
-        return self._directory / f"server-{sid}" / "data"
 
     def start(self, sid: Sid) -> None:
         """Start a server."""
         view = majority_view([each for each in self.sids if each not in self.observers], self.observers)
-        self._recorder.started(sid, view, self._data(sid))
-        self._processes[sid].start()
+        self._recorder.started(sid, view, self.data(sid))
+        super().start(sid)
 
     def kill(self, sid: Sid) -> None:
         """Kill a server, and record its disk."""
-        self._processes[sid].kill()
-        self._recorder.killed(sid, self._data(sid))
+        super().kill(sid)
+        self._recorder.killed(sid, self.data(sid))
 
-    def alive(self, sid: Sid) -> bool:
-        """Whether the process of a server runs."""
-        return self._processes[sid].alive
-
-    def role(self, sid: Sid) -> str | None:
-        """`leader`, `follower` or `observer`; None while the server does not serve."""
-        return srvr(self._members[sid].client_port).get("Mode") if self.alive(sid) else None
-
-    def wait_serving(self, seconds: float = START_SECONDS) -> None:
-        """Wait until all running servers serve. Raises ServerError."""
-        running = [sid for sid in self.sids if self.alive(sid)]
-        log = self._directory / "server-1" / "log.txt"
-        wait_until(lambda: all(self.role(sid) for sid in running), seconds, "all servers serve", log)
-
-    def connect(self, sid: Sid) -> Session:
-        """A session at a server."""
-        session = Session(SESSION_MILLISECONDS)
-        session.connect(self._members[sid].client_port)
-        return session
+    def client_port(self, sid: Sid) -> int:
+        """The port for the clients of a server."""
+        return self._members[sid].client_port
 
     def shut_down(self) -> None:
         """Kill all servers, record their disks, and close the proxies."""
-        for sid in self.sids:
-            if self._processes[sid].alive:
-                self.kill(sid)
+        super().shut_down()
         self._network.shut_down()
 
 
@@ -247,7 +215,7 @@ def _kill_and_restart(ensemble: RecordedEnsemble, chance: random.Random, say: Ca
 def _look(ensemble: RecordedEnsemble, paths: set[str], recorder: Recorder, say: Callable[[str], None]) -> None:
     for sid in ensemble.sids:
         try:
-            wait_until(lambda sid=sid: ensemble.role(sid) is not None, START_SECONDS, f"server {sid} serves")  # type: ignore[misc]
+            wait_until(lambda sid=sid: ensemble.role(sid) is not None, SERVE_SECONDS, f"server {sid} serves")  # type: ignore[misc]
             session = ensemble.connect(sid)
             session.ask(SYNC, LOAD)
             children = {f"{LOAD}/{name}" for name in session.ask(CHILDREN, LOAD, False).values[0]}

@@ -61,7 +61,7 @@ class Comparison:
                     f"the log of server {sid} has {list_zxids(seen)}, and the model has {list_zxids(expected)}"
                 )
             awaited = pending_appends(server)[:1]
-            if awaited and self._lab.runs(sid) and not self._is_about_to_write(sid, awaited[0]):
+            if awaited and self._lab.alive(sid) and not self._is_about_to_write(sid, awaited[0]):
                 found.append(f"server {sid} does not write {list_zxids(awaited)}")
         return found
 

@@ -19,14 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import real
-from harness.processes import LOOPBACK, Process, ServerError, free_ports, srvr, wait_until
+from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until
 from harness.record.writer import Recorder
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ThreadGate
 from harness.reproduce.proxies import Network, Record
+from harness.servers import CREATE, WORLD, Servers
 from harness.session import Session
-from harness.zoo_cfg import Member, write_zoo_cfg
 from harness.zoo_cfg import View as Written
+from harness.zoo_cfg import members, write_zoo_cfg
 from spec.durable import Durable
 from spec.quorum import Sid
 from spec.quorum.view import View
@@ -64,9 +65,7 @@ OPTIONS = (
     "-Dzookeeper.fastleader.maxNotificationInterval=500",
 )
 KEYS = {"localSessionsEnabled": "true", "maxSessionTimeout": str(SESSION_MILLISECONDS)}
-CREATE, EXISTS, SYNC, CHILDREN_COUNT = 1, 3, 9, 104
-WORLD = [(31, "world", "anyone")]
-NO_NODE = -101
+CHILDREN_COUNT = 104
 
 
 @dataclass
@@ -92,11 +91,13 @@ class ClientWrite:
             self.failed = True
 
 
-class Lab:
+class Lab(Servers):
     """The servers `sids` of a release below `directory`; no server runs before `start`.
 
     A `recorder` writes down packets, processes and disks, for `python -m checker validate`.
     """
+
+    session_milliseconds = SESSION_MILLISECONDS
 
     def __init__(
         self,
@@ -107,17 +108,16 @@ class Lab:
         record: Record,
         recorder: Recorder | None = None,
     ) -> None:
-        self.sids, self.directory, self.release = sids, directory, release
-        ports = iter(free_ports(3 * len(sids)))
-        self._members = {sid: Member(sid, next(ports), next(ports), next(ports)) for sid in sids}
+        super().__init__(sids, directory)
+        self.release = release
+        self._members = {member.sid: member for member in members(sids)}
         quorum = {sid: member.quorum_port for sid, member in self._members.items()}
         election = {sid: member.election_port for sid, member in self._members.items()}
         self.network = Network(quorum, election, record)
         self.network.tap = self.recorder = recorder
         self._views: dict[Sid, View] = {}
-        self.gates = {sid: DiskGate(directory / f"server-{sid}" / "gate") for sid in sids}
-        self.threads = {sid: ThreadGate(directory / f"server-{sid}" / "threads") for sid in sids}
-        self._processes: dict[Sid, Process] = {}
+        self.gates = {sid: DiskGate(self.home(sid) / "gate") for sid in sids}
+        self.threads = {sid: ThreadGate(self.home(sid) / "threads") for sid in sids}
         self._shim = shim
         self._stalls: dict[Sid, list[socket.socket]] = {}
         self.writes: dict[int, ClientWrite] = {}
@@ -126,30 +126,23 @@ class Lab:
 
     # --- servers
 
-    def home(self, sid: Sid) -> Path:
-        """The directory of a server: `zoo.cfg`, `data/`, `gate/`, `log.txt`."""
-        return self.directory / f"server-{sid}"
+    def client_port(self, sid: Sid) -> int:
+        """The port for the clients of a server."""
+        return self._members[sid].client_port
 
     def write_disk(self, sid: Sid, durable: Durable, znodes: int = 0) -> None:
         """Write the initial content of a server's disk. Raises ServerError where that is not possible."""
-        write_disk(self.home(sid) / "data", durable, znodes)
+        write_disk(self.data(sid), durable, znodes)
 
     def configure(self, sid: Sid, view: View) -> None:
         """Write the `zoo.cfg` of a server for a view; the other members are its proxies."""
-        listed = []
-        for other in sorted(view.members):
-            member = replace(self._members[other], observer=other in view.observers)
-            if other != sid:
-                pair = (sid, other)
-                quorum, election = self.network.quorum_proxies[pair], self.network.election_proxies[pair]
-                member = replace(member, quorum_port=quorum, election_port=election)
-            listed.append(member)
+        roles = {other: replace(self._members[other], observer=other in view.observers) for other in self.sids}
+        listed = tuple(self.network.behind_proxies(sid, roles[other]) for other in sorted(view.members))
         written = Written(
-            tuple(listed), tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS
+            listed, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS
         )
         self._views[sid] = view
-        own = replace(self._members[sid], observer=sid in view.observers)
-        zoo_cfg = write_zoo_cfg(written, own, self.home(sid))
+        zoo_cfg = write_zoo_cfg(written, roles[sid], self.home(sid))
         command = real.command(zoo_cfg, OPTIONS, self.release)
         gates = {"DISK_GATE": self.gates[sid].directory, "THREAD_GATE": self.threads[sid].directory}
         environment = {"LD_PRELOAD": str(self._shim)} | {name: str(gate) for name, gate in gates.items()}
@@ -160,33 +153,20 @@ class Lab:
         self.gates[sid].reset()
         self.threads[sid].reset()
         if self.recorder is not None:
-            self.recorder.started(sid, self._views[sid], self.home(sid) / "data")
-        self._processes[sid].start()
+            self.recorder.started(sid, self._views[sid], self.data(sid))
+        super().start(sid)
 
     def kill(self, sid: Sid) -> None:
         """Kill a server; records that its gate holds are lost."""
         self.stop_stall(sid)
-        was_running = self.runs(sid)
-        self._processes[sid].kill()
+        was_running = self.alive(sid)
+        super().kill(sid)
         if self.recorder is not None and was_running:
-            self.recorder.killed(sid, self.home(sid) / "data")
-
-    def runs(self, sid: Sid) -> bool:
-        """Whether the process of a server runs."""
-        return sid in self._processes and self._processes[sid].alive
-
-    def role(self, sid: Sid) -> str | None:
-        """`leader`, `follower` or `observer`; None while the server does not serve."""
-        return srvr(self._members[sid].client_port).get("Mode") if self.runs(sid) else None
-
-    def applied(self, sid: Sid) -> int | None:
-        """The last zxid that a server has applied; None while it does not serve."""
-        zxid = srvr(self._members[sid].client_port).get("Zxid") if self.runs(sid) else None
-        return None if zxid is None else required_integer(zxid.removeprefix("0x"), base=16)
+            self.recorder.killed(sid, self.data(sid))
 
     def logged(self, sid: Sid) -> tuple[int, ...]:
         """The zxids of the records in a server's log files."""
-        return logged_zxids(self.home(sid) / "data")
+        return logged_zxids(self.data(sid))
 
     def shut_down(self) -> None:
         """Kill all servers and close all proxies."""
@@ -200,12 +180,6 @@ class Lab:
 
     # --- clients
 
-    def connect(self, sid: Sid) -> Session:
-        """A session at a server that serves."""
-        session = Session(SESSION_MILLISECONDS)
-        session.connect(self._members[sid].client_port)
-        return session
-
     def create(self, session: Session, path: str) -> None:
         """Create a znode. Raises ServerError if the server refuses."""
         answer = session.ask(CREATE, path, b"history", WORLD, 0)
@@ -218,19 +192,10 @@ class Lab:
         session.send(CREATE, path, b"acknowledged", WORLD, 0)
         self.writes[number] = ClientWrite(sid, path, session)
 
-    def has_path(self, sid: Sid, path: str) -> bool:
-        """Whether a server has a znode, after a sync with its leader."""
-        session = self.connect(sid)
-        try:
-            session.ask(SYNC, "/")
-            return session.ask(EXISTS, path, False).err != NO_NODE
-        finally:
-            session.drop()
-
     def stall(self, sid: Sid, requests: int) -> None:
         """Delay the application of commits at a server: two connections each send slow reads (`CommitProcessor`)."""
         self._stalls[sid] = [self._read_slowly(sid, requests) for _ in range(2)]
-        port = self._members[sid].client_port
+        port = self.client_port(sid)
         enough = f"server {sid} has {requests} slow reads to answer"
         wait_until(lambda: required_integer(srvr(port).get("Outstanding", "0")) >= requests, STALL_SECONDS, enough)
 
@@ -240,7 +205,7 @@ class Lab:
             each.close()
 
     def _read_slowly(self, sid: Sid, requests: int) -> socket.socket:
-        connection = socket.create_connection((LOOPBACK, self._members[sid].client_port), 5.0)
+        connection = socket.create_connection((LOOPBACK, self.client_port(sid)), 5.0)
         opening = struct.pack("!iqiqi", 0, 0, SESSION_MILLISECONDS, 0, 16) + bytes(16) + b"\0"
         connection.sendall(struct.pack("!i", len(opening)) + opening)
         (length,) = struct.unpack("!i", connection.recv(4))

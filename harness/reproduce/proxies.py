@@ -25,11 +25,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
 from harness.processes import LOOPBACK, free_ports
+from harness.zoo_cfg import Member
 from refimpl.wire.election import Opening, OpeningDecoder, encode_opening
 from refimpl.wire.packet import PacketType
 from spec.config import Address
@@ -318,6 +319,13 @@ class Network:
     def join_election(self, one: Sid, other: Sid) -> None:
         """Allow election connections of two servers, unless they are cut."""
         self._severed.discard(frozenset((one, other)))
+
+    def behind_proxies(self, reader: Sid, member: Member) -> Member:
+        """A member as a server sees it: by the proxies between them, unless it is that server."""
+        if member.sid == reader:
+            return member
+        pair = (reader, member.sid)
+        return replace(member, quorum_port=self.quorum_proxies[pair], election_port=self.election_proxies[pair])
 
     def shut_down(self) -> None:
         """Close every listener and connection."""

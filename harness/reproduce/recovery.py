@@ -48,7 +48,7 @@ def _complete_plan(schedule: Schedule, lab: Lab, executed: int) -> None:
     """Start every stopped server with its last planned file, then restart each that runs with an earlier one."""
     row = schedule.steps[executed - 1].after if executed else schedule.initial
     planned = {each.sid: each.file.view for each in schedule.setup.process_actions if each.file is not None}
-    stopped = [sid for sid in lab.sids if not lab.runs(sid)]
+    stopped = [sid for sid in lab.sids if not lab.alive(sid)]
     outdated = [sid for sid, view in planned.items() if schedule.server(row, sid).view != view]
     for sid in dict.fromkeys((*stopped, *outdated)):
         if sid in planned:
@@ -77,7 +77,7 @@ def _has_path(lab: Lab, sid: Sid, path: str) -> bool:
     deadline = time.monotonic() + SECONDS_TO_SETTLE
     while True:
         try:
-            return lab.has_path(sid, path)
+            return lab.exists(sid, path)
         except (ServerError, OSError):
             if time.monotonic() > deadline:
                 raise

@@ -101,7 +101,7 @@ class _RealStage:
         servers.start(victim)
         servers.wait_ended_or_serving(victim)
         if not servers.alive(victim):
-            if (code := servers.exit_code(victim)) != EXPECTED_CODE:
+            if (code := servers.process(victim).exit_code) != EXPECTED_CODE:
                 raise ServerError(f"server {victim} exits with {code}, and {EXPECTED_CODE} was expected")
             return None
         self._settle(ALL)
@@ -132,7 +132,7 @@ class _RealStage:
             except ServerError:
                 seen.clear()
                 return False
-            seen.append(frozenset(brief(servers.config(sid)) if servers.mode(sid) else "" for sid in waited))
+            seen.append(frozenset(brief(servers.config(sid)) if servers.role(sid) else "" for sid in waited))
             return len(seen) > 5 and len(set(seen[-5:])) == 1 and len(seen[-1]) == 1 and "" not in seen[-1]
 
         what = f"servers {', '.join(map(str, waited))} show one configuration"

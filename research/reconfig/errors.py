@@ -11,7 +11,7 @@ from harness.processes import Process, ServerError, free_ports, wait_until
 from harness.session import Session
 from harness.zoo_cfg import Member, View, write_zoo_cfg
 from research.reconfig.facts import FactBench, FactTable
-from research.reconfig.servers import OPTIONS, RECONFIG, SESSION_MILLISECONDS, ReconfigServers
+from research.reconfig.servers import OPTIONS, RECONFIG, ReconfigServers
 from spec.text import required_integer
 
 NAMES = {
@@ -91,7 +91,7 @@ def _standalone(directory: Path, release: str) -> int:
     process = Process(command, home, home / "log.txt")
     process.start()
     try:
-        session = Session(SESSION_MILLISECONDS)
+        session = Session(ReconfigServers.session_milliseconds)
 
         def connects() -> bool:
             try:

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from harness.processes import LOOPBACK, ServerError, wait_until
 from harness.reproduce.proxies import Way
+from harness.servers import SERVE_SECONDS
 from harness.session import Session, receive_exactly
-from research.reconfig.servers import NEXT, RECONFIG, SERVE_SECONDS, ReconfigServers, brief
+from research.reconfig.servers import NEXT, RECONFIG, ReconfigServers, brief
 from spec.quorum import Sid
 
 
@@ -84,8 +85,8 @@ def look(servers: ReconfigServers, sid: Sid) -> Sight:
     gossip = gossip_of(servers, sid)
     next_file = servers.file(sid, NEXT)
     return Sight(
-        mode=(servers.mode(sid) or "not serving") if servers.alive(sid) else "down",
-        node=brief(servers.config(sid)) if servers.mode(sid) else "-",
+        mode=(servers.role(sid) or "not serving") if servers.alive(sid) else "down",
+        node=brief(servers.config(sid)) if servers.role(sid) else "-",
         active=servers.active_file(sid).removeprefix("zoo.cfg") or "-",
         next=brief(next_file) if next_file else "-",
         gossip=brief(gossip[1]) if gossip else "-",

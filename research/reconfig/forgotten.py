@@ -52,7 +52,7 @@ def run(bench: FactBench, starts: int, name: str) -> tuple[str, ...]:
                 wait_until(lambda: look(servers, 1).gossip != "-", 30.0, "server 1 looks for a leader")
         wait_until(lambda: look(servers, 1).gossip != "-", 30.0, "server 1 looks for a leader")
         old_write = _written(servers, 1, OLD_WRITE, 12.0)
-        leads = [sid for sid in OLD_SIDE if servers.mode(sid) == "leader"]
+        leads = [sid for sid in OLD_SIDE if servers.role(sid) == "leader"]
         next_file = servers.file(1, NEXT)
         return (
             str(starts),

@@ -28,10 +28,10 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
         servers.wait_serving([4])
         answer = servers.reconfig(3, join={4: "observer"})
         wait_config(servers, servers.sids, FOUR)
-        wait_until(lambda: servers.mode(4) == "observer", 30.0, "server 4 is an observer")
+        wait_until(lambda: servers.role(4) == "observer", 30.0, "server 4 is an observer")
         servers.reconfig(3, join={4: "participant"})
         wait_config(servers, servers.sids, PROMOTED)
-        wait_until(lambda: servers.mode(4) == "follower", 30.0, "server 4 is a follower")
+        wait_until(lambda: servers.role(4) == "follower", 30.0, "server 4 is a follower")
         yield FactTable("packets", ("packet", "from, to", "zxid", "data"), tuple(_rows(servers)))
         yield FactTable("answers", ("question", "answer"), tuple(_answers(servers, answer.values)))
 

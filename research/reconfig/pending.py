@@ -134,8 +134,8 @@ def _write(servers: ReconfigServers, outcome: PendingOutcome, seconds: float) ->
             if answer.err == 0:
                 outcome.zxids[path] = answer.zxid
     for sid in servers.sids:
-        if servers.mode(sid) == "leader":
-            outcome.leaders[sid] = epoch_of(servers.applied(sid))
+        if servers.role(sid) == "leader":
+            outcome.leaders[sid] = epoch_of(servers.applied(sid) or 0)
 
 
 def _recover(servers: ReconfigServers, variant: PendingRun) -> None:
@@ -153,9 +153,9 @@ def _recover(servers: ReconfigServers, variant: PendingRun) -> None:
 
 
 def _read(servers: ReconfigServers, outcome: PendingOutcome) -> None:
-    serving = [sid for sid in servers.sids if servers.mode(sid) is not None]
+    serving = [sid for sid in servers.sids if servers.role(sid) is not None]
     outcome.holders = {path: tuple(sid for sid in serving if servers.exists(sid, path)) for path in outcome.zxids}
-    outcome.last = tuple(sid for sid in serving if servers.mode(sid) == "leader")
+    outcome.last = tuple(sid for sid in serving if servers.role(sid) == "leader")
     newest = max((servers.config(sid) for sid in serving), key=version_of)
     outcome.members = tuple(sid for sid in serving if f"server.{sid}=" in newest)
 

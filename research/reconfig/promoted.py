@@ -40,16 +40,16 @@ def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, st
     with bench.servers(name, ROLES) as servers:
         servers.begin_led_by(3, ROLES)
         servers.create(3, BEFORE)
-        wait_until(lambda: all(servers.applied(sid) > 0x100000000 for sid in ROLES), SECONDS, "all have a write")
+        wait_until(lambda: all((servers.applied(sid) or 0) > 0x100000000 for sid in ROLES), SECONDS, "all have a write")
         yield "the reply of 3 to the write", _kill_the_leader(servers)
-        wait_until(lambda: servers.mode(2) == "leader", SECONDS, "server 2 leads")
+        wait_until(lambda: servers.role(2) == "leader", SECONDS, "server 2 leads")
         yield "epoch of 4 when 2 leads with its acknowledgement", str(epoch_of(servers, 4))
         yield "the log of 4 has the write then", _has(servers, 4)
         servers.part(OLD_SIDE, (3, 5))
         if follows:
             servers.link(4, 2).free(Way.DOWN)
             servers.network.is_open = True
-            wait_until(lambda: servers.mode(4) == "follower", SECONDS, "server 4 follows as a voter")
+            wait_until(lambda: servers.role(4) == "follower", SECONDS, "server 4 follows as a voter")
         else:
             _let_4_look(servers)
         servers.part(OLD_SIDE, NEW_SIDE)
@@ -57,7 +57,7 @@ def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, st
         servers.start(3)
         servers.resume(5)
         servers.wait_serving(NEW_SIDE)
-        yield "leader of {3, 4, 5}", ", ".join(str(sid) for sid in NEW_SIDE if servers.mode(sid) == "leader")
+        yield "leader of {3, 4, 5}", ", ".join(str(sid) for sid in NEW_SIDE if servers.role(sid) == "leader")
         yield "servers with the write among them", _holders(servers, NEW_SIDE)
         servers.join()
         servers.network.open()
@@ -87,7 +87,7 @@ def _let_4_look(servers: ReconfigServers) -> None:
     for one in OLD_SIDE:
         servers.network.sever_election(one, 4)
     servers.link(4, 2).free(Way.DOWN)
-    wait_until(lambda: servers.mode(4) is None, SECONDS, "server 4 looks for a leader")
+    wait_until(lambda: servers.role(4) is None, SECONDS, "server 4 looks for a leader")
 
 
 def _has(servers: ReconfigServers, sid: Sid) -> str:

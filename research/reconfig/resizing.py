@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.processes import ServerError, wait_until
+from harness.servers import CREATE, SERVE_SECONDS, WORLD
 from harness.session import Session
 from harness.zoo_cfg import observers_of, voters_of
 from research.reconfig.facts import FactBench, FactTable
-from research.reconfig.servers import CREATE, SERVE_SECONDS, WORLD, ReconfigServers, brief
+from research.reconfig.servers import ReconfigServers, brief
 from spec.quorum import Sid
 from spec.text import required_integer
 from spec.txn import epoch_of
@@ -121,7 +122,7 @@ class ReconfigSteps:
             with contextlib.suppress(ServerError):
                 leader = servers.leader()
                 config = servers.config(leader)
-                roles = {sid: servers.mode(sid) for sid in servers.sids if servers.alive(sid)}
+                roles = {sid: servers.role(sid) for sid in servers.sids if servers.alive(sid)}
                 voters = all(roles.get(sid) in {"leader", "follower"} for sid in voters_of(config))
                 return (
                     leader in voters_of(config)

@@ -2,10 +2,8 @@
 
 Rules of this module:
 
-- Each server is in the directory `server-N` with `zoo.cfg`, `hosts`, `data/` and `log.txt`.
 - Servers reach each other only through the proxies of `Network`, so that packets are seen and can be held.
 - Reconfiguration is enabled, and ACLs are skipped (`skipACL=yes`), unless a caller gives other keys or options.
-- Leaving the context kills the servers that this program started and closes the proxies.
 
 Source: ZooKeeper Administrator's Guide (`reconfigEnabled`, `skipACL`); `QuorumPeerConfig.writeDynamicConfig`.
 """
@@ -17,18 +15,16 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from harness import real
-from harness.processes import LOOPBACK, Process, ServerError, free_ports, srvr, wait_until, word
+from harness.processes import LOOPBACK, Process, ServerError, free_ports, wait_until
 from harness.reproduce.disks import logged_zxids
 from harness.reproduce.gates import DiskGate
 from harness.reproduce.proxies import Fate, Link, Network, Way, WirePacket
-from harness.session import Answer, Session
+from harness.servers import CREATE, SERVE_SECONDS, WORLD, Servers
+from harness.session import Answer
 from harness.zoo_cfg import PARTICIPANT, observers_of, version_of, voters_of
 from spec.quorum import Sid
-from spec.text import required_integer
 
 Roles = Mapping[Sid, str]
 """The members of a configuration, each with its role."""
@@ -101,16 +97,13 @@ def brief(config: str) -> str:
 
 TICK_MILLISECONDS = 500
 LIMIT_TICKS = 40
-SESSION_MILLISECONDS = 20_000
-SERVE_SECONDS = 60.0
 OPTIONS = (
     "-Xmx128m",
     "-XX:TieredStopAtLevel=1",
     "-Dzookeeper.fastleader.maxNotificationInterval=500",
 )
 SKIP_ACL = "-Dzookeeper.skipACL=yes"
-CREATE, EXISTS, GET_DATA, SYNC, RECONFIG = 1, 3, 4, 9, 16
-WORLD = [(31, "world", "anyone")]
+GET_DATA, RECONFIG = 4, 16
 CONFIG = "/zookeeper/config"
 NEXT = "zoo.cfg.dynamic.next"
 
@@ -125,7 +118,7 @@ class SeenPacket:
     moment: float
 
 
-class ReconfigServers:
+class ReconfigServers(Servers):
     """The servers `sids` of a release below `directory`; no server runs before `start`.
 
     `keys` are further keys of every `zoo.cfg`, with those of `special` for one server; `shim` is the library of the
@@ -143,9 +136,9 @@ class ReconfigServers:
         options: Iterable[str] = (SKIP_ACL,),
         shim: Path | None = None,
     ) -> None:
-        self.directory, self.release = directory, release
         self.members = Members(sids)
-        self.sids = self.members.sids
+        super().__init__(self.members.sids, directory)
+        self.release = release
         self.seen: list[SeenPacket] = []
         self._keys = {"reconfigEnabled": "true", "localSessionsEnabled": "true"} | dict(keys or {})
         self._special = special or {}
@@ -158,7 +151,6 @@ class ReconfigServers:
         quorum = {sid: self.members[sid].quorum_port for sid in self.sids}
         election = {sid: self.members[sid].election_port for sid in self.sids}
         self.network = Network(quorum, election, self._record, self.members.proxy_hosts())
-        self._processes: dict[Sid, Process] = {}
 
     def _record(self, sender: Sid, receiver: Sid, packet: WirePacket, fate: Fate) -> None:
         if fate is Fate.ARRIVED:
@@ -167,14 +159,10 @@ class ReconfigServers:
 
     # --- processes
 
-    def home(self, sid: Sid) -> Path:
-        """The directory of a server."""
-        return self.directory / f"server-{sid}"
-
     def begin(self, sid: Sid, roles: Roles | Iterable[Sid], *, extra: Iterable[str] = ()) -> None:
         """Write the first `zoo.cfg` of a server, with these members, and start it."""
         home = self.home(sid)
-        data = home / "data"
+        data = self.data(sid)
         data.mkdir(parents=True, exist_ok=True)
         (data / "myid").write_text(f"{sid}\n", encoding="ascii")
         (home / "hosts").write_text(self.members.hosts_file(sid), encoding="ascii")
@@ -223,70 +211,22 @@ class ReconfigServers:
         """Start a server with its present files."""
         if self._shim:
             self.gates[sid].reset()
-        self._processes[sid].start()
+        super().start(sid)
 
-    def kill(self, sid: Sid) -> None:
-        """Send SIGKILL, and wait for the end."""
-        self._processes[sid].kill()
-
-    def stop(self, sid: Sid) -> None:
-        """Send SIGTERM, and wait for the end."""
-        self._processes[sid].stop()
-
-    def pause(self, sid: Sid) -> None:
-        """Send SIGSTOP, and wait until the process stands still."""
-        self._processes[sid].pause()
-
-    def resume(self, sid: Sid) -> None:
-        """Send SIGCONT."""
-        self._processes[sid].resume()
-
-    def alive(self, sid: Sid) -> bool:
-        """Whether the process of a server runs."""
-        return sid in self._processes and self._processes[sid].alive
-
-    def exit_code(self, sid: Sid) -> int | None:
-        """The exit code of a server that has ended (negative: the signal)."""
-        return self._processes[sid].exit_code
+    def client_port(self, sid: Sid) -> int:
+        """The port for the clients of a server."""
+        return self.members[sid].client_port
 
     # --- answers
 
-    def mode(self, sid: Sid) -> str | None:
-        """The value of `Mode:` in the answer to `srvr`; None while the server does not serve."""
-        return srvr(self.members[sid].client_port).get("Mode") if self.alive(sid) else None
-
-    def applied(self, sid: Sid) -> int:
-        """The last zxid that a server has applied, from `srvr`; 0 while it does not serve."""
-        zxid = srvr(self.members[sid].client_port).get("Zxid", "0x0")
-        return required_integer(zxid.removeprefix("0x"), base=16)
-
-    def leader(self) -> Sid:
-        """The server that leads. Raises ServerError if there is not exactly one."""
-        leaders = [sid for sid in self.sids if self.mode(sid) == "leader"]
-        if len(leaders) != 1:
-            raise ServerError(f"exactly one leader was expected, and the servers that lead are {leaders or 'none'}")
-        return leaders[0]
-
     def word(self, sid: Sid, text: str) -> str:
-        """The answer to a four-letter word."""
-        return self.members.plain(word(self.members[sid].client_port, text))
-
-    def wait_serving(self, sids: Iterable[Sid], seconds: float = SERVE_SECONDS) -> None:
-        """Wait until these servers serve. Raises ServerError."""
-        for sid in sids:
-            log = self.home(sid) / "log.txt"
-            wait_until(lambda sid=sid: self.mode(sid) is not None, seconds, f"server {sid} serves", log)  # type: ignore[misc]
+        """The answer to a four-letter word, with fixed ports."""
+        return self.members.plain(super().word(sid, text))
 
     def wait_ended_or_serving(self, sid: Sid, seconds: float = SERVE_SECONDS) -> None:
         """Wait until a server serves, or its process has ended. Raises ServerError."""
         what = f"server {sid} serves or ends"
-        wait_until(lambda: self.mode(sid) is not None or not self.alive(sid), seconds, what, self.home(sid) / "log.txt")
-
-    def connect(self, sid: Sid) -> Session:
-        """A session at a server."""
-        session = Session(SESSION_MILLISECONDS)
-        session.connect(self.members[sid].client_port)
-        return session
+        wait_until(lambda: self.role(sid) is not None or not self.alive(sid), seconds, what, self.home(sid) / "log.txt")
 
     def reconfig(
         self, sid: Sid, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = -1
@@ -327,15 +267,6 @@ class ReconfigServers:
         finally:
             session.drop()
 
-    def exists(self, sid: Sid, path: str) -> bool:
-        """Whether a server has a znode, after a sync with its leader."""
-        session = self.connect(sid)
-        try:
-            session.ask(SYNC, "/")
-            return session.ask(EXISTS, path, False).err == 0
-        finally:
-            session.drop()
-
     # --- files and packets
 
     def file(self, sid: Sid, name: str) -> str | None:
@@ -354,7 +285,7 @@ class ReconfigServers:
 
     def logged(self, sid: Sid) -> tuple[int, ...]:
         """The zxids of the records in a server's log."""
-        return logged_zxids(self.home(sid) / "data")
+        return logged_zxids(self.data(sid))
 
     def link(self, learner: Sid, leader: Sid) -> Link:
         """The present connection of a learner with its leader. Raises ServerError without one."""
@@ -389,14 +320,5 @@ class ReconfigServers:
 
     def shut_down(self) -> None:
         """Kill all servers and close the proxies."""
-        for process in self._processes.values():
-            process.kill()
+        super().shut_down()
         self.network.shut_down()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.shut_down()

@@ -75,7 +75,7 @@ def disabled_one(bench: FactBench) -> Iterable[tuple[str, ...]]:
         yield from rows("before")
         servers.reconfig(3, join=[4])
         wait_config(servers, (1, 3, 4), NEW)
-        wait_until(lambda: servers.applied(2) >= ZXID, 10.0, "server 2 has applied the transaction")
+        wait_until(lambda: (servers.applied(2) or 0) >= ZXID, 10.0, "server 2 has applied the transaction")
         yield from rows("4 has joined")
         servers.kill(2)
         servers.start(2)
@@ -111,7 +111,7 @@ def dead_designated(bench: FactBench) -> Iterable[tuple[str, str]]:
         wait_until(lambda: bool(servers.packets("COMMITANDACTIVATE")), 20.0, "the reconfiguration is committed")
         named = int.from_bytes(servers.packets("COMMITANDACTIVATE")[0].packet.raw[16:24], "big")
         yield "designated leader", f"{named}, which is dead"
-        wait_until(lambda: any(servers.mode(sid) == "leader" for sid in (2, 4)), 60.0, "2 or 4 leads")
+        wait_until(lambda: any(servers.role(sid) == "leader" for sid in (2, 4)), 60.0, "2 or 4 leads")
         seconds = time.monotonic() - began
         yield "leader in the end", "2 or 4, by an election"
         yield "no leader for more than 1 s", "yes" if seconds > 1.0 else "no"
@@ -144,7 +144,7 @@ def _aftermath(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
     yield "a write at 3 afterwards", _code_of(lambda: servers.create(3, "/after").err)
     yield "a second reconfiguration at 3", _code_of(lambda: servers.reconfig(3, leave=[2]).err)
     time.sleep(3.0)
-    ended = {servers.exit_code(sid) for sid in (1, 2)} - {None}
+    ended = {servers.process(sid).exit_code for sid in (1, 2)} - {None}
     yield "exit codes of followers that have ended", ", ".join(map(str, sorted(ended, key=str))) or "-"
 
 
@@ -194,7 +194,7 @@ def promotion_alone(bench: FactBench) -> Iterable[tuple[str, ...]]:
         servers.kill(3)
         client.drop()
         drop_links(servers, 3)
-        wait_until(lambda: servers.mode(2) == "leader", 60.0, "server 2 leads")
+        wait_until(lambda: servers.role(2) == "leader", 60.0, "server 2 leads")
         servers.start(3)
         time.sleep(RESTART_SECONDS)
         for sid in (2, 3):

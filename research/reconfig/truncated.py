@@ -95,7 +95,7 @@ def _serves_with_2(servers: ReconfigServers) -> bool:
     if link is not None and (link.learner, link.leader) == (2, 1):
         for way in Way:
             link.free(way)
-    return servers.mode(1) == "leader" and servers.mode(2) == "follower"
+    return servers.role(1) == "leader" and servers.role(2) == "follower"
 
 
 def _has(servers: ReconfigServers, sid: Sid) -> str:

@@ -63,7 +63,7 @@ def launching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launch]:
         yield start
     finally:
         for ensemble in launched:
-            ensemble.close()
+            ensemble.shut_down()
 
 
 @pytest.fixture(scope="module", params=["node", "real"])

@@ -109,8 +109,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Admi
         for session in sessions:
             session.close()
     finally:
-        three.close()
-        alone.close()
+        three.shut_down()
+        alone.shut_down()
 
 
 def _fields(value: Any, left_out: set[str]) -> Any:

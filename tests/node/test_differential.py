@@ -285,7 +285,7 @@ class Models:
 
     def close(self) -> None:
         if self._model is not None:
-            self._model.close()
+            self._model.shut_down()
 
 
 @pytest.fixture(scope="module")
@@ -309,7 +309,7 @@ def twins_of(release: str, kinds: list[str], models: Models, launch: Launch) -> 
     """Yield twins of real servers and of these kinds; those of these kinds end before the next ones begin."""
     twins = Twins(release, (models.of(release, len(kinds)), launch(kinds, **OPTIONS_OF[release])))
     yield twins
-    twins.both[1].close()
+    twins.both[1].shut_down()
 
 
 @pytest.mark.parametrize(

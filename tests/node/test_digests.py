@@ -60,4 +60,4 @@ def test_every_server_has_the_digests_of_the_leader(
         wait_until(partial(same, ensemble, sid, newest), 20.0, f"server {sid} has the digests of the leader: {newest}")
     assert [mismatches(ensemble, sid) for sid in ensemble.sids] == ["0"] * 3
     assert len(newest.splitlines()) >= 3
-    ensemble.close()
+    ensemble.shut_down()

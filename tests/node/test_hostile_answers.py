@@ -207,7 +207,7 @@ def few_descriptors(directory: Path, uvloop: bool = True) -> Iterator[Ensemble]:
         ensemble.process(1).stop()
         assert "stopping: SIGTERM" in log_of(ensemble, 1)
     finally:
-        ensemble.close()
+        ensemble.shut_down()
 
 
 def check_writes_its_disk(ensemble: Ensemble, writing: KazooClient, znodes: int) -> None:

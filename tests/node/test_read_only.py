@@ -98,7 +98,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> object:
         yield tuple(map(wait_read_only, ensembles))
     finally:
         for ensemble in ensembles:
-            ensemble.close()
+            ensemble.shut_down()
 
 
 @pytest.mark.parametrize("name", REQUESTS)

@@ -238,7 +238,7 @@ def test_a_server_that_demands_authentication_answers_as_the_real_one(
     ensembles = [started(launch, kind, ENFORCED[name], tmp_path) for kind in ("real", "node")]
     real, node = (demands(ensemble.client_port(1)) for ensemble in ensembles)
     for ensemble in ensembles:
-        ensemble.close()
+        ensemble.shut_down()
     assert node == real
 
 

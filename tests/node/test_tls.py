@@ -94,4 +94,4 @@ def test_silent_sockets_at_the_secure_port_leave_descriptors_for_the_disk(tmp_pa
             assert "file descriptors" in log_of(ensemble, 1)
             assert len(list(ensemble.data(1).rglob("snapshot.*"))) > 1
     finally:
-        ensemble.close()
+        ensemble.shut_down()

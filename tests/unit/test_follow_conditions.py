@@ -60,7 +60,7 @@ class LateServers:
     def alive(self, sid: Sid) -> bool:
         return sid in self._unanswered
 
-    def mode(self, sid: Sid) -> str | None:
+    def role(self, sid: Sid) -> str | None:
         if not self.alive(sid):
             return None
         self._unanswered[sid] -= 1
@@ -71,7 +71,7 @@ class LateServers:
         return "leader" if sid == max(self._unanswered) else "follower"
 
     def leaders(self) -> list[Sid]:
-        return [sid for sid in self.sids if self.mode(sid) == "leader"]
+        return [sid for sid in self.sids if self.role(sid) == "leader"]
 
     def connect(self, _: Sid) -> Any:
         answer = SimpleNamespace(err=0, values=[["0-1"]])

@@ -123,7 +123,7 @@ class Ensemble:
     def alive(self, sid: Sid) -> bool:
         return sid in self.up
 
-    def mode(self, sid: Sid) -> str:
+    def role(self, sid: Sid) -> str:
         return "leader" if sid == 3 else "follower"
 
     def leaders(self) -> list[Sid]:
