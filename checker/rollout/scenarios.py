@@ -177,7 +177,7 @@ def _sids(spec: RunSpec) -> list[Sid]:
     return [sid for sid in sorted(sids) if sid not in spec.down and (spec.done or sid in named)]
 
 
-def _given(keys: Mapping[str, object]) -> dict[str, object]:
+def _without_none(keys: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in keys.items() if value is not None}
 
 
@@ -193,7 +193,7 @@ def _server(spec: RunSpec, sid: Sid) -> dict[str, object]:
         **_disk(spec, sid, alone=state.view.standalone),
         "like": None if releases is None else str(releases.new if new else releases.old),
     }
-    return _given(entry)
+    return _without_none(entry)
 
 
 def _disk(spec: RunSpec, sid: Sid, *, alone: bool) -> dict[str, object]:
@@ -258,4 +258,4 @@ def _action(spec: RunSpec, step: ServerStep) -> dict[str, object]:
         else None,
         "wait": "rejoined" if step.wait and spec.patient else None,
     }
-    return _given(entry)
+    return _without_none(entry)

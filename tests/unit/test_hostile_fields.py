@@ -228,7 +228,7 @@ def _texts(part: Any) -> Iterator[str]:
 
 PLAN_FIELDS = {
     ("Folder", "path"), ("Folder", "taken"), ("ServerFiles", "origin"), ("ServerFiles", "text"), ("Plan", "notes"),
-    ("MembershipCommand", "lines"), ("ConfigState", "files"), ("Stage", "title"),
+    ("MembershipCommand", "lines"), ("ConfigState", "label"), ("Stage", "title"),
 }  # fmt: skip
 OUTCOME_FIELDS = {
     ("RunOutcome", "name"), ("Judgement", "sentence"), ("Trace", "job"), ("Trace", "clause"),

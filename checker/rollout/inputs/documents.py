@@ -100,7 +100,7 @@ class YamlValue:
         value = self.get(path)
         return default if value is None else value.text
 
-    def words(self, path: str) -> dict[str, str]:
+    def texts(self, path: str) -> dict[str, str]:
         """The texts of the map below some keys, by its keys, which may have dots in them. Raises ConfigError."""
         value = self.get(path)
         parts = {key: value.child(key) for key in value.keys} if value is not None else {}

@@ -139,7 +139,7 @@ def _environment(container: YamlValue, maps: Mapping[str, YamlValue]) -> dict[st
     env: dict[str, str] = {}
     for entry in container.listed("envFrom"):
         if (name := entry.word("configMapRef.name")) in maps:
-            env |= maps[name].words("data")
+            env |= maps[name].texts("data")
     for entry in container.listed("env"):
         if (source := entry.get("valueFrom.configMapKeyRef")) is not None:
             env |= _referred(entry.word("name"), source, maps)
@@ -166,7 +166,7 @@ def _referred(name: str, source: YamlValue, maps: Mapping[str, YamlValue]) -> di
 def _zoo_cfg(workload: _Workload, maps: Mapping[str, YamlValue], hosts: PodHosts | None) -> ZooCfg:
     config_map = _mounted(workload, maps)
     if config_map is not None:
-        data, name = config_map.words("data"), config_map.word("metadata.name")
+        data, name = config_map.texts("data"), config_map.word("metadata.name")
         listed = sids_in("\n".join(data.values()))
         if not listed:
             problem = "this zoo.cfg has no server.N line, and the images write none into a zoo.cfg that is mounted"

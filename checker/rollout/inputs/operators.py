@@ -52,7 +52,7 @@ def read_kafka(resource: YamlValue, path: str) -> Folder:
     given = zookeeper.required("replicas", "write replicas: 3")
     namespace = resource.word("metadata.namespace", NAMESPACE)
     hosts = PodHosts(f"{name}-zookeeper", f"{name}-zookeeper-nodes", namespace, "svc")
-    keys = STRIMZI_DEFAULTS | zookeeper.words("config")
+    keys = STRIMZI_DEFAULTS | zookeeper.texts("config")
     fixed = {line.partition("=")[0] for line in STRIMZI.split()}
     lines = [*STRIMZI.split(), *(f"{key}={value}" for key, value in keys.items() if key not in fixed)]
     sids = _sids(given)
@@ -96,7 +96,7 @@ def _pravega_keys(resource: YamlValue) -> Iterator[str]:
     for key, value in values.items():
         name = re.sub("^autoPurge(.)", lambda match: f"autopurge.{match[1].lower()}", key)
         yield f"{name}={value or tick * TICKS[key]}"
-    for key, value in resource.words("spec.config.additionalConfig").items():
+    for key, value in resource.texts("spec.config.additionalConfig").items():
         yield f"{key}={value}"
 
 
