@@ -15,7 +15,6 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("spec", "checker", "refimpl")
 FOLDERS = ("spec", "checker", "refimpl", "harness", "benchmarks", "research")
-LEAST_LINES = 180  # of a module of the checker, on average
 EMPTY_NAMES = {
     "words",
     "kept",
@@ -67,11 +66,6 @@ def test_no_module_or_function_has_an_empty_name(folder: str) -> None:
         if name.strip("_") in EMPTY_NAMES
     ]
     assert modules + functions == []
-
-
-def test_the_checker_is_not_a_swarm_of_files() -> None:
-    lines = [len(path.read_text().splitlines()) for path in files("checker") if not path.stem.startswith("__")]
-    assert sum(lines) / len(lines) >= LEAST_LINES
 
 
 def test_a_repeated_class_is_noticed(tmp_path: Path) -> None:
