@@ -59,10 +59,10 @@ class SearchFigures:
 def check_states(example: str, size: int, searches: Iterable[SearchFigures]) -> None:
     """Raise WrongCount unless all searches of a model found the same states, and the known number of them."""
     expected = known_states(example, size)
-    for each in searches:
-        expected = each.states if expected is None else expected
-        if each.states != expected:
-            raise WrongCount(each.tool, "states", each.states, expected)
+    for search in searches:
+        expected = search.states if expected is None else expected
+        if search.states != expected:
+            raise WrongCount(search.tool, "states", search.states, expected)
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ HEADINGS = ("workload", "states", "tool", "transitions", "search s", "bytes/stat
 def as_text(comparisons: Iterable[Comparison]) -> str:
     """Aligned columns, two lines for each comparison."""
     lines = [HEADINGS]
-    for each in comparisons:
-        title = TITLES[each.example].format(each.size)
-        for figures, ratio in ((each.theirs, ""), (each.ours, f"{each.ratio:.2f}")):
+    for comparison in comparisons:
+        title = TITLES[comparison.example].format(comparison.size)
+        for figures, ratio in ((comparison.theirs, ""), (comparison.ours, f"{comparison.ratio:.2f}")):
             transitions = "-" if figures.transitions is None else f"{figures.transitions:,}"
             shown = (transitions, f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}", f"{figures.rate:,.0f}")
             lines.append((title, f"{figures.states:,}", figures.tool, *shown, ratio))
@@ -112,6 +112,11 @@ def as_text(comparisons: Iterable[Comparison]) -> str:
 def as_rows(comparisons: Iterable[Comparison]) -> list[dict[str, Any]]:
     """The comparisons for JSON: example, size, theirs, ours, ratio."""
     return [
-        {**vars(each), "theirs": vars(each.theirs), "ours": vars(each.ours), "ratio": each.ratio}
-        for each in comparisons
+        {
+            **vars(comparison),
+            "theirs": vars(comparison.theirs),
+            "ours": vars(comparison.ours),
+            "ratio": comparison.ratio,
+        }
+        for comparison in comparisons
     ]

@@ -78,13 +78,13 @@ def build(folder: Path) -> Path:
     if cargo is None:
         raise NotMeasured("cargo is missing: install Rust (apt-get install cargo, or rustup)")
     shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
-    for each in EXAMPLES.values():
-        (folder / "src" / f"{each.name}.rs").touch()
+    for example in EXAMPLES.values():
+        (folder / "src" / f"{example.name}.rs").touch()
     listed = json.loads(_run([cargo, "metadata", "--format-version", "1"], folder))
     (crate,) = (Path(each["manifest_path"]).parent for each in listed["packages"] if each["name"] == CRATE)
-    for each in EXAMPLES.values():
-        source = (crate / "examples" / each.file).read_text(encoding="utf-8")
-        (folder / "src" / f"{each.name}.rs").write_text(source + each.measured, encoding="utf-8")
+    for example in EXAMPLES.values():
+        source = (crate / "examples" / example.file).read_text(encoding="utf-8")
+        (folder / "src" / f"{example.name}.rs").write_text(source + example.measured, encoding="utf-8")
     _run([cargo, "build", "--release", "--quiet"], folder)
     return Path(listed["target_directory"]) / "release" / PROGRAM
 

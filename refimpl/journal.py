@@ -108,11 +108,11 @@ class Journal:
         """
         self._number += 1
         record: dict[str, Any] = {"n": self._number, "t": self._now(), "e": self._events.record(event)}
-        facts = [self._facts.record(each.fact) for each in effects if type(each) is Observe]
+        facts = [self._facts.record(effect.fact) for effect in effects if type(effect) is Observe]
         if facts:
             record["f"] = facts
         if effects:
-            encoded = _encode([self._effects.record(each) for each in effects])
+            encoded = _encode([self._effects.record(effect) for effect in effects])
             record["x"] = blake2b(encoded, digest_size=8).hexdigest()
         if self._fresh:
             record["b"] = 1
@@ -246,7 +246,7 @@ def _view(view: View) -> dict[str, Any]:
 
 
 def _rules(rules: ElectionRules | ZabRules) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(rules), "variants": sorted(each.value for each in rules.variants)}
+    return {**msgspec.structs.asdict(rules), "variants": sorted(variant.value for variant in rules.variants)}
 
 
 def _is_torn(file: FileIO) -> bool:

@@ -292,7 +292,7 @@ def _parted(before: Server, done: ServerStep[Server]) -> tuple[Effects, Effects 
     has a new part too.
     """
     effects, is_same = done.effects, type(before.zab) is type(done.state.zab)
-    if is_same and not (isinstance(before.zab, Learner) and any(type(each) is Connect for each in effects)):
+    if is_same and not (isinstance(before.zab, Learner) and any(type(effect) is Connect for effect in effects)):
         return effects, None
     end = next((place for place, each in enumerate(effects) if type(each) is Disconnect), 0)
     return effects[:end], effects[end:]

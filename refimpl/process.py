@@ -126,7 +126,7 @@ def refusal_of(settings: Settings, membership: Membership, view: View) -> str:
     present, own = settings.peer(settings.sid), after.peer(settings.sid)
     if present is None or own is None or own.addresses != present.addresses:
         return "this server has another address in it"
-    hosts = {ANY_ADDRESS, LOOPBACK, *(each.host for each in own.addresses)}
+    hosts = {ANY_ADDRESS, LOOPBACK, *(address.host for address in own.addresses)}
     before, clients = settings.clients, after.clients
     for old, new in ((before.address, clients.address), (before.secure_address, clients.secure_address)):
         if new != old and (old is None or new is None or new.port != old.port or new.host not in hosts):

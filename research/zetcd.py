@@ -88,7 +88,7 @@ def _without_count(outcome: object) -> object:
     """An outcome without the number of changes of children in its Stat."""
     if not isinstance(outcome, Answer):
         return outcome
-    values = tuple(each._replace(cversion=0) if isinstance(each, Stat) else each for each in outcome.values)
+    values = tuple(value._replace(cversion=0) if isinstance(value, Stat) else value for value in outcome.values)
     return outcome._replace(values=values)
 
 

@@ -179,7 +179,7 @@ _UPGRADED_FROM = {(3, 5): (3, 4), (3, 6): (3, 5), (3, 7): (3, 6), (3, 8): (3, 6)
 
 def upgrade_conditions(old: Release, new: Release) -> tuple[str, ...]:
     """What an operator checks before an upgrade, a sentence or more for each."""
-    found = [each.text for each in UPGRADE_CONDITIONS if old < each.until <= new]
+    found = [condition.text for condition in UPGRADE_CONDITIONS if old < condition.until <= new]
     lines = [new.line]
     while lines[0] in _UPGRADED_FROM and _UPGRADED_FROM[lines[0]] > old.line:
         lines.insert(0, _UPGRADED_FROM[lines[0]])
@@ -196,7 +196,7 @@ def is_defect(variant: Variant) -> bool:
 
 def release_named(text: str) -> Release:
     """The release of the table with that number. Raises ReleaseError with the nearest ones."""
-    known = {str(each): each for each in RELEASES}
+    known = {str(release): release for release in RELEASES}
     if text not in known:
         raise ReleaseError(f"the release {text[:40]!r} is not in the table", _nearest(text))
     return known[text]
@@ -207,8 +207,8 @@ def _nearest(text: str) -> str:
     if number is None:
         return f"write one from {RELEASES[0]} to {RELEASES[-1]}, like {RELEASES[-1]}"
     wanted = Release(*(required_integer(part or "0") for part in number.groups()))
-    before = [each for each in RELEASES if each <= wanted][-1:]
-    after = [each for each in RELEASES if each > wanted][:1]
+    before = [release for release in RELEASES if release <= wanted][-1:]
+    after = [release for release in RELEASES if release > wanted][:1]
     return f"the nearest known: {' and '.join(map(str, before + after))}"
 
 
@@ -224,7 +224,7 @@ def _contains(release: Release, changes: Iterable[SourceChange]) -> bool:
     The commit of the release's own line decides. A line without one has the commit if an earlier line has it since its
     first release: that commit was on master when the later line began.
     """
-    released = [each.release for each in changes if each.release is not None]
+    released = [change.release for change in changes if change.release is not None]
     own = [each for each in released if each.line == release.line]
     return any(each <= release for each in own or [each for each in released if each.patch == 0 and each < release])
 
@@ -236,19 +236,19 @@ def defects_of(release: Release) -> tuple[Variant, ...]:
 
 def affected(history: DefectHistory) -> tuple[Release, ...]:
     """The releases of the table that have a defect, in order."""
-    return tuple(each for each in RELEASES if is_affected(history, each))
+    return tuple(release for release in RELEASES if is_affected(history, release))
 
 
 def fixed_text(variant: Variant) -> str:
     """The first releases without a known defect, and the lines of the table that still have it, in words."""
     history = HISTORIES[variant]
-    newest = {each.line: each for each in RELEASES}.values()
+    newest = {release.line: release for release in RELEASES}.values()
     affected_lines = [each for each in newest if is_affected(history, each)]
-    unfixed = [each for each in affected_lines if each not in OLDER]
+    unfixed = [line for line in affected_lines if line not in OLDER]
     fixed = _listed(each.release for each in history.fixed)
     if fixed:
         said = [fixed, *(f"not in the {each.major}.{each.minor} line up to {each}" for each in unfixed)]
-        said += [f"not in {_listed(old)}"] if (old := [each for each in affected_lines if each in OLDER]) else []
+        said += [f"not in {_listed(old)}"] if (old := [line for line in affected_lines if line in OLDER]) else []
     else:
         said = [f"in no release up to {' and '.join(map(str, unfixed))}"]
     if history.introduced:
@@ -263,4 +263,4 @@ def fixed_text(variant: Variant) -> str:
 
 
 def _listed(releases: Iterable[Release | None]) -> str:
-    return ", ".join(str(each) for each in releases if each is not None)
+    return ", ".join(str(release) for release in releases if release is not None)

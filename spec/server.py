@@ -320,7 +320,7 @@ def _needs_full_disk(server: Server, done: ZabResult) -> bool:
     """Whether a step writes to a disk that is full: each acknowledgement of a proposal or an epoch follows a write."""
     if not server.disk_full:
         return False  # first, since the comparison below costs time on every step of a node
-    return done.durable != server.durable or any(isinstance(each, Persist | WriteEpochs) for each in done.effects)
+    return done.durable != server.durable or any(isinstance(effect, Persist | WriteEpochs) for effect in done.effects)
 
 
 def _start_alone(server: Server) -> ServerStep[Server] | None:

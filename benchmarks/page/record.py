@@ -90,17 +90,21 @@ class Record:
 
     def series(self) -> list[Series]:
         """The tools with their threads, in the order of the run."""
-        return list(dict.fromkeys(each.series for each in self.searches))
+        return list(dict.fromkeys(search.series for search in self.searches))
 
     def models(self) -> list[tuple[str, int]]:
         """The models with their sizes: examples in the order of `TITLES`, sizes ascending."""
         order = list(TITLES)
-        return sorted({(each.example, each.size) for each in self.searches}, key=lambda e: (order.index(e[0]), e[1]))
+        return sorted(
+            {(search.example, search.size) for search in self.searches}, key=lambda e: (order.index(e[0]), e[1])
+        )
 
     def find(self, example: str, size: int, series: Series) -> Search | None:
         """The search of a model by a tool, if it was made."""
         wanted = (example, size, series)
-        return next((each for each in self.searches if (each.example, each.size, each.series) == wanted), None)
+        return next(
+            (search for search in self.searches if (search.example, search.size, search.series) == wanted), None
+        )
 
 
 def save(record: Record, file: Path) -> None:
@@ -116,7 +120,7 @@ def load(file: Path) -> Record:
         raise RecordError(f"{file}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
         raise RecordError(f"{file}: no figures of `python -m benchmarks page`: {error}") from None
-    if not record.searches or any(each.example not in TITLES for each in record.searches):
+    if not record.searches or any(search.example not in TITLES for search in record.searches):
         raise RecordError(f"{file}: searches of {', '.join(TITLES)} would be right")
     return record
 

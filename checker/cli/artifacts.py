@@ -85,7 +85,7 @@ def write_traces(outcomes: Sequence[RunOutcome], folder: Path | None) -> None:
     if folder is None:
         return
     taken: set[str] = set()
-    for trace in [trace for each in outcomes for trace in each.traces]:
+    for trace in [trace for outcome in outcomes for trace in outcome.traces]:
         stem = slug(f"{trace.job} {trace.prop}")
         names = (stem, *(f"{stem}-{n}" for n in range(2, len(taken) + 3)))
         stem = next(name for name in names if taken.isdisjoint(_files(name)))

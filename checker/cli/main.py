@@ -79,7 +79,7 @@ def _answered(words: list[str]) -> int:
     except SystemExit as end:  # the parser has printed the error
         return end.code if isinstance(end.code, int) else int(ExitCode.COMMAND_LINE)
     except ConfigError as error:
-        return refused("\n".join(on_a_line(str(each)) for each in error.problems), ExitCode.CONFIGURATION)
+        return refused("\n".join(on_a_line(str(problem)) for problem in error.problems), ExitCode.CONFIGURATION)
     except ModelError as error:
         return refused(on_a_line(str(error)), ExitCode.SCENARIO)
     except KeyboardInterrupt:

@@ -158,11 +158,11 @@ def variants_report() -> tuple[str, dict[str, Any]]:
     """All variants as text and as data: the known defects, then the mutants by the area that they change."""
     lines = _variant_lines("known defects", _defects())
     for area in Area:
-        mutants = [each for each in _mutants() if DESCRIBED[each].area is area]
+        mutants = [mutant for mutant in _mutants() if DESCRIBED[mutant].area is area]
         lines += _variant_lines(_TITLES.get(area, f"mutants of {area.value}"), mutants) if mutants else []
     return "\n".join(lines), {
-        "defects": [_variant_data(each) for each in _defects()],
-        "mutants": [_variant_data(each) for each in _mutants()],
+        "defects": [_variant_data(defect) for defect in _defects()],
+        "mutants": [_variant_data(mutant) for mutant in _mutants()],
     }
 
 
@@ -177,11 +177,11 @@ def _mutants() -> list[Variant]:
 def _variant_lines(title: str, variants: list[Variant]) -> list[str]:
     width = max(len(each.value) for each in DESCRIBED)
     lines = [title]
-    for each in variants:
-        described = DESCRIBED[each]
-        fixed = f"; fixed: {fixed_text(each)}" if is_defect(each) else ""
+    for variant in variants:
+        described = DESCRIBED[variant]
+        fixed = f"; fixed: {fixed_text(variant)}" if is_defect(variant) else ""
         wrapped = textwrap.wrap(described.wrong + fixed, VARIANT_WIDTH - width - 4, break_on_hyphens=False)
-        lines += [f"  {(each.value if not n else '').ljust(width)}  {line}" for n, line in enumerate(wrapped)]
+        lines += [f"  {(variant.value if not n else '').ljust(width)}  {line}" for n, line in enumerate(wrapped)]
     return lines
 
 
@@ -231,7 +231,7 @@ def releases_page(introduction: str) -> str:
 
 def _cells(variant: Variant, has: str, has_not: str) -> list[str]:
     found = affected(HISTORIES[variant])
-    return [has if each in found else has_not for each in RELEASES]
+    return [has if release in found else has_not for release in RELEASES]
 
 
 def _name(variant: Variant) -> str:

@@ -32,10 +32,10 @@ def _run(options: argparse.Namespace) -> int:
 
     try:
         requests = [load_request(path, options.variants, options.like) for path in options.files or bundled()]
-        for each in requests:
+        for request in requests:
             # Reports list every scenario. Without one, an error ends the command before the first run.
-            if isinstance(each, InvalidScenario) and not wants_reports(options):
-                return refused(each.why, each.code)
+            if isinstance(request, InvalidScenario) and not wants_reports(options):
+                return refused(request.why, request.code)
         from checker.cli.runner import run_requests  # noqa: PLC0415 (slow to import, so errors come first)
 
         return run_requests(requests, options)

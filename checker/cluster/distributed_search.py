@@ -45,11 +45,14 @@ def add_reports(
     for place, prop in enumerate(result.model.properties):
         pairs = [each.evaluations[place] for each in counted if each.evaluations]
         result.evaluations[prop.name] = Evaluations(sum(states for states, _ in pairs), sum(held for _, held in pairs))
-    result.work = sum(each.work for each in reports)
-    result.python_steps, result.python_calls = sum(each.steps for each in reports), sum(each.calls for each in reports)
-    result.python_seconds = max([each.seconds for each in reports], default=0.0)
-    result.spilled_bytes = sum(each.spilled for each in reports)
-    result.peak_bytes = max(result.peak_bytes, _largest(machines, [each.growth for each in reports]))
+    result.work = sum(report.work for report in reports)
+    result.python_steps, result.python_calls = (
+        sum(report.steps for report in reports),
+        sum(report.calls for report in reports),
+    )
+    result.python_seconds = max([report.seconds for report in reports], default=0.0)
+    result.spilled_bytes = sum(report.spilled for report in reports)
+    result.peak_bytes = max(result.peak_bytes, _largest(machines, [report.growth for report in reports]))
 
 
 def planned_bytes(reports: Sequence[PartReport], machines: Sequence[str]) -> int:
@@ -57,8 +60,8 @@ def planned_bytes(reports: Sequence[PartReport], machines: Sequence[str]) -> int
 
     It is 0 if no visited set will grow.
     """
-    growing = any(each.planned for each in reports)
-    return _largest(machines, [each.growth + each.planned for each in reports]) if growing else 0
+    growing = any(report.planned for report in reports)
+    return _largest(machines, [report.growth + report.planned for report in reports]) if growing else 0
 
 
 def _largest(machines: Sequence[str], sizes: Sequence[int]) -> int:
@@ -70,8 +73,8 @@ def _largest(machines: Sequence[str], sizes: Sequence[int]) -> int:
 
 def _coverage(reports: Sequence[PartReport]) -> dict[str, Coverage]:
     total: defaultdict[str, Coverage] = defaultdict(Coverage)
-    for each in reports:
-        for action, (fired, new) in each.coverage.items():
+    for report in reports:
+        for action, (fired, new) in report.coverage.items():
             total[action].fired += fired
             total[action].new += new
     return dict(total)
@@ -108,7 +111,7 @@ def expand_rounds(
             for owner in parts
         ]
         expand_next()
-        built.append((pieces, [transport.call(part, "build", *(each[part] for each in flags))[0] for part in parts]))
+        built.append((pieces, [transport.call(part, "build", *(flag[part] for flag in flags))[0] for part in parts]))
         while len(built) > (1 if begun else 0):
             counted.append(_counted(transport, *built.popleft(), note))
     return joined(counted), not left
@@ -380,7 +383,7 @@ class DistributedSearch:
     def _go_back(self) -> None:
         """Replace lost parts, and go back to the last save or to the start. Raises ModelError if losses go on."""
         depth = self.result.depth
-        self._sent += sum(each.sent for each in self._reports)
+        self._sent += sum(report.sent for report in self._reports)
         if depth > self._deepest:
             self._deepest, self._losses_here = depth, 0
         while True:
@@ -438,10 +441,10 @@ class DistributedSearch:
         self.result.notes = [text for text in (self._resumed, self._failed, self._folder_note()) if text]
 
     def _bytes_sent(self) -> int:
-        return self._sent + sum(each.sent for each in self._reports)
+        return self._sent + sum(report.sent for report in self._reports)
 
     def _line(self) -> str:
-        parts, growth = self._transport.parts, max([each.growth for each in self._reports], default=0)
+        parts, growth = self._transport.parts, max([report.growth for report in self._reports], default=0)
         sent = self._bytes_sent()
         return f"{parts} workers, {len(self._losses)} losses, {growth >> 20:,} MiB in one, {sent >> 20:,} MiB sent"
 

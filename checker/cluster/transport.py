@@ -64,12 +64,14 @@ class LocalTransport:
 
     def call(self, part: int, method: str, *arguments: Any, returns: int = 1) -> list[Ref]:
         """Carry out a method of a part."""
-        error = next((each.error for each in arguments if isinstance(each, _Result) and each.error), None)
+        error = next(
+            (argument.error for argument in arguments if isinstance(argument, _Result) and argument.error), None
+        )
         target = self._parts[part]
         if target is None:
             error = PartLostError(f"part {part} is gone")
         if error is None and target is not None:
-            values = [each.value if isinstance(each, _Result) else each for each in arguments]
+            values = [argument.value if isinstance(argument, _Result) else argument for argument in arguments]
             try:
                 found = getattr(target, method)(*values)
                 return [_Result(found)] if returns == 1 else [_Result(each) for each in found]
@@ -79,10 +81,10 @@ class LocalTransport:
 
     def get(self, refs: Sequence[Ref]) -> list[Any]:
         """The results of calls."""
-        for each in refs:
-            if each.error is not None:
-                raise each.error
-        return [each.value for each in refs]
+        for ref in refs:
+            if ref.error is not None:
+                raise ref.error
+        return [ref.value for ref in refs]
 
     def lose(self, part: int) -> None:
         """Lose a part with all that it has in memory."""

@@ -299,7 +299,7 @@ class Model:
         for reader in readers:
             self._known(f"{type(reader).__name__.lower()} {reader.name!r}", [r.column for r in reader.reads])
         if self.symmetry is not None:
-            names = {name for each in self.symmetry.renamings for pair in each.columns.items() for name in pair}
+            names = {name for renaming in self.symmetry.renamings for pair in renaming.columns.items() for name in pair}
             self._known("the symmetry", sorted(names))
         # Both engines list moves in this order: the rules over one column, in the order of the columns, then the joint
         # rules.

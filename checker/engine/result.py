@@ -202,7 +202,9 @@ class Exploration:
 
     def least_moves(self, depth: int) -> int:
         """A lower bound of the moves of all states at lesser depths: exact where the search ended with that level."""
-        ends = [each.depth for each in self.violations if each.prop.kind is not Kind.FINAL]  # FINAL: after expansion
+        ends = [
+            violation.depth for violation in self.violations if violation.prop.kind is not Kind.FINAL
+        ]  # FINAL: after expansion
         if depth == self.depth and (self.stop is Stop.WITNESSED or (self.stop is Stop.FOUND and depth in ends)):
             return self.transitions
         return LEAST_MOVES * sum(self.levels[:depth])

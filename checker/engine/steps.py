@@ -103,7 +103,7 @@ class StepProperty(Property):
             return actor
         step = actor.step
         inner, others = (step.inner, step.properties) if isinstance(step, _JudgedStep) else (step, ())
-        kept = tuple(each for each in others if each.name != self.name)
+        kept = tuple(other for other in others if other.name != self.name)
         return replace(actor, step=_JudgedStep(actor.name, inner, (*kept, self)))
 
 

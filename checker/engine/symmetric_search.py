@@ -143,7 +143,7 @@ def _covered_by(model: Model, symmetry: Symmetry, premises: Mapping[str, list[li
                 break
             path = _renamed_run(model, symmetry, rebuild(explored, ordinals))
             covered |= {("action", step.move.action) for step in path if step.move is not None}
-            covered |= {("premise", each) for each in _premises(model, path[-1].row)} if path else set()
+            covered |= {("premise", premise) for premise in _premises(model, path[-1].row)} if path else set()
     return frozenset(covered)
 
 
@@ -226,7 +226,9 @@ def _compare(model: Model, row: Row, following: Iterable[_Following], symmetry: 
     found = [(move.action, after) for move, after in successors(model, other)]
     if Counter(expected) != Counter(found) and _but_violations(model, expected) != _but_violations(model, found):
         lacks = _but_violations(model, expected) - _but_violations(model, found)
-        moved = frozenset(name for each in symmetry.renamings for name, after in each.columns.items() if name != after)
+        moved = frozenset(
+            name for renaming in symmetry.renamings for name, after in renaming.columns.items() if name != after
+        )
         raise ModelError(f"the model is not symmetric: {asymmetry(model, moved, lacks, found)}")
     for prop in model.properties:
         if type(answer(model, prop, other)) is not type(answer(model, prop, row)):
@@ -249,7 +251,7 @@ def _but_violations(model: Model, found: Iterable[tuple[str, Row]]) -> Counter[t
 
     def is_violation(row: Row) -> bool:
         return any(
-            each.kind is Kind.ALWAYS and isinstance(answer(model, each, row), Finding) for each in model.properties
+            prop.kind is Kind.ALWAYS and isinstance(answer(model, prop, row), Finding) for prop in model.properties
         )
 
     return Counter((action, None if is_violation(after) else after) for action, after in found)

@@ -140,7 +140,7 @@ class Worker:
                 raise ModelError("a move leads to operations without end, or a state has too many moves")
             if position < len(rows):
                 part.grow()
-        self.noted, part.size, put_aside, deadlocked, _, transitions = (int(each) for each in counters)
+        self.noted, part.size, put_aside, deadlocked, _, transitions = (int(counter) for counter in counters)
         part.transitions += transitions
         part.dead.append(dead[:deadlocked])
         return aside[:put_aside].copy()

@@ -146,7 +146,7 @@ def check(history: ClientHistory, bound: int = BOUND) -> Findings:
 def check_registers(registers: Mapping[str, Sequence[Operation]], processes: int, bound: int = BOUND) -> Findings:
     """Judge the histories of registers, by key."""
     violation, undecided = _linearizable(registers, bound, CasRegister("nil"))
-    operations = [operation for each in registers.values() for operation in each]
+    operations = [operation for register in registers.values() for operation in register]
     answered = [op for op in operations if op.outcome == "ok"]
     return Findings(
         violations=() if violation is None else (violation,),

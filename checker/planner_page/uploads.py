@@ -119,7 +119,7 @@ def _choices(action: argparse.Action) -> Iterator[Json]:
     """The values of an option, with their words. The first is the default, which a question leaves out."""
     if action.choices:
         yield ["", CHOICES.get(action.default, "not said")]
-        yield from ([each, CHOICES[each]] for each in action.choices if each != action.default)
+        yield from ([choice, CHOICES[choice]] for choice in action.choices if choice != action.default)
 
 
 def read_options(request: PlanFilesRequest) -> argparse.Namespace:
@@ -150,7 +150,7 @@ def read_question(request: PlanFilesRequest, options: argparse.Namespace) -> Pla
 
 def refusal_of(error: ConfigError, root: str = "") -> BadRequestError:
     """The refusal of a question for mistakes in its files. `root` is the temporary folder, which no message names."""
-    problems = "\n".join(on_a_line(str(each)) for each in error.problems)
+    problems = "\n".join(on_a_line(str(problem)) for problem in error.problems)
     field = error.problems[0].file.removeprefix(root).partition("/")[0]
     return BadRequestError(problems.replace(root, "") if root else problems, field=field if field in SETS else "")
 
@@ -200,7 +200,7 @@ def without(value: Any, part: str) -> Any:
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **_changed(value, value.__struct_fields__, part))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [each.name for each in dataclasses.fields(value) if each.init]
+        names = [field.name for field in dataclasses.fields(value) if field.init]
         return dataclasses.replace(value, **_changed(value, names, part))
     return value
 

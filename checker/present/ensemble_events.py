@@ -69,9 +69,9 @@ class Events:
     def of(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """All events of a step, in the order in which a picture shows them."""
         messages = [*self._messages(before, move, after), *self._packets.of(before, move, after)]
-        arrived = [each for each in messages if each.kind == "deliver"]
-        lost = [each for each in messages if each.kind == "lost"]
-        sent = [each for each in messages if each.kind == "send"]
+        arrived = [message for message in messages if message.kind == "deliver"]
+        lost = [message for message in messages if message.kind == "lost"]
+        sent = [message for message in messages if message.kind == "send"]
         return (*arrived, *self._broken(before, move, after), *self._turns(before, after), *lost, *sent)
 
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:

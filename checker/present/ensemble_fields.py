@@ -93,7 +93,9 @@ def _leader(leader: Leader) -> Fields:
     fields: Fields = {"zab": leader.phase.name, "epoch": leader.epoch}
     if leader.counted:
         fields["counted"] = list(leader.counted)
-    handlers = {str(each.sid): each.stage.name for each in leader.handlers if each.stage is not Stage.SERVING}
+    handlers = {
+        str(handler.sid): handler.stage.name for handler in leader.handlers if handler.stage is not Stage.SERVING
+    }
     if handlers:
         fields["handlers"] = handlers
     if leader.outstanding:

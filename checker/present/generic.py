@@ -75,9 +75,9 @@ class DefaultPresenter:
         arrived, gone, sent = changes(old, new, taken)
         if not arrived:  # a message that arrives and stays
             yield from (
-                ("deliver", each.message)
-                for each in _operations(move, receiver)
-                if isinstance(each, Arrival) and each.source == sender
+                ("deliver", operation.message)
+                for operation in _operations(move, receiver)
+                if isinstance(operation, Arrival) and operation.source == sender
             )
         if arrived or gone:
             kind = self._fate(receiver, before, move, after)

@@ -200,7 +200,7 @@ class RecipePresenter:
 
 
 def _without_end(messages: tuple[ServerMessage, ...]) -> Iterator[str]:
-    return (api_message(each) for each in messages if not isinstance(each, ConnectionClosed))
+    return (api_message(message) for message in messages if not isinstance(message, ConnectionClosed))
 
 
 def _znodes(store: FrozenStore) -> list[tuple[str, Any]]:

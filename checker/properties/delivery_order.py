@@ -93,7 +93,7 @@ def _integrity(setup: Setup) -> Condition:
     given = {txn for member in setup.members for txn in member.durable.txns}
 
     def check(_: Any, broadcast: tuple[ProposedTxn, ...], servers: Servers) -> Answer:
-        delivered = {txn for each in servers.values() for txn in each.delivered}
+        delivered = {txn for server in servers.values() for txn in server.delivered}
         if not delivered:
             return TRIVIAL
         strange = delivered - given - {each.txn for each in broadcast}

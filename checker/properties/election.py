@@ -257,7 +257,7 @@ def _all_settled(setup: Setup) -> Condition:
     def check(statuses: Statuses) -> Answer:
         if not all(has_rejoined(statuses, sid) for sid in statuses):
             return None
-        found = {each.leader for each in statuses.values() if isinstance(each, ElectionStatus) and each.leader}
+        found = {status.leader for status in statuses.values() if isinstance(status, ElectionStatus) and status.leader}
         return Finding("every server has rejoined", (("leaders", sorted(found)),))
 
     return _of_statuses(setup, check)

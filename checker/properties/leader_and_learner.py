@@ -223,7 +223,7 @@ def _family(
             values = (("server", found.server), ("message", found.what))
             return Finding(f"an unexpected {family.value} message arrived", values)
         duties = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, SyncObligation)}
-        if not any(awaits(each) for each in duties.values()):
+        if not any(awaits(duty) for duty in duties.values()):
             return TRIVIAL
         return also(duties)
 

@@ -64,7 +64,7 @@ def _of_earlier_epochs(
     established: tuple[EstablishedEpoch, ...], commits: tuple[FirstCommit, ...]
 ) -> list[tuple[EstablishedEpoch, FirstCommit]]:
     """Each established epoch with each commit of an earlier one, which its leader must have."""
-    return [(reign, each) for reign in established for each in commits if each.epoch < reign.epoch]
+    return [(reign, commit) for reign in established for commit in commits if commit.epoch < reign.epoch]
 
 
 @zab_invariant(

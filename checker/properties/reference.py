@@ -132,9 +132,9 @@ def _index(declared: Iterable[Declared]) -> Iterator[str]:
 
 def _of_ensembles(*, zab: bool, default: bool) -> list[Declared]:
     return [
-        each
-        for each in ENSEMBLE_PROPERTIES.values()
-        if (each.needs in (ZAB, RECONFIGURED)) is zab and (not zab or (each.default is not None) is default)
+        prop
+        for prop in ENSEMBLE_PROPERTIES.values()
+        if (prop.needs in (ZAB, RECONFIGURED)) is zab and (not zab or (prop.default is not None) is default)
     ]
 
 

@@ -225,7 +225,7 @@ class Registry(Mapping[str, Declaration[Setup, Fact]]):
         Properties of steps are left out: validation compares each step with the specification itself.
         """
         others = [each.build(setup) for each in self.values() if each.in_journals and _covers(each.needs, setup)]
-        return [each for each in (*self.build_defaults(setup), *others) if not isinstance(each, StepProperty)]
+        return [default for default in (*self.build_defaults(setup), *others) if not isinstance(default, StepProperty)]
 
 
 def _covers(scope: Scope[Setup] | None, setup: Setup) -> bool:

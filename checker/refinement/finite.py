@@ -91,10 +91,12 @@ class FiniteState:
             known.update(reign.initial, reign.history)
         txns = tuple(sorted(known, key=lambda txn: (txn.zxid, str(txn.value))))
         sids = frozenset({self.sid}).union(*(_servers(reign) for reign in self.reigns.known))
-        acting = next((each for each in arguments if isinstance(each, tuple) and len(each) == 2), NO_REIGN)
+        acting = next(
+            (argument for argument in arguments if isinstance(argument, tuple) and len(argument) == 2), NO_REIGN
+        )
         system = FiniteZab(self.reigns, txns, sids, acting)
         conditions, after = ACTIONS[name].step(system, self._symbols(), *arguments)
-        quorums = frozenset(each for each in arguments if isinstance(each, frozenset))
+        quorums = frozenset(argument for argument in arguments if isinstance(argument, frozenset))
         self._take(after, txns, sids, quorums)
         return conditions
 

@@ -80,12 +80,12 @@ TABLE = ("| scenario | verdict | states | depth | time |", "| --- | --- | --: | 
 
 def summary(outcomes: Sequence[RunOutcome], view: Callable[[RunOutcome], str]) -> str:
     """The whole summary, with an empty line at its end; `view` gives the full text of a run."""
-    bad = [each for each in outcomes if each.judgement.exit_code]
-    undecided = sum(each.judgement.undecided for each in outcomes)
+    bad = [outcome for outcome in outcomes if outcome.judgement.exit_code]
+    undecided = sum(outcome.judgement.undecided for outcome in outcomes)
     good = len(outcomes) - len(bad) - undecided
     left_open = f", {undecided} undecided within the budget" if undecided else ""
     lines = ["## Quorate", "", f"{good} of {len(outcomes)} as expected{left_open}", "", *TABLE]
-    lines += [_row(each) for each in outcomes]
+    lines += [_row(outcome) for outcome in outcomes]
     for each in bad[:MOST]:
         lines += ["", f"### {escaped(each.name)}", "", escaped(sentence(each)), *_where(each), *_found(each, view)]
     if len(bad) > MOST:

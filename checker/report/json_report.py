@@ -209,7 +209,7 @@ def verdicts(outcomes: Sequence[RunOutcome]) -> Object:
 def parameters(options: argparse.Namespace) -> Object:
     """The command-line options that all runs share."""
     return {
-        "variants": [each.value for each in options.variants],
+        "variants": [variant.value for variant in options.variants],
         "like": None if options.like is None else str(options.like),
         "engine": options.engine,
         "workers": options.workers if isinstance(options.workers, int) else str(options.workers),

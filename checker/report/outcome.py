@@ -69,7 +69,7 @@ class RunOutcome:
 
 def gravest(outcomes: Iterable[RunOutcome]) -> int:
     """The gravest exit code of the outcomes; 0 if there are none."""
-    return max((each.judgement.exit_code for each in outcomes), key=GRAVITY.index, default=0)
+    return max((outcome.judgement.exit_code for outcome in outcomes), key=GRAVITY.index, default=0)
 
 
 class SourceLocation(NamedTuple):

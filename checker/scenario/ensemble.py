@@ -96,7 +96,7 @@ def ensemble_job(
     like: Likeness | None = None,
 ) -> Job:
     """The job of a model of an ensemble, with its refinement if its grain is the oracle; see `bounds_of`."""
-    has_release = like is not None or any(each.defects for each in setup.releases)
+    has_release = like is not None or any(release.defects for release in setup.releases)
     job = Job(
         name=name,
         model=model,
@@ -191,11 +191,11 @@ def bounds_of(setup: Setup, opening: int, *, fast: bool = False, like: Likeness 
         said.append(f"like {like.release}: with {', '.join(like.variants)}")
         said += [f"like {like.release}, without {name}: {reason}" for name, reason in like.idle.items()]
     said += [
-        f"{each.name}: with {variant_names(sorted(each.defects, key=lambda one: one.value)) or 'no known defect'}"
-        for each in setup.releases
-        if len(setup.releases) > 1 or each.defects
+        f"{release.name}: with {variant_names(sorted(release.defects, key=lambda one: one.value)) or 'no known defect'}"
+        for release in setup.releases
+        if len(setup.releases) > 1 or release.defects
     ]
-    others = [each for each in setup.variants if like is None or each.value not in like.variants]
+    others = [variant for variant in setup.variants if like is None or variant.value not in like.variants]
     if others:
         said.append(f"with {variant_names(others)}")
     return tuple(said)

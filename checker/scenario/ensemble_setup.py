@@ -245,12 +245,12 @@ def with_release(setup: Setup, release: Release) -> tuple[Setup, Likeness]:
     """
     defects, idle = list(defects_of(release)), dict[Variant, NoEffect]()
     while reasons := {
-        each: reason for each in defects if (reason := why_no_effect(each, _with_all(setup, defects))) is not None
+        defect: reason for defect in defects if (reason := why_no_effect(defect, _with_all(setup, defects))) is not None
     }:  # a defect may need another one
         idle |= reasons
-        defects = [each for each in defects if each not in idle]
+        defects = [defect for defect in defects if defect not in idle]
     if not defects:
         raise LikeError(str(release), next(iter(idle.values()), NO_DEFECT))
-    names = tuple(each.value for each in defects)
+    names = tuple(defect.value for defect in defects)
     left_out = {each.value: reason.what for each, reason in idle.items()}
     return _with_all(setup, defects), Likeness(str(release), names, left_out)

@@ -49,7 +49,7 @@ class Files:
             raise self._document.error(path, f"no such file: {name!r}", self._similar(name))
         config = parse_zoo_cfg(text, file=name, read=self._text, complete=False)
         if sid not in config.view.members and (config.servers or config.distributed):
-            listed = ", ".join(f"server.{each}" for each in sorted(config.view.members)) or "no server"
+            listed = ", ".join(f"server.{member}" for member in sorted(config.view.members)) or "no server"
             what = f"{name} names {listed}, and this is server {sid}"
             raise self._document.error(path, what, f"name a file with a line server.{sid}")
         # Parsed again with its myid: this finds the mistakes that concern this server only.
@@ -87,8 +87,8 @@ def with_needed_addresses(setup: Setup) -> Setup:
         return File(file.name, replace(file.view, addresses=None))
 
     members = tuple(
-        dataclasses.replace(each, file=bare(each.file), other_files=tuple(map(bare, each.other_files)))
-        for each in setup.members
+        dataclasses.replace(member, file=bare(member.file), other_files=tuple(map(bare, member.other_files)))
+        for member in setup.members
     )
     plan = tuple(
         dataclasses.replace(each, file=each.file and bare(each.file)) if isinstance(each, PlannedAction) else each

@@ -134,8 +134,12 @@ def _parsed(text: str, file: str) -> _ModelCall:
         if isinstance(expression, ast.Name):
             return _ModelCall(expression.id, None, {})
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name):
-            arguments = tuple(ast.literal_eval(each) for each in expression.args)
-            named = {each.arg: ast.literal_eval(each.value) for each in expression.keywords if each.arg is not None}
+            arguments = tuple(ast.literal_eval(arg) for arg in expression.args)
+            named = {
+                keyword.arg: ast.literal_eval(keyword.value)
+                for keyword in expression.keywords
+                if keyword.arg is not None
+            }
             if len(named) == len(expression.keywords):
                 return _ModelCall(expression.func.id, arguments, named)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

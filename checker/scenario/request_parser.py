@@ -88,7 +88,7 @@ def request_of(words: Any) -> Record:
     """A request. Raises RequestError."""
     if isinstance(words, str):
         return _request(words)
-    if not isinstance(words, Sequence) or not words or not all(isinstance(each, str) for each in words):
+    if not isinstance(words, Sequence) or not words or not all(isinstance(word, str) for word in words):
         raise RequestError(f"{words!r}", "write a request like `get -w /a`, or a list of them for a multi")
     operations = tuple(map(_request, words))
     for operation in operations:

@@ -288,7 +288,7 @@ def _translate(message: str) -> tuple[str, Path, str]:
         path.append(name or position(int(number)))
     wanted = re.match(r"Expected `([^`]*)`", what)
     types = [each.strip() for each in wanted[1].split("|")] if wanted else []
-    forms = [_FORMS[each] for each in types if each in _FORMS]
+    forms = [_FORMS[kind] for kind in types if kind in _FORMS]
 
     def translate(match: re.Match[str]) -> str:
         return " or ".join(_WORDS.get(each.strip(), each) for each in match[1].split("|"))

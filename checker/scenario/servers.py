@@ -152,7 +152,7 @@ WhyNoEffect = Callable[[Variant, Setup], NoEffect | None]
 
 def without_idle_defects(setup: Setup, why_no_effect: WhyNoEffect) -> Setup:
     """The setup without those defects of its releases that change nothing in it; a defect may need another one."""
-    while idle := {each for each in _defects(setup.releases) if why_no_effect(each, setup) is not None}:
+    while idle := {defect for defect in _defects(setup.releases) if why_no_effect(defect, setup) is not None}:
         setup = _without(setup, frozenset(idle))
     return setup
 

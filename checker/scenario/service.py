@@ -256,4 +256,4 @@ def budgets_of(faults: Any, document: YamlDocument) -> FaultBudgets:
 
 def clocks_of(clocks: str, document: YamlDocument) -> Clocks:
     """The `Clocks` of a scenario: whether a client learns from its clock in time that its session has ended."""
-    return Clocks(word(document, clocks, [each.value for each in Clocks], ("clocks",)))
+    return Clocks(word(document, clocks, [Clock.value for Clock in Clocks], ("clocks",)))

@@ -166,7 +166,7 @@ class Walker:
             part.fired, part.judged.times, part.judged.first, part.final.times, part.final.first,
             part.registers, self.visited, self._missing, self._counters,
         )  # fmt: skip
-        noted, steps, dead, _, error = (int(each) for each in self._counters)
+        noted, steps, dead, _, error = (int(counter) for counter in self._counters)
         if error:
             raise ModelError("a move leads to operations without end, or a state has too many moves")
         self.noted = self._missing[:noted]

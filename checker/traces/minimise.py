@@ -103,8 +103,8 @@ def cost(job: Job, found: Discovery) -> Cost:
 
 def _remembering(model: Model) -> Model:
     """The same moves and steps; a function gives its answer to equal arguments without a second calculation."""
-    actors = tuple(replace(each, step=cache(each.step)) for each in model.actors)
-    rules = tuple(replace(each, moves=cache(partial(contract.moves, model, each))) for each in model.rules)
+    actors = tuple(replace(actor, step=cache(actor.step)) for actor in model.actors)
+    rules = tuple(replace(rule, moves=cache(partial(contract.moves, model, rule))) for rule in model.rules)
     return Model(model.name, model.columns, actors, rules)
 
 

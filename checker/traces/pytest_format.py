@@ -53,7 +53,9 @@ def to_pytest(trace: Trace) -> str:
         "has changed; replay tells at which step, what was recorded, and what happens now."
     )
     paragraphs = [finding(trace), f"{trace.job}: {claim(trace)}.", explanation]
-    body = "\n\n".join(_plain(textwrap.fill(each, WIDTH, break_on_hyphens=False)) for each in paragraphs if each)
+    body = "\n\n".join(
+        _plain(textwrap.fill(paragraph, WIDTH, break_on_hyphens=False)) for paragraph in paragraphs if paragraph
+    )
     model = _model_of(trace.source)
     imports = "" if model is None else "from pathlib import Path\n\n"
     job = "job_of(trace.source)" if model is None else f"job_of(trace.source, Path({_literal(model)}))"

@@ -262,7 +262,7 @@ class _MessageLog:
 
     def all(self, events: Iterable[DiagramEvent]) -> tuple[DiagramEvent, ...]:
         """The drawn elements of a step, with the numbers of messages."""
-        return tuple(numbered for each in events if (numbered := self.number(each)) is not None)
+        return tuple(numbered for event in events if (numbered := self.number(event)) is not None)
 
     def number(self, event: DiagramEvent) -> DiagramEvent | None:
         """The element with its message number, if it shows a message; None for the second end of a message."""

@@ -186,7 +186,7 @@ def durable_of(plain: Json) -> Durable:
     right = "it has accepted, current, snapshot and txns"
     try:
         numbers = (plain["accepted"], plain["current"], plain["snapshot"])
-        if any(type(each) is not int for each in numbers):
+        if any(type(number) is not int for number in numbers):
             raise CodecError(f"the epochs and the snapshot on disk are {numbers}; they must be whole numbers")
         return Durable(*numbers, _txns("durable.txns", plain["txns"]))
     except (KeyError, TypeError) as error:
@@ -299,7 +299,7 @@ def digest_of(effects: Effects) -> str | None:
     """The digest of effects, or None without effects; of several transactions in a field, only the last zxid counts."""
     if not effects:
         return None
-    return blake2b(_json([_encode_effect.struct(each) for each in effects]), digest_size=8).hexdigest()
+    return blake2b(_json([_encode_effect.struct(effect) for effect in effects]), digest_size=8).hexdigest()
 
 
 _encode_fact = PlainEncoder(lambda txns: txns)

@@ -161,7 +161,7 @@ class _Search:
         rows, columns = len(made), len(accepted)
         self._estimates = [[_Cost()] * (columns + 1) for _ in range(rows + 1)]
         for row in range(rows, -1, -1):
-            unanswered = tuple(each for each in range(row) if not made[each].read)
+            unanswered = tuple(number for number in range(row) if not made[number].read)
             for column in range(columns, -1, -1):
                 ways = self._ways(_Place(row, column, unanswered))
                 self._estimates[row][column] = min((self._estimate(*way) for way in ways), default=_Cost())

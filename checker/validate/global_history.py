@@ -169,7 +169,7 @@ class GlobalHistory:
 
     def _follow(self, image: Image, before: Server, event: Event, effects: Effects, sent: int) -> None:
         after, old, new = image.server, before.durable.txns, image.server.durable.txns
-        cut = next((each.zxid for each in effects if isinstance(each, Truncate)), None)
+        cut = next((effect.zxid for effect in effects if isinstance(effect, Truncate)), None)
         if cut is not None:
             image.log = image.log.up_to(cut)
         was, now = tree_in_memory(before), tree_in_memory(after)
@@ -264,7 +264,7 @@ class GlobalHistory:
         part, last = image.server.zab, delivered(image.server)
         if part is None or last is None or delivered(before) is not None:
             return
-        if not any(isinstance(each, Observe) and isinstance(each.fact, Delivered) for each in effects):
+        if not any(isinstance(effect, Observe) and isinstance(effect.fact, Delivered) for effect in effects):
             yield Delivered(image.server.sid, part.epoch, tuple(t for t in self.log_of(image) if t.zxid <= last))
 
     def _whole(self, image: Image, fact: Fact) -> Fact:

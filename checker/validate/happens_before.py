@@ -149,7 +149,7 @@ def happens_before(tracks: list[Track]) -> HappensBefore | Mismatch:
     time, is the mismatch.
     """
     found = HappensBefore(
-        {each.sid: array("q", [NONE]) * len(each) for each in tracks}, {each.sid: set() for each in tracks}
+        {track.sid: array("q", [NONE]) * len(track) for track in tracks}, {track.sid: set() for track in tracks}
     )
     ways = list(permutations(tracks, 2))
     wrong = [_notified(tracks.index(sender), sender, reader, found) for sender, reader in ways]

@@ -72,7 +72,7 @@ class JournalRefinement:
 
     def _above(self, steps: AbstractSteps) -> AbstractSteps:
         """The step without the transactions up to the floor."""
-        calls = tuple(self._call(each) for each in steps.calls if not self._is_below(each))
+        calls = tuple(self._call(call) for call in steps.calls if not self._is_below(call))
         return replace(steps, before=self._disk(steps.before), calls=calls, after=self._disk(steps.after))
 
     def _call(self, call: AbstractAction) -> AbstractAction:

@@ -111,7 +111,7 @@ class Replay:
             del self._turn[0]
 
     def _mismatch_of(self, handled: StepRecord, stepped: ServerStep[Server]) -> Mismatch | None:
-        facts = [each.fact for each in stepped.effects if isinstance(each, Observe)]
+        facts = [effect.fact for effect in stepped.effects if isinstance(effect, Observe)]
         for written, fact in zip(handled.facts, facts, strict=False):
             if not fits(written, fact):
                 clause = "the node observed another fact than the specification"
@@ -121,7 +121,7 @@ class Replay:
             ours = [text_of(fact) for fact in facts]
             return self._mismatch(handled, clause, (("written", handled.facts), ("by the specification", ours)))
         if handled.digest != digest_of(stepped.effects):
-            asked = [text_of(each) for each in stepped.effects]
+            asked = [text_of(effect) for effect in stepped.effects]
             values = (("by the specification", asked), *self._state())
             return self._mismatch(handled, "the effects are not those of the specification", values)
         return None
@@ -263,7 +263,7 @@ def tree_in_memory(server: Server) -> tuple[Txn, ...] | None:
 
 def written(before: Server, after: Server, effects: Effects) -> TakeSnapshot | None:
     """The snapshot that the disk has finished in this step."""
-    asked = (*_queue(before), *(each.operation for each in effects if isinstance(each, Persist)))
+    asked = (*_queue(before), *(effect.operation for effect in effects if isinstance(effect, Persist)))
     left = _queue(after)
     ended = (each for each in asked if isinstance(each, TakeSnapshot) and each not in left)
     return next(ended, None)

@@ -147,16 +147,16 @@ def data(found: Validation) -> dict[str, Any]:
         "sentence": _sentence(found),
         "misfits": [
             {
-                "file": str(each.path),
-                "line": each.line,
-                "time": each.time,
-                "server": each.sid,
-                "event": each.event,
-                "invariant": each.invariant or None,
-                "clause": each.clause,
-                "values": {name: show(value) for name, value in each.values},
+                "file": str(mismatch.path),
+                "line": mismatch.line,
+                "time": mismatch.time,
+                "server": mismatch.sid,
+                "event": mismatch.event,
+                "invariant": mismatch.invariant or None,
+                "clause": mismatch.clause,
+                "values": {name: show(value) for name, value in mismatch.values},
             }
-            for each in found.mismatches
+            for mismatch in found.mismatches
         ],
         "files": [str(path) for path in found.paths],
         "servers": list(found.sids),

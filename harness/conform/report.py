@@ -47,7 +47,7 @@ def _title(result: CaseResult) -> str:
 
 def summary(result: ConformResult) -> str:
     """The last line: the number of cases, and of unexplained differences."""
-    counts = Counter(each.status for each in result.cases)
+    counts = Counter(case.status for case in result.cases)
     cases = ", ".join(f"{counts[status]} {status.value}" for status in COLUMNS if counts[status])
     like = sum(each.times for each in result.random)
     randoms = (
@@ -75,8 +75,8 @@ def _text_lines(result: ConformResult) -> Iterator[str]:
     yield ""
     for title, members in groups((*result.cases, *(each.result for each in result.random))):
         yield title
-        for each in members:
-            yield from ("  " + line for line in _shown(each))
+        for member in members:
+            yield from ("  " + line for line in _shown(member))
     others = [row for row in result.opcodes if row.tested is not row.expected]
     same = len(result.opcodes) - len(others)
     yield f"opcodes: {same} of {len(result.opcodes)} as the oracle"
@@ -151,8 +151,8 @@ def markdown(result: ConformResult, server: str) -> str:
     lines += ["", "## Differences", ""]
     for title, members in groups((*result.cases, *(each.result for each in result.random))):
         lines += [f"### {escaped(title)}", ""]
-        for each in members:
-            lines += [*fenced("\n".join(_shown(each)), ""), ""]
+        for member in members:
+            lines += [*fenced("\n".join(_shown(member)), ""), ""]
     opcodes = [
         (str(row.opcode), row.name, row.tested.value, row.expected.value, row.cause or "") for row in result.opcodes
     ]
@@ -167,16 +167,16 @@ def junit(result: ConformResult, server: str) -> str:
     for each in (*result.cases, *(found.result for found in result.random)):
         by_area.setdefault(each.case.area, []).append(each)
     for area, members in by_area.items():
-        findings = [each for each in members if each.is_finding]
-        skipped = [each for each in members if each.differences and not each.is_finding]
+        findings = [member for member in members if member.is_finding]
+        skipped = [member for member in members if member.differences and not member.is_finding]
         suite = ElementTree.SubElement(root, "testsuite", name=area, tests=str(len(members)))
         suite.set("failures", str(len(findings)))
         suite.set("skipped", str(len(skipped)))
-        for each in members:
-            case = ElementTree.SubElement(suite, "testcase", classname=area, name=each.case.name)
-            if each.differences:
-                kind = "failure" if each.is_finding else "skipped"
-                ElementTree.SubElement(case, kind, message=_title(each)).text = "\n".join(_shown(each))
+        for member in members:
+            case = ElementTree.SubElement(suite, "testcase", classname=area, name=member.case.name)
+            if member.differences:
+                kind = "failure" if member.is_finding else "skipped"
+                ElementTree.SubElement(case, kind, message=_title(member)).text = "\n".join(_shown(member))
     _add_opcodes(root, result)
     if result.kills is not None:
         _add_kills(root, result.kills)

@@ -74,7 +74,7 @@ def minimised(script: c.Script, differs: Callable[[c.Script], bool], attempts: i
         return next(budget, None) is not None and differs(candidate)
 
     smaller = _without_commands(script, still)
-    while (found := next((each for each in _smaller_multis(smaller) if still(each)), None)) is not None:
+    while (found := next((multi for multi in _smaller_multis(smaller) if still(multi)), None)) is not None:
         smaller = found
     return smaller
 
@@ -130,12 +130,12 @@ class CaseResult(NamedTuple):
             return Status.PASSED
         if not_supported(self.differences[-1].mismatch):
             return Status.NOT_SUPPORTED
-        return Status.EXPLAINED if all(each.explained for each in self.differences) else Status.DIFFERS
+        return Status.EXPLAINED if all(difference.explained for difference in self.differences) else Status.DIFFERS
 
     @property
     def is_finding(self) -> bool:
         """Whether a difference is left that no release and no meant difference explains."""
-        return not all(each.explained for each in self.differences)
+        return not all(difference.explained for difference in self.differences)
 
 
 class RandomFinding(NamedTuple):

@@ -48,15 +48,15 @@ class ConformRecord(msgspec.Struct, frozen=True):
 def record_of(result: ConformResult, name: str) -> ConformRecord:
     """The record of a run."""
     cases = {
-        f"{each.case.area}, {each.case.name}": CaseRecord(
-            each.status.value,
+        f"{case.case.area}, {case.case.name}": CaseRecord(
+            case.status.value,
             tuple(
                 (found.cause.name, found.cause.source, found.cause.kind.value)
-                for found in each.differences
+                for found in case.differences
                 if found.cause is not None
             ),
         )
-        for each in result.cases
+        for case in result.cases
     }
     return ConformRecord(
         name=name,
@@ -104,7 +104,7 @@ def _opcodes(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
         supports = [record.opcodes.get(opcode, ("", ""))[0] for record in records]
         if {Support.SUPPORTED.value} < set(supports):
             source = next((record.opcodes[opcode][1] for record in records if record.opcodes[opcode][1]), "")
-            yield [opcode, *("yes" if each == Support.SUPPORTED.value else "no" for each in supports), source]
+            yield [opcode, *("yes" if support == Support.SUPPORTED.value else "no" for support in supports), source]
 
 
 def _differences(records: Sequence[ConformRecord]) -> Iterator[list[str]]:

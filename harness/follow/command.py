@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     except (ServerError, OSError) as error:
         return refused(str(error), 3)
     finally:
-        if options.keep is None and all(each.ending is Ending.KEPT for each in results):
+        if options.keep is None and all(result.ending is Ending.KEPT for result in results):
             shutil.rmtree(folder, ignore_errors=True)
         else:
             print(f"the servers' directories: {folder}")
@@ -126,11 +126,11 @@ def _follow(made: Plan, options: argparse.Namespace, number: int, folder: Path) 
 
 def total(results: list[FollowedRun]) -> str:
     """The sum of all runs, in one line."""
-    kept = sum(each.ending is Ending.KEPT for each in results)
-    acknowledged, lost = sum(each.acknowledged for each in results), sum(each.lost for each in results)
-    pause = max((each.pause for each in results), default=0.0)
-    led = max((step.pause for each in results for step in each.steps if step.led), default=0.0)
-    vain = sum(each.vain for each in results)
+    kept = sum(result.ending is Ending.KEPT for result in results)
+    acknowledged, lost = sum(result.acknowledged for result in results), sum(result.lost for result in results)
+    pause = max((result.pause for result in results), default=0.0)
+    led = max((step.pause for result in results for step in result.steps if step.led), default=0.0)
+    vain = sum(result.vain for result in results)
     return (
         f"every write kept {kept} of {len(results)}; {acknowledged} acknowledged, {lost} lost; longest pause "
         f"{pause:.1f} s, in a step on the leader {led:.1f} s; waits in vain {vain}"
@@ -139,8 +139,8 @@ def total(results: list[FollowedRun]) -> str:
 
 def exit_code(results: list[FollowedRun]) -> int:
     """0 if every run kept every write, 3 if the harness failed in one, else 1."""
-    if any(each.ending in (Ending.LOST, Ending.DIFFERS) for each in results):
+    if any(result.ending in (Ending.LOST, Ending.DIFFERS) for result in results):
         return 1
-    if any(each.ending is Ending.FAILED for each in results):
+    if any(result.ending is Ending.FAILED for result in results):
         return 3
-    return int(any(each.ending is not Ending.KEPT for each in results))
+    return int(any(result.ending is not Ending.KEPT for result in results))

@@ -56,11 +56,11 @@ class Loopback:
         if given.dynamic is not None:
             raise MappingError(f"{given.origin}: it names a dynamic file; name files with `server.N` lines")
         lines = []
-        for each in read_properties(given.text, given.origin, Findings()):
-            if each.key.startswith("server."):
-                lines.append(self._line(state, sid, required_integer(each.key.removeprefix("server."))))
-            elif each.key not in REPLACED:
-                lines.append(f"{each.key}={_escaped(each.value)}")
+        for prop in read_properties(given.text, given.origin, Findings()):
+            if prop.key.startswith("server."):
+                lines.append(self._line(state, sid, required_integer(prop.key.removeprefix("server."))))
+            elif prop.key not in REPLACED:
+                lines.append(f"{prop.key}={_escaped(prop.value)}")
         return self._with_ours(lines, data, {"clientPort": self.client_port(sid), "clientPortAddress": LOOPBACK})
 
     @classmethod
@@ -70,9 +70,9 @@ class Loopback:
         Its client port is in that file alone.
         """
         lines = [
-            f"{each.key}={_escaped(each.value)}"
-            for each in read_properties(given.text, given.origin, Findings())
-            if not each.key.startswith("server.") and each.key not in (*REPLACED, "dynamicConfigFile", "version")
+            f"{prop.key}={_escaped(prop.value)}"
+            for prop in read_properties(given.text, given.origin, Findings())
+            if not prop.key.startswith("server.") and prop.key not in (*REPLACED, "dynamicConfigFile", "version")
         ]
         return cls._with_ours(lines, data, {"dynamicConfigFile": dynamic})
 

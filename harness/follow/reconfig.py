@@ -47,7 +47,7 @@ class ReconfigFollower(EnsembleFollower):
         self, plan: Plan, route: RouteAnswer, options: FollowOptions, directory: Path, say: Callable[[str], None]
     ) -> None:
         self._old, self._new = plan.request.old, plan.request.new
-        self._commands = tuple(each.command for each in route.commands)
+        self._commands = tuple(command.command for command in route.commands)
         self._loopback = Loopback(free_ports)
         sids = tuple(sorted(self._old.servers.keys() | self._new.servers.keys()))
         servers = FollowedServers(sids, directory, options.release, self._loopback, (SKIP_ACL,))
@@ -61,7 +61,7 @@ class ReconfigFollower(EnsembleFollower):
     def _begin(self) -> Sid:
         view = self._commands[0].before
         lines = self._lines(view)
-        first = first_to_start(view, frozenset[Sid]().union(*(each.change.leaving for each in self._commands)))
+        first = first_to_start(view, frozenset[Sid]().union(*(command.change.leaving for command in self._commands)))
         for group in (first, sorted(view.members - set(first))):
             for sid in group:
                 self._start(sid, self._old, lines)

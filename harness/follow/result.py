@@ -90,7 +90,7 @@ class Acknowledgements:
 
     def longest_pause(self, begin: float, end: float) -> float:
         """The longest time between two moments without an acknowledged write, in seconds."""
-        return longest_pause([each.moment for each in self.replies], begin, end)
+        return longest_pause([reply.moment for reply in self.replies], begin, end)
 
 
 def absent(replies: Iterable[WriteReply], found: Mapping[Sid, Set[str]]) -> dict[Sid, tuple[WriteReply, ...]]:
@@ -102,5 +102,5 @@ def absent(replies: Iterable[WriteReply], found: Mapping[Sid, Set[str]]) -> dict
 
 def longest_pause(moments: list[float], begin: float, end: float) -> float:
     """The longest part of the time from `begin` to `end` without any of the ascending moments, in seconds."""
-    inside = [each for each in moments if begin < each < end]
+    inside = [moment for moment in moments if begin < moment < end]
     return max((after - before for before, after in pairwise([begin, *inside, end])), default=0.0)

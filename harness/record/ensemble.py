@@ -137,7 +137,7 @@ class WriteClient:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if alive := [each for each in self._ensemble.sids if self._ensemble.alive(each)]:
+            if alive := [sid for sid in self._ensemble.sids if self._ensemble.alive(sid)]:
                 with contextlib.suppress(ServerError, OSError):
                     self._write_at(self._random.choice(alive))
             self._stop.wait(0.05)

@@ -101,7 +101,7 @@ class Recorder:
         deadline = time.monotonic() + DRAIN_SECONDS
         while time.monotonic() < deadline:
             with self._lock:
-                if not any(sid in (each.learner, each.leader) for each in self._links.values()):
+                if not any(sid in (link.learner, link.leader) for link in self._links.values()):
                     return
             time.sleep(0.01)
 

@@ -119,10 +119,10 @@ def _summary(result: Reproduction) -> Iterable[str]:
 
 def _total(results: list[Reproduction]) -> str:
     count = len(results)
-    confirmed = sum(each.outcome is Outcome.CONFIRMED for each in results)
-    failed = sum(each.outcome is Outcome.HARNESS_FAILED for each in results)
-    lost, gone = (sum(bool(each.having(fate)) for each in results) for fate in (WriteFate.LOST, WriteFate.REVERSED))
-    split = sum(bool(each.diverged) for each in results)
+    confirmed = sum(result.outcome is Outcome.CONFIRMED for result in results)
+    failed = sum(result.outcome is Outcome.HARNESS_FAILED for result in results)
+    lost, gone = (sum(bool(result.having(fate)) for result in results) for fate in (WriteFate.LOST, WriteFate.REVERSED))
+    split = sum(bool(result.diverged) for result in results)
     return (
         f"confirmed {confirmed} of {count}, an acknowledged write lost {lost} of {count}, "
         f"a committed write without an answer reversed {gone} of {count}, "
@@ -131,11 +131,11 @@ def _total(results: list[Reproduction]) -> str:
 
 
 def _exit_code(results: list[Reproduction], *, control: bool) -> int:
-    if any(each.outcome is Outcome.HARNESS_FAILED for each in results):
+    if any(result.outcome is Outcome.HARNESS_FAILED for result in results):
         return 3
     if control:
-        return int(any(each.having(WriteFate.LOST, WriteFate.REVERSED) or each.diverged for each in results))
-    return int(any(each.outcome is not Outcome.CONFIRMED for each in results))
+        return int(any(result.having(WriteFate.LOST, WriteFate.REVERSED) or result.diverged for result in results))
+    return int(any(result.outcome is not Outcome.CONFIRMED for result in results))
 
 
 def _wrapped(text: str, indent: str) -> str:

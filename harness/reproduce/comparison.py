@@ -92,7 +92,7 @@ class Comparison:
                     yield f"server {sid} has not closed its connection with server {leader + learner - sid}"
 
     def _in_flight(self, row: Row) -> list[str]:
-        return [text for each in self._schedule.connections(row) for text in self._in_flight_of(each)]
+        return [text for connection in self._schedule.connections(row) for text in self._in_flight_of(connection)]
 
     def _in_flight_of(self, connection: Connection) -> Iterator[str]:
         learner, leader = connection.learner, connection.leader

@@ -35,10 +35,10 @@ class ElectionControl:
 
     def join(self, sids: frozenset[Sid]) -> None:
         """Connect these servers with each other."""
-        for one in sids:
+        for sid in sids:
             for other in sids:
-                if one < other:
-                    self._lab.network.join_election(one, other)
+                if sid < other:
+                    self._lab.network.join_election(sid, other)
 
     def leave(self, sid: Sid, other: Sid) -> None:
         """End the quorum connection of two servers; the learner then looks for a leader."""

@@ -32,7 +32,9 @@ def compile_shim(directory: Path) -> Path:
     command = ["gcc", "-O1", "-shared", "-fPIC", "-pthread", "-o", str(shim), *map(str, SOURCES), "-ldl"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise ServerError(f"gcc cannot compile {' and '.join(each.name for each in SOURCES)}: {done.stderr.strip()}")
+        raise ServerError(
+            f"gcc cannot compile {' and '.join(source.name for source in SOURCES)}: {done.stderr.strip()}"
+        )
     return shim
 
 

@@ -201,8 +201,8 @@ class Lab(Servers):
 
     def stop_stall(self, sid: Sid) -> None:
         """Close the connections of the slow reads."""
-        for each in self._stalls.pop(sid, ()):
-            each.close()
+        for stall in self._stalls.pop(sid, ()):
+            stall.close()
 
     def _read_slowly(self, sid: Sid, requests: int) -> socket.socket:
         connection = socket.create_connection((LOOPBACK, self.client_port(sid)), 5.0)

@@ -256,7 +256,7 @@ class Network:
         self._elections: dict[frozenset[Sid], list[socket.socket]] = {}
         self._severed: set[frozenset[Sid]] = set()  # pairs without election connections
         self._cut: set[frozenset[Sid]] = set()  # pairs without any connection
-        pairs = [(one, other) for one in quorum_ports for other in quorum_ports if one != other]
+        pairs = [(port, other) for port in quorum_ports for other in quorum_ports if port != other]
         self._hosts = dict.fromkeys(pairs, LOOPBACK) if hosts is None else hosts
         if hosts is None:
             ports = iter(free_ports(2 * len(pairs)))
@@ -311,10 +311,10 @@ class Network:
         """End the election connections of two servers, and refuse new ones until `join_election`."""
         pair = frozenset((one, other))
         self._severed.add(pair)
-        for each in self._elections.pop(pair, ()):
+        for election in self._elections.pop(pair, ()):
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+                election.shutdown(socket.SHUT_RDWR)
+            election.close()
 
     def join_election(self, one: Sid, other: Sid) -> None:
         """Allow election connections of two servers, unless they are cut."""

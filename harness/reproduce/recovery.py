@@ -34,7 +34,7 @@ def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
     for sid in lab.sids:
         lab.stop_stall(sid)
     _complete_plan(schedule, lab, len(result.steps))
-    everyone = lambda: [each for sid in lab.sids for each in _serves(lab, sid)]  # noqa: E731
+    everyone = lambda: [serve for sid in lab.sids for serve in _serves(lab, sid)]  # noqa: E731
     wait_for(everyone, SECONDS_TO_RECOVER, "the ensemble does not recover")
     _let_settle(lab)
     for write in lab.writes.values():
@@ -47,7 +47,7 @@ def recover(schedule: Schedule, lab: Lab, result: Reproduction) -> None:
 def _complete_plan(schedule: Schedule, lab: Lab, executed: int) -> None:
     """Start every stopped server with its last planned file, then restart each that runs with an earlier one."""
     row = schedule.steps[executed - 1].after if executed else schedule.initial
-    planned = {each.sid: each.file.view for each in schedule.setup.process_actions if each.file is not None}
+    planned = {action.sid: action.file.view for action in schedule.setup.process_actions if action.file is not None}
     stopped = [sid for sid in lab.sids if not lab.alive(sid)]
     outdated = [sid for sid, view in planned.items() if schedule.server(row, sid).view != view]
     for sid in dict.fromkeys((*stopped, *outdated)):

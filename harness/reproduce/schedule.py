@@ -138,7 +138,11 @@ class Schedule:
 
     def group(self, row: Row, leader: Sid) -> frozenset[Sid]:
         """The leader and the servers that are connected with it."""
-        learners = {each.learner for each in self.connections(row) if each.leader == leader and each.is_whole}
+        learners = {
+            connection.learner
+            for connection in self.connections(row)
+            if connection.leader == leader and connection.is_whole
+        }
         return frozenset({leader, *learners})
 
 

@@ -94,7 +94,7 @@ def watches(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
 def watches_by_path(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     """The sessions that watch each path."""
     found = view.clients.processor.data_watches()
-    return {"path_to_session_ids": {path: [each.session for each in watchers] for path, watchers in found}}
+    return {"path_to_session_ids": {path: [watcher.session for watcher in watchers] for path, watchers in found}}
 
 
 def leader(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def voting_view(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
 
 def _member(view: AdminView, line: ServerLine) -> dict[str, Any]:
     return {
-        "server_addresses": [f"{each.host}:{each.quorum_port}" for each in line.addresses],
-        "election_addresses": [f"{each.host}:{each.election_port}" for each in line.addresses],
+        "server_addresses": [f"{address.host}:{address.quorum_port}" for address in line.addresses],
+        "election_addresses": [f"{address.host}:{address.election_port}" for address in line.addresses],
         "client_address": _client_address(view, line),
         "learner_type": line.learner_type.value,
     }
@@ -156,8 +156,8 @@ def zab_state(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     return {
         "myid": view.server.sid,
         "is_leader": view.leader == view.server.sid,
-        "quorum_address": _addresses([(each.host, each.quorum_port) for each in own.addresses]),
-        "election_address": _addresses([(each.host, each.election_port) for each in own.addresses]),
+        "quorum_address": _addresses([(address.host, address.quorum_port) for address in own.addresses]),
+        "election_address": _addresses([(address.host, address.election_port) for address in own.addresses]),
         "client_address": _client_address(view, own),
         "voting": view.server.sid in view.server.view.voters,
         "last_zxid": f"0x{zxid:x}",
@@ -234,7 +234,7 @@ def _dump(_view: AdminView, backend: Backend) -> Body:
     tree = backend.tree
     return {
         "expiry_time_to_session_ids": {str(int(when * 1000)): list(ids) for when, ids in backend.status().expiring},
-        "session_id_to_ephemeral_paths": {str(each): list(tree.ephemerals(each)) for each in tree.owners()},
+        "session_id_to_ephemeral_paths": {str(owner): list(tree.ephemerals(owner)) for owner in tree.owners()},
     }
 
 

@@ -218,7 +218,10 @@ class FourLetterWords:
         lines.append(f"Connections Sets ({len(connected)})/({sum(len(each) for _, each in connected)}):")
         for when, connections in connected:
             lines.append(f"{len(connections)} expire at {_date(now + (when - self._clients.now) / 1000)}:")
-            lines += [f"\tip: {_socket(each)} sessionId: {_hexadecimal(each.session)}" for each in connections]
+            lines += [
+                f"\tip: {_socket(connection)} sessionId: {_hexadecimal(connection.session)}"
+                for connection in connections
+            ]
         return "".join(line + "\n" for line in lines)
 
     def _wchs(self, _backend: Backend) -> str:
@@ -235,7 +238,7 @@ class FourLetterWords:
 
     def _wchp(self, _backend: Backend) -> str:
         watches = self._clients.processor.data_watches()
-        blocks = (_block(path, [_hexadecimal(each.session) for each in watchers]) for path, watchers in watches)
+        blocks = (_block(path, [_hexadecimal(watcher.session) for watcher in watchers]) for path, watchers in watches)
         return "".join(blocks) + "\n"
 
 

@@ -59,7 +59,7 @@ def body_chunks(tree: Tree, zxid: int) -> Iterator[bytes]:
     The tree may change between two pieces. Some pieces are empty, to let the caller do other work.
     """
     sessions = list(tree.sessions.items())
-    yield _INT.pack(len(sessions)) + b"".join(_SESSION.pack(*each) for each in sessions)
+    yield _INT.pack(len(sessions)) + b"".join(_SESSION.pack(*session) for session in sessions)
     ids: dict[tuple[Acl, ...], int] = {NO_ACCESS: 1}
     for count, (_, znode) in enumerate(tree.preorder()):
         if znode.acl is not OPEN_ACL_UNSAFE and znode.acl not in ids:

@@ -185,7 +185,7 @@ class Learners(QuorumEndpoint):
                 highest = believed_epochs(peer.durable.accepted_epoch)[-1]
                 return f"server {sid} has accepted epoch {accepted}, where 0 to {highest} would be right"
         known = self._membership.servers
-        unknown = [each for each in self._learners if each not in known]
+        unknown = [learner for learner in self._learners if learner not in known]
         if sid not in known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
             return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
         return None

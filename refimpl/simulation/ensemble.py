@@ -124,9 +124,9 @@ class SimulatedEnsemble:
         view = self.view()
         members = sorted(self.machines if view is None else view.members)
         lines = [
-            f"server.{each}={server_line(each, observer=view is not None and each in view.observers)}"
-            for each in members
-            if each != sid
+            f"server.{member}={server_line(member, observer=view is not None and member in view.observers)}"
+            for member in members
+            if member != sid
         ]
         following = SimulatedPath(f"{ZOO_CFG}.dynamic.next")
         following.unlink(missing_ok=True)

@@ -159,7 +159,7 @@ class _Run:
             self._loop.run(self._ensemble.controller, self._main())
         except DeadlockError as error:
             self._failures.append(str(error))
-        self._failures += [f"an exception that nobody handled: {each}" for each in self._loop.defects]
+        self._failures += [f"an exception that nobody handled: {defect}" for defect in self._loop.defects]
         self._failures += list(self._ensemble.ended)
         self._failures += self._ensemble.inspector.failures
         for client in self._clients:
@@ -264,7 +264,7 @@ class _Run:
                 self._operator.release(sid)
                 if self._loop.now < deadline:
                     continue
-                states = {each: self._state(each) for each in self._ensemble.machines}
+                states = {machine: self._state(machine) for machine in self._ensemble.machines}
                 self._failures.append(
                     f"server {sid} executes no write {self._plan.recovery:g} s after healing: {states}"
                 )

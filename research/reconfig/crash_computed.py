@@ -65,7 +65,7 @@ class StuckError(Exception):
 def computed(defects: Iterable[Variant] | None = None) -> FactTable:
     """The table, with a row for each of `CRASHES`; by default with the defects of 3.9.5. Raises StuckError."""
     chosen = frozenset(defects_of(RELEASE) if defects is None else defects)
-    return FactTable(TABLE_NAME, COLUMNS, tuple(row(*each, _ModelStage(each[0], chosen)) for each in CRASHES))
+    return FactTable(TABLE_NAME, COLUMNS, tuple(row(*crash, _ModelStage(crash[0], chosen)) for crash in CRASHES))
 
 
 def cell_differences(model: FactTable, other: FactTable, source: str) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def _established_by_2(servers: ReconfigServers) -> bool:
 
 
 def _rows(servers: ReconfigServers, moment: str) -> Iterable[tuple[str, ...]]:
-    sent = {each.sender for each in servers.packets("NEWLEADER") if each.packet.zxid == EPOCH << 32}
+    sent = {packet.sender for packet in servers.packets("NEWLEADER") if packet.packet.zxid == EPOCH << 32}
     for sid in servers.sids:
         sight = look(servers, sid)
         yield (

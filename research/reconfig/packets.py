@@ -76,9 +76,9 @@ def _answers(servers: ReconfigServers, values: tuple[object, ...]) -> Iterable[t
 
 
 def _first(servers: ReconfigServers, name: str, receiver: Sid) -> SeenPacket:
-    for each in servers.packets(name):
-        if each.receiver == receiver:
-            return each
+    for packet in servers.packets(name):
+        if packet.receiver == receiver:
+            return packet
     raise ServerError(f"no {name} to server {receiver} was seen")
 
 

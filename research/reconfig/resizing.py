@@ -100,7 +100,7 @@ class ReconfigSteps:
         time.sleep(QUIET_SECONDS)
         looked = [sid for sid, count in counts.items() if looking_count(servers, sid) != count]
         gap = self.writer.longest_gap(began)
-        synced = sorted({each.receiver for each in servers.packets("LEADERINFO")[packets:]})
+        synced = sorted({packet.receiver for packet in servers.packets("LEADERINFO")[packets:]})
         after = servers.leader()
         moved = after != before
         self.rows.append(

@@ -64,7 +64,7 @@ class Members:
 
     def proxy_hosts(self) -> dict[tuple[Sid, Sid], str]:
         """The address of the proxy of each ordered pair."""
-        return {(one, other): self.host(one, other) for one in self.sids for other in self.sids if one != other}
+        return {(sid, other): self.host(sid, other) for sid in self.sids for other in self.sids if sid != other}
 
     def hosts_file(self, reader: Sid) -> str:
         """The table of names of a server."""
@@ -312,9 +312,9 @@ class ReconfigServers(Servers):
     def join(self) -> None:
         """Allow all connections again."""
         self.network.heal()
-        for one in self.sids:
+        for sid in self.sids:
             for other in self.sids:
-                self.network.join_election(one, other)
+                self.network.join_election(sid, other)
 
     # --- the end
 

@@ -47,7 +47,7 @@ def unwritable(bench: FactBench) -> Iterable[tuple[str, str]]:
         wait_logged(servers, (1,), ZXID)
 
         def acknowledged() -> bool:
-            return any(each.sender == 1 and each.packet.zxid == ZXID for each in servers.packets("ACK"))
+            return any(packet.sender == 1 and packet.packet.zxid == ZXID for packet in servers.packets("ACK"))
 
         wait_until(acknowledged, 10.0, "server 1 acknowledges")
         yield "`.next` of 1 is a file when its ACK has arrived", "yes" if (servers.home(1) / NEXT).is_file() else "no"

@@ -70,7 +70,7 @@ def _ask(servers: ReconfigServers) -> Session:
     wait_logged(servers, [1, 4], RECONFIGURED)
 
     def acknowledged() -> bool:
-        return {each.sender for each in servers.packets("ACK") if each.packet.zxid == RECONFIGURED} >= {1, 4}
+        return {packet.sender for packet in servers.packets("ACK") if packet.packet.zxid == RECONFIGURED} >= {1, 4}
 
     wait_until(acknowledged, SECONDS, "1 and 4 have acknowledged")
     return operator

@@ -50,7 +50,7 @@ class Leading:
         self._queue = deque(leader.queue)
         self._committed, self._syncs, self._handlers = leader.committed, leader.syncs, leader.handlers
         self._forwarding = tuple(
-            each.sid for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
+            handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCING and not handler.observer
         )
         self._quorums: dict[tuple[Sid, ...], bool] = {}
 

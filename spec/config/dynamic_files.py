@@ -91,7 +91,7 @@ def versioned_text(view: View) -> str:
 
 def refers_to_dynamic_file(text: str) -> bool:
     """Whether a static file names a dynamic file."""
-    return any(each.key.strip(WHITE) == DYNAMIC for each in read_properties(text, "zoo.cfg", Findings()))
+    return any(prop.key.strip(WHITE) == DYNAMIC for prop in read_properties(text, "zoo.cfg", Findings()))
 
 
 def static_text(text: str, dynamic: str, client: Address | None) -> str:
@@ -102,8 +102,8 @@ def static_text(text: str, dynamic: str, client: Address | None) -> str:
     address from a port alone (`refimpl.settings`).
     """
     properties = read_properties(text, "zoo.cfg", Findings())
-    begun = {each.line: each.key.strip(WHITE) for each in properties}
-    written = {each.key.strip(WHITE): each.value.strip(WHITE) for each in properties}
+    begun = {prop.line: prop.key.strip(WHITE) for prop in properties}
+    written = {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in properties}
     replaced = {_ROLE, _VERSION, DYNAMIC, *(() if client is None or _names(written, client) else _CLIENT)}
     kept, key, continues = [], "", False
     for number, line in enumerate(natural_lines(text), start=1):

@@ -183,10 +183,10 @@ def _listening(server: ServerLine) -> Iterator[tuple[str, Address]]:
 
     These are wildcards, and the loopback address for clients beside another one for peers.
     """
-    peers_by_loopback = all(is_loopback(each.host) for each in server.addresses)
-    for each in server.addresses:
-        yield "quorum port", Address(each.host.lower(), each.quorum_port)
-        yield "election port", Address(each.host.lower(), each.election_port)
+    peers_by_loopback = all(is_loopback(address.host) for address in server.addresses)
+    for address in server.addresses:
+        yield "quorum port", Address(address.host.lower(), address.quorum_port)
+        yield "election port", Address(address.host.lower(), address.election_port)
     for name, client in (("client port", server.client), ("secure client port", server.secure_client)):
         if client is None or client.host in (ANY_ADDRESS, "::"):
             continue

@@ -108,7 +108,11 @@ def _joiner(text: str) -> ServerLine:
 
 
 def _addresses(server: ServerLine) -> frozenset[Address]:
-    found = [Address(each.host, port) for each in server.addresses for port in (each.quorum_port, each.election_port)]
+    found = [
+        Address(address.host, port)
+        for address in server.addresses
+        for port in (address.quorum_port, address.election_port)
+    ]
     if server.client is not None:
         found.append(server.client)
     return frozenset(each for each in found if each.host != ANY_ADDRESS and not is_loopback(each.host))

@@ -107,7 +107,7 @@ class Config(msgspec.Struct, frozen=True):
     def peer_addresses(self) -> Addresses:
         """The hosts and peer ports of all servers."""
         servers = {
-            server.sid: {(each.host, each.quorum_port, each.election_port) for each in server.addresses}
+            server.sid: {(address.host, address.quorum_port, address.election_port) for address in server.addresses}
             for server in self.servers
         }
         return addresses_of(servers, self.listens_on_all_ips)

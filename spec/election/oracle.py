@@ -76,13 +76,13 @@ def outcomes(
     may not once leaders report the epoch that they have established (`EpochBegun`), because the two votes differ then.
     Enumerates all subsets of the LOOKING servers, 2**n of them.
     """
-    world = _World({each.sid: each for each in summaries}, frozenset(cut), frozenset(connections))
+    world = _World({summary.sid: summary for summary in summaries}, frozenset(cut), frozenset(connections))
     found: list[Outcome] = []
     for leader in world.looking:
         found.extend(_elections(world, leader))
-    for each in world.servers.values():
-        if each.state is ServerState.LEADING:
-            found.extend(_joins(world, each, late_votes))
+    for server in world.servers.values():
+        if server.state is ServerState.LEADING:
+            found.extend(_joins(world, server, late_votes))
     return tuple(found)
 
 
@@ -98,7 +98,7 @@ class _World:
         self.servers = dict(sorted(servers.items()))
         self.cut = cut
         self.connections = connections
-        self.looking = [each for each in self.servers.values() if each.state is ServerState.LOOKING]
+        self.looking = [server for server in self.servers.values() if server.state is ServerState.LOOKING]
         self.views = {sid: each.views for sid, each in self.servers.items()}
         self.voters = {sid: frozenset().union(*(view.voters for view in views)) for sid, views in self.views.items()}
         self.accepted = {
@@ -108,9 +108,9 @@ class _World:
     def deciders(self, leader: Sid) -> dict[Sid, "_Decided"]:
         """The servers that follow `leader`, or are it, and report this; notifications of observers are not read."""
         return {
-            each.sid: _Decided(each.vote, each.round, each.state is ServerState.LEADING)
-            for each in self.servers.values()
-            if each.leader == leader and each.state in {ServerState.FOLLOWING, ServerState.LEADING}
+            server.sid: _Decided(server.vote, server.round, server.state is ServerState.LEADING)
+            for server in self.servers.values()
+            if server.leader == leader and server.state in {ServerState.FOLLOWING, ServerState.LEADING}
         }
 
     def _accepts(self, q: Summary, p: Sid) -> bool:
@@ -161,7 +161,7 @@ def made_connections(summaries: Iterable[Summary], cut: Iterable[Link], deciding
     A LOOKING server sends its vote to every voter of its view before it decides. A connection that both ends can make
     is left out: either end makes it again when it is next LOOKING.
     """
-    servers = {each.sid: each for each in summaries if each.running}
+    servers = {summary.sid: summary for summary in summaries if summary.running}
     chosen, broken = set(deciding), frozenset(cut)
     found = set()
     for one, other in combinations(sorted(servers), 2):

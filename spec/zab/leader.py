@@ -198,8 +198,8 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
         counted = leader_broadcast.count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
         leader = replace(leader, counted=counted)
     waiting = tuple(
-        replace(each, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if each.sid == source else each
-        for each in leader.handlers
+        replace(handler, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if handler.sid == source else handler
+        for handler in leader.handlers
     )
     return _establish(peer, replace(leader, handlers=waiting), rules)
 
@@ -291,7 +291,7 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
         configured = (*written, Observe(ViewCommitted(peer.sid, leader.epoch, view)))
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
-    sent = tuple(Send(each.sid, UpToDate()) for each in leader.handlers if each.stage is Stage.SYNCED)
+    sent = tuple(Send(handler.sid, UpToDate()) for handler in leader.handlers if handler.stage is Stage.SYNCED)
     serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch), successor=successor)
     return ZabResult(peer.durable, serving, (*configured, Apply(history.last_processed), *delivered, *sent))
 
@@ -311,6 +311,6 @@ def _without(leader: Leader, sid: Sid) -> Leader:
     """`removeLearnerHandler`: the learner's earlier acknowledgements stay counted."""
     return replace(
         leader,
-        handlers=tuple(each for each in leader.handlers if each.sid != sid),
+        handlers=tuple(handler for handler in leader.handlers if handler.sid != sid),
         syncs=tuple(pair for pair in leader.syncs if pair[1] != sid),
     )

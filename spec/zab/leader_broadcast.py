@@ -85,7 +85,9 @@ def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabRe
         peer, seen = reconfiguration.see(peer, value.view)
     txn = Txn(zxid, value)
     sent = tuple(
-        Send(each.sid, Proposal(txn)) for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer
+        Send(handler.sid, Proposal(txn))
+        for handler in leader.handlers
+        if handler.stage >= Stage.SYNCING and not handler.observer
     )
     queue, asked = disk.request(leader.queue, (Append(txn),))
     proposal = Outstanding(zxid, views=reconfiguration.views_of_proposal(peer, rules))

@@ -127,7 +127,7 @@ def refusal_of(peer: Peer, leader: Leader, view: View) -> Refused | None:
     """
     if len(view.voters) < 2:
         return Refused.TOO_FEW_VOTERS
-    forwarding = {each.sid for each in leader.handlers if each.stage >= Stage.SYNCING and not each.observer}
+    forwarding = {handler.sid for handler in leader.handlers if handler.stage >= Stage.SYNCING and not handler.observer}
     return None if view.contains_quorum(forwarding | {peer.sid}) else Refused.NO_SYNCED_QUORUM
 
 

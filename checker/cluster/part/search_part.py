@@ -146,7 +146,7 @@ class SearchPart:
     def divide(self, pieces: Pieces) -> None:
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
         rounds, kept = self._now, np.repeat(pieces.parts == self._number, pieces.sizes)
-        rows, judgements = (each[kept] for each in rounds.level_rows())
+        rows, judgements = (row[kept] for row in rounds.level_rows())
         first = rounds.history.size - len(kept)
         history = rounds.history
         records = np.concatenate([*history.since(0)])
@@ -197,7 +197,7 @@ class SearchPart:
         packed = [np.packbits(is_new[places]) for places in merge.places]
         self._own_flags.append(packed[self._number])
         flags = [None if part == self._number else each for part, each in enumerate(packed)]
-        self._sent += sum(each.nbytes for each in flags if each is not None)
+        self._sent += sum(flag.nbytes for flag in flags if flag is not None)
         return flags if self._parts > 1 else flags[0]
 
     def build(self, *flags: Array | None) -> tuple[Array, PartReport]:
@@ -224,7 +224,7 @@ class SearchPart:
             rounds.transitions,
             rounds.deadlocks,
             {action: (each.fired, each.new) for action, each in rounds.counts.coverage().items()},
-            [(each.states, each.premise) for each in evaluations],
+            [(evaluation.states, evaluation.premise) for evaluation in evaluations],
             [PartHit(hit.position, hit.state) for hit in rounds.evaluator.recorded],
             rounds.expanded + tables.functions.work,
             tables.functions.steps,
@@ -291,7 +291,7 @@ class SearchPart:
             rounds.history.extend(records)
         rounds.counts.fired, rounds.counts.reached = fired, reached
         rounds.transitions, rounds.deadlocks = saved.transitions, saved.deadlocks
-        rounds.evaluator.resume(tallies, [Hit(*_fields(each)) for each in saved.hits], rounds.history)
+        rounds.evaluator.resume(tallies, [Hit(*_fields(hit)) for hit in saved.hits], rounds.history)
         wide = np.zeros((saved.rows, padded(columns)), np.uint32)
         wide[:, :columns] = rows
         rounds.replace_level(wide, judgements)

@@ -114,8 +114,8 @@ def _answers_of(graph: Graph, prop: Property, states: int) -> Array:
         verdicts.place(number) for number, each in enumerate(verdicts.verdicts) if position in each.bundle.properties
     )
     said = [
-        kernels.GOAL if position in each.found else kernels.OPEN if position in each.premises else kernels.PASSED
-        for each in verdicts.verdicts
+        kernels.GOAL if position in verdict.found else kernels.OPEN if position in verdict.premises else kernels.PASSED
+        for verdict in verdicts.verdicts
     ]
     by_judgement = np.array(said, np.uint8)[verdicts.judgements.view[:, place]]
     answers: Array = by_judgement[graph.marks.room(states)[:states]]

@@ -214,7 +214,7 @@ class Interner:
         self._reads_named = [f"a read of {column.name!r}" for column in model.columns]
         self._projections = {
             read: (f"the projection of {read.column!r}", partial(project, read.column, read.projection))
-            for reads in [each.reads for each in model.rules] + [each.reads for each in model.properties]
+            for reads in [rule.reads for rule in model.rules] + [each.reads for each in model.properties]
             for read in reads
             if read.projection is not None
         }

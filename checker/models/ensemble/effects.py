@@ -75,10 +75,10 @@ def standing_alone(before: Server, after: Server, effects: Effects) -> Effects:
     """The effects of a standalone server: it reports its start, and nothing that belongs to an epoch."""
     began = () if before.runs else (Observe(BeganAlone(after.sid, tuple(after.durable.txns))),)
     return began + tuple(
-        Observe(replace(each.fact, epoch=NO_EPOCH))
-        if isinstance(each, Observe) and isinstance(each.fact, Broadcast | Committed | Delivered)
-        else each
-        for each in effects
+        Observe(replace(effect.fact, epoch=NO_EPOCH))
+        if isinstance(effect, Observe) and isinstance(effect.fact, Broadcast | Committed | Delivered)
+        else effect
+        for effect in effects
     )
 
 
@@ -193,7 +193,7 @@ def misapplied(before: Server, after: Server, effects: Effects) -> Misapplied | 
 
     If the server ceases to serve in the step, the comparison covers the transactions that it reports.
     """
-    reported = [each.fact for each in effects if isinstance(each, Observe) and isinstance(each.fact, Delivered)]
+    reported = [effect.fact for effect in effects if isinstance(effect, Observe) and isinstance(effect.fact, Delivered)]
     was, now = applied_zxid(before), applied_zxid(after)
     if not reported and (now is None or now == was):
         return None

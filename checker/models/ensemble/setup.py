@@ -175,7 +175,7 @@ class Setup:
     @property
     def all_variants(self) -> frozenset[Variant]:
         """The variants of the run, and the defects of every release in it."""
-        return self.variants.union(*(each.defects for each in self.releases))
+        return self.variants.union(*(release.defects for release in self.releases))
 
     def zab_with(self, defects: frozenset[Variant]) -> ZabRules | None:
         """The rules of leading and following of a server whose release has these defects."""
@@ -297,10 +297,10 @@ class Setup:
     def outsiders(self) -> bool:
         """Whether a server may hear from a server that is not a voter in its view."""
         return any(
-            self.talk(one, other) and not all(view.is_voter(other) for view in self.possible_views(one))
-            for one in self.sids
+            self.talk(sid, other) and not all(view.is_voter(other) for view in self.possible_views(sid))
+            for sid in self.sids
             for other in self.sids
-            if one != other
+            if sid != other
         )
 
 

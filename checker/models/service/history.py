@@ -106,7 +106,7 @@ def _record_deletion(history: CommitHistory, txn: DeleteTxn) -> CommitHistory:
 
     Deletions by the servers have no session, or are the end of one, and do not come here.
     """
-    left = frozenset(each for each in history.ephemerals if each[1] != txn.path)
+    left = frozenset(ephemeral for ephemeral in history.ephemerals if ephemeral[1] != txn.path)
     return replace(history, ephemerals=left)
 
 

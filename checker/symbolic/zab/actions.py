@@ -32,13 +32,13 @@ def _operands(given: tuple[Formula, ...]) -> list[Formula]:
 def And(*given: Formula) -> Formula:  # noqa: N802 - the names of z3
     """All operands hold; a single list contains the operands."""
     operands = _operands(given)
-    return all(operands) if all(isinstance(each, bool) for each in operands) else z3.And(*given)
+    return all(operands) if all(isinstance(operand, bool) for operand in operands) else z3.And(*given)
 
 
 def Or(*given: Formula) -> Formula:  # noqa: N802
     """Some operand holds; a single list contains the operands."""
     operands = _operands(given)
-    return any(operands) if all(isinstance(each, bool) for each in operands) else z3.Or(*given)
+    return any(operands) if all(isinstance(operand, bool) for operand in operands) else z3.Or(*given)
 
 
 def Not(operand: Formula) -> Formula:  # noqa: N802

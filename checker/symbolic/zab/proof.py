@@ -86,7 +86,7 @@ def prove(
             answers[running[future]] = future.result()
             progress(done, len(tasks))
     return tuple(
-        PremiseProof(premise, tuple(each for task in tasks if task.premise is premise for each in answers[task]))
+        PremiseProof(premise, tuple(answer for task in tasks if task.premise is premise for answer in answers[task]))
         for premise in chosen
     )
 

@@ -150,7 +150,7 @@ class PictureLayout:
     def _row(self, step: TraceStep, top: float, ending: list[MessageLife]) -> StepRow:
         columns = columns_in(CAPTION_WIDTH - 14, SIZE, SANS)
         caption = tuple(wrapped(step.caption, columns, 5))
-        remarks = tuple(line for each in turns(self.trace, step) for line in wrapped(each, REMARK_COLUMNS, 3))
+        remarks = tuple(line for turn in turns(self.trace, step) for line in wrapped(turn, REMARK_COLUMNS, 3))
         heights, sends = self._ends(top + FIRST, ending)
         sending = [sends.get(message.sender, top + FIRST) for message in self.messages if message.sent == step.number]
         low = max([top + FIRST - 4, *(height + FIRST for height in heights.values()), *(y + 5 for y in sending)])

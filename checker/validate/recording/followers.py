@@ -50,7 +50,7 @@ class FollowerTrack:
         for rest in rests:
             begun = zab_learner.begin(self._peer(rest.durable), leader)
             assert isinstance(begun.state, Learner)
-            first = tuple(each.first for each in begun.effects if isinstance(each, Connect))
+            first = tuple(effect.first for effect in begun.effects if isinstance(effect, Connect))
             self.worlds.append(Following(rest, begun.state, unsent=first))
 
     def _peer(self, durable: Durable) -> Peer:
@@ -170,7 +170,7 @@ class FollowerTrack:
 
 
 def _messages(effects: Effects) -> tuple[Message, ...]:
-    return tuple(each.message for each in effects if isinstance(each, Send))
+    return tuple(effect.message for effect in effects if isinstance(effect, Send))
 
 
 def _once(learner: Learner) -> Learner:

@@ -199,11 +199,11 @@ class Judge:
 
     def _compare(self, event: ProcessRecord, track: ServerTrack, what: str) -> RecordedMisfit | None:
         results = [on_disk(rest, event.disk) for rest in track.rests]
-        fitting = distinct(each for each in results if isinstance(each, Rest))
+        fitting = distinct(result for result in results if isinstance(result, Rest))
         if fitting:
             track.rests = fitting
             return None
-        reasons = tuple(dict.fromkeys(each for each in results if isinstance(each, str)))
+        reasons = tuple(dict.fromkeys(result for result in results if isinstance(result, str)))
         log = event.disk.log
         seen = f"{len(log)} records" + (f", the last {format_zxid(log[-1].zxid)}" if log else "")
         allowed = " or ".join(sorted({format_zxid(rest.durable.last_zxid) for rest in track.rests}))

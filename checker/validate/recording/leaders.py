@@ -122,7 +122,7 @@ class LeaderTrack(LeaderSteps):
     @property
     def floor(self) -> int:
         """A zxid that the leader has certainly committed; 0 if it may not serve yet."""
-        serves = all(each.leader.serves for each in self.worlds)
+        serves = all(world.leader.serves for world in self.worlds)
         return max(self.last_committed, make_zxid(self.epoch)) if serves else 0
 
     def history(self) -> tuple[Txn, ...]:

@@ -205,5 +205,7 @@ class LeaderSteps:
 
 
 def _unexpected(effects: Effects) -> str:
-    found = (each.fact.what for each in effects if isinstance(each, Observe) and isinstance(each.fact, Unexpected))
+    found = (
+        effect.fact.what for effect in effects if isinstance(effect, Observe) and isinstance(effect.fact, Unexpected)
+    )
     return next(found, "")

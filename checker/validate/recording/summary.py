@@ -41,7 +41,7 @@ def recording_lines(found: RecordingValidation) -> list[str]:
     if found.explained and found.explained[-1].defects:
         report.append("With these defects every other line fits. Their consequences:" if found.losses
                       else "With these defects every other line fits.")  # fmt: skip
-    report += [f"  line {each.line}: server {each.sid}: {each.clause}" for each in found.losses]
+    report += [f"  line {loss.line}: server {loss.sid}: {loss.clause}" for loss in found.losses]
     return [*report, "", *(f"  {name:<18} {value}" for name, value in _figures(found))]
 
 
@@ -91,7 +91,7 @@ def recording_data(found: RecordingValidation) -> dict[str, Any]:
             for each in found.explained
         ]
         or [{**_finding_data(found, each), "explained_by": []} for each in (found.finding,) if each is not None],
-        "consequences": [_finding_data(found, each) for each in found.losses],
+        "consequences": [_finding_data(found, loss) for loss in found.losses],
         "lines": counts.lines,
         "packets": counts.packets,
         "packets_by_type": counts.kinds,

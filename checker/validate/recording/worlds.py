@@ -77,7 +77,7 @@ def with_last(rest: Rest, zxid: int) -> Rest | None:
     first = max(last, make_zxid(rest.led)) + 1
     if not rest.led or epoch_of(zxid) != rest.led or not 0 <= zxid - first < MOST_UNSEEN:
         return None
-    unseen = tuple(Txn(each, UNSEEN) for each in range(first, zxid + 1))
+    unseen = tuple(Txn(number, UNSEEN) for number in range(first, zxid + 1))
     return replace(rest, durable=replace(rest.durable, log=(*rest.durable.log, *unseen)), led=0)
 
 
