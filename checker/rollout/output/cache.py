@@ -93,7 +93,10 @@ class AnswerCache:
             path = self._path(request)
             if path is not None and stat.S_ISREG(path.stat().st_mode):
                 answer = msgspec.json.decode(path.read_bytes(), type=RenderedAnswer)
-                return answer if _is_whole(answer) else None
+                # The page looks these fields up, and an answer is the same in every form.
+                texts = [answer.data.get(name) for name in ("verdict", "recommendation")]
+                is_whole = all(isinstance(text, str) for text in texts)
+                return answer if is_whole and answer.data.get("exit_code") == answer.exit_code else None
         return None
 
     def save(self, plan: Plan, answer: RenderedAnswer) -> None:
@@ -117,12 +120,6 @@ class AnswerCache:
         """The file of an answer; None if none is kept. Raises OSError."""
         source = None if self._folder is None else self._source.digest()
         return None if self._folder is None or source is None else self._folder / _name(request, source)
-
-
-def _is_whole(answer: RenderedAnswer) -> bool:
-    """Whether an answer has the fields that its readers look up, and is the same in every form."""
-    texts = [answer.data.get(name) for name in ("verdict", "recommendation")]
-    return all(isinstance(text, str) for text in texts) and answer.data.get("exit_code") == answer.exit_code
 
 
 def _name(request: PlanRequest, source: str) -> str:

@@ -12,7 +12,6 @@ from checker.printable import capital, escaped, table
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Reason
 from checker.rollout.disks import HAZARD_WORDS, RemedyKind
-from checker.rollout.failures import Failure
 from checker.rollout.output.operator_steps import ANSWERS, failed_steps, is_waited_for
 from checker.rollout.output.sentences import (
     change_of,
@@ -40,20 +39,21 @@ SAME = "Each stage is safe in each way of working (proved), with the check befor
 
 def verdicts(plan: Plan) -> list[str]:
     """The table of claims."""
-    lines = [] if not plan.stages else [_tried(plan), ""]
+    lines = []
+    if plan.stages and plan.tried:
+        shown, were = plan.direct.orders[0], "was" if plan.tried == 1 else "were"
+        others = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
+        lines += [
+            f"Of {plan.orders} orders {plan.tried} {were} run; unsafe: {plan.unsafe}. Shown is {order_words(shown)}, "
+            f"where server {shown.leader} leads when it begins.{others}",
+            "",
+        ]
+    elif plan.stages:
+        lines += ["None of its orders was run.", ""]
     lines += claim_table(plan)
     if plan.ways and plan.stages and all(part.proved and not part.stage.changed_roles for part in plan.stages):
         lines += ["", SAME]
     return lines + (["", BY_THE_PROTOCOL] if plan.ways and plan.request.releases is not None else [])
-
-
-def _tried(plan: Plan) -> str:
-    if not plan.tried:
-        return "None of its orders was run."
-    shown = plan.direct.orders[0]
-    tried = f"Of {plan.orders} orders {plan.tried} {'was' if plan.tried == 1 else 'were'} run; unsafe: {plan.unsafe}"
-    others = " Nothing is said of the others: `--order` asks about one." if plan.tried < plan.orders else ""
-    return f"{tried}. Shown is {order_words(shown)}, where server {shown.leader} leads when it begins.{others}"
 
 
 # If a step fails, step by step.
@@ -75,14 +75,13 @@ def step_failures(plan: Plan) -> list[str]:
         lines += ["", STAYS_LOOKING]
     for part, order, rows in tables:
         lines += ["", f"**{capital(change_of(plan, part))}**, if server {order.leader} leads when it begins:", ""]
-        lines += table(FAILURES, map(_failure, rows))
+        cells = []
+        for row in rows:
+            ways = (f"{ANSWERS[way.outcome]}: {direction_sentence(way)}" for way in (row.going_on, row.going_back))
+            undo = (f"{step}{'' if is_waited_for(step) else ' (do not wait for it)'}" for step in row.undo)
+            cells.append((f"{row.number}. {row.step}", "yes" if row.serves else "no", *ways, ", ".join(undo)))
+        lines += table(FAILURES, cells)
     return lines
-
-
-def _failure(row: Failure) -> tuple[str, ...]:
-    directions = (f"{ANSWERS[given.outcome]}: {direction_sentence(given)}" for given in (row.going_on, row.going_back))
-    undo = ", ".join(f"{step}{'' if is_waited_for(step) else ' (do not wait for it)'}" for step in row.undo)
-    return (f"{row.number}. {row.step}", "yes" if row.serves else "no", *directions, undo)
 
 
 # Disks and releases.

@@ -19,6 +19,7 @@ from checker.rollout.output.sentences import (
     changes,
     direction_sentence,
     listed,
+    row_of,
     servers,
     verdict_words,
     who_looks,
@@ -184,8 +185,10 @@ def _other_leaders(part: PlanRoute, others: list[Order], *, ruled: bool) -> list
     checked = ", with the same checks" if same and any(conditions) else ""
     lines = ["", f"| leads now | order{checked} |", "| --- | --- |"]
     for order in others:
+        vain = set() if part.way in UNWAITED else set(unwaited(order.steps))
+        row = ", ".join(f"{step.sid}{' (do not wait for it)' if step.sid in vain else ''}" for step in order.steps)
         unjudged = "" if order.explored or part.proved else " (not judged)"
-        lines.append(f"| {order.leader} | {_with_waits(part, order)}{unjudged} |")
+        lines.append(f"| {order.leader} | {row}{unjudged} |")
     items = [(leader, at, check) for leader, given in checks for at, check in given.items() if at and not same]
     details = [f"- server {leader} leads now, before step {at}: {_check(check)}" for leader, at, check in items]
     return [*lines, "", "There the checks are:", "", *details] if details else lines
@@ -335,11 +338,6 @@ def _service(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str
     return f" {ELECTION}" if step.sid == order.leader and step.action != START else ""
 
 
-def _with_waits(part: PlanRoute, order: Order) -> str:
-    vain = set() if part.way in UNWAITED else set(unwaited(order.steps))
-    return ", ".join(f"{step.sid}{' (do not wait for it)' if step.sid in vain else ''}" for step in order.steps)
-
-
 def _instead(plan: Plan) -> list[str]:
     """The alternative that may be safe if the requested change is not; empty if nothing is known."""
     parts = one_at_a_time(plan.request.old, plan.request.new) if plan.request.now is None else ()
@@ -421,12 +419,6 @@ def _directions(rows: list[Failure], directions: list[Evidence]) -> str:
     for outcome, group in groups.items():
         unsaid = [given for _, given in group if given.reason not in SAID]
         reasons = "; ".join(dict.fromkeys(map(direction_sentence, unsaid)))
-        steps = f" at step {_range(sorted({number for number, _ in group}))}" if len(groups) > 1 else ""
+        steps = f" at step {row_of(sorted({number for number, _ in group}))}" if len(groups) > 1 else ""
         parts.append(f"{ANSWERS[outcome]}{f' ({reasons})' if reasons else ''}{steps}")
     return "; ".join(parts)
-
-
-def _range(numbers: list[int]) -> str:
-    """`5`, `1 to 4`, or `1, 3 and 4`."""
-    first, last = numbers[0], numbers[-1]
-    return f"{first} to {last}" if len(numbers) > 2 and numbers == list(range(first, last + 1)) else listed(numbers)

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from checker.printable import capital, code, escaped
 from checker.rollout.answer import Plan, ReleaseAnswer
-from checker.rollout.claims import Evidence, Reason
+from checker.rollout.claims import Reason
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
 from checker.rollout.output.operator_steps import reverse_stops
@@ -332,22 +332,17 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
             if part.stage.moved:
                 yield f"With the disks moved it is {WORDS[part.outcome_with_disks].lower()}."
         case SafetyVerdict.STALLS:
-            stuck = part.answer(Question.HEALING, faulty=False)
-            yield f"{name} comes to a stop: {_where_it_stops(stuck)}. No acknowledged write is lost."
+            answer = part.answer(Question.HEALING, faulty=False)
+            where, result = reason_words(answer), answer.finding
+            if result is not None and result.stuck is not None:
+                number, step = next(at for at in enumerate(result.spec.steps, start=1) if at[1].sid == result.stuck)
+                where = f"after step {number}, {step}, {who_looks(result.looking)} LOOKING"
+            yield f"{name} comes to a stop: {where}. No acknowledged write is lost."
         case SafetyVerdict.OPEN:
             for reason, dangers in _open(part).items():
                 yield f"{name} is not decided ({reason}). Not excluded: {', or '.join(dict.fromkeys(dangers))}."
     if part.outcome in (SafetyVerdict.OPEN, SafetyVerdict.SAFE) and any(order.vain for order in part.orders):
         yield "Not every step may be waited for: see the steps."
-
-
-def _where_it_stops(answer: Evidence) -> str:
-    """The step behind which the operator waits in vain, and the servers that look for a leader then."""
-    result = answer.finding
-    if result is None or result.stuck is None:
-        return reason_words(answer)
-    number = next(n for n, step in enumerate(result.spec.steps, start=1) if step.sid == result.stuck)
-    return f"after step {number}, {result.spec.steps[number - 1]}, {who_looks(result.looking)} LOOKING"
 
 
 def _open(part: PlanRoute) -> dict[str, list[str]]:

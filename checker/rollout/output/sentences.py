@@ -286,8 +286,14 @@ def who_looks(looking: tuple[Sid, ...]) -> str:
 def servers(sids: Iterable[Sid]) -> str:
     """`server 4`, `servers 4 and 5`, or `servers 1 to 4`."""
     given = sorted(sids)
-    is_long_row = len(given) > 3 and given == list(range(given[0], given[-1] + 1))
-    return f"server{'s' * (len(given) > 1)} {f'{given[0]} to {given[-1]}' if is_long_row else listed(given)}"
+    return f"server{'s' * (len(given) > 1)} {row_of(given)}"
+
+
+def row_of(numbers: Sequence[int]) -> str:
+    """`5`, `1 to 4`, or `1, 3 and 4`."""
+    first, last = numbers[0], numbers[-1]
+    is_long = len(numbers) > 3 and list(numbers) == list(range(first, last + 1))
+    return f"{first} to {last}" if is_long else listed(numbers)
 
 
 def listed(items: Iterable[object]) -> str:

@@ -28,7 +28,6 @@ from checker.rollout.output.sentences import (
 from checker.rollout.reconfig.questions import ReconfigSpec
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import SERVED_ALONE, THROWN_AWAY, Question
-from checker.rollout.stages import Stage
 from checker.rollout.steps import RESTART, START, STOP, unwaited
 from checker.traces.sequence_diagrams import escaped as mermaid_text
 from checker.traces.sequence_diagrams import to_mermaid
@@ -210,20 +209,16 @@ def likelihood(result: RunResult) -> str:
     """The measurements on real servers."""
     if result.spec.faults:
         return ""
-    if result.prop in TWO_LEADERS and _is_three_to_five(result.spec.stage):
+    old, new = result.spec.stage.old.view, result.spec.stage.new.view
+    majorities = isinstance(old.quorums, Majority) and isinstance(new.quorums, Majority)
+    is_three_to_five = majorities and len(old.voters) == 3 and len(new.voters) == 5 and old.voters < new.voters
+    if result.prop in TWO_LEADERS and is_three_to_five:
         return "Real servers came to two leaders in 16 of 16 runs of such an order."
-    if result.prop in (SERVED_ALONE, *THROWN_AWAY) and result.spec.stage.old.view.standalone:
+    if result.prop in (SERVED_ALONE, *THROWN_AWAY) and old.standalone:
         return "Real servers of 3.9.5 did so in 5 of 5 runs of such an order."
     if needs(result) == LATE:
         return "Real servers lost a write when messages were held back, and none of 3,666 on a healthy network."
     return ""
-
-
-def _is_three_to_five(stage: Stage) -> bool:
-    """Whether the stage is the one that real servers were seen in: three voters become five, and none leaves."""
-    old, new = stage.old.view, stage.new.view
-    majorities = isinstance(old.quorums, Majority) and isinstance(new.quorums, Majority)
-    return majorities and len(old.voters) == 3 and len(new.voters) == 5 and old.voters < new.voters
 
 
 # The evidence: every run, step by step, with a picture.
