@@ -33,6 +33,8 @@ from itertools import combinations
 from checker.execution import poll
 from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
 from checker.rollout.disks import Disks, harmless
+from checker.rollout.files.differences import WITHHOLDING
+from checker.rollout.files.keys import Effect
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
@@ -213,11 +215,11 @@ class PlanRoute:
             # What clients read of them is not explored.
             evidence = Evidence(SafetyVerdict.UNSAFE, Reason.FOREIGN_OBSERVER, subjects=tuple(foreign))
             yield (Question.GIVEN_DISKS,), evidence
-        if stage.undurable:
-            evidence = Evidence(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=stage.undurable)
+        if undurable := stage.keys_with(Effect.DURABILITY):
+            evidence = Evidence(SafetyVerdict.UNSAFE, Reason.NOT_DURABLE, subjects=undurable)
             yield (Question.COMMITS,), evidence
-        if stage.unmodelled:
-            yield Question, Evidence(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=stage.unmodelled)
+        if unmodelled := stage.keys_with(*WITHHOLDING):
+            yield Question, Evidence(SafetyVerdict.OPEN, Reason.NOT_MODELLED, subjects=unmodelled)
         if any(counts_an_observer(stage, order.steps) for order in self.orders):
             yield (Question.COMMITS,), Evidence(SafetyVerdict.OPEN, Reason.OBSERVER_COUNTED)
 

@@ -21,7 +21,7 @@ from itertools import pairwise, zip_longest
 
 from checker.execution import poll
 from checker.rollout.config_state import ConfigState, side_of, with_names
-from checker.rollout.files.differences import WITHHOLDING, Difference, differences, masked
+from checker.rollout.files.differences import Difference, differences, masked
 from checker.rollout.files.keys import Effect
 from checker.rollout.files.listeners import occupied, strangers
 from checker.rollout.inputs.folders import Folder, ServerText, settings
@@ -126,17 +126,8 @@ class Stage:
         """The keys that differ between the two files of a server."""
         return differences(self.old.servers, self.new.servers)
 
-    @cached_property
-    def unmodelled(self) -> tuple[str, ...]:
-        """The keys that differ, or may differ, and may change more than the model knows, without repetitions."""
-        return self._keys(WITHHOLDING)
-
-    @cached_property
-    def undurable(self) -> tuple[str, ...]:
-        """The keys that differ and whose new values can lose acknowledged writes, without repetitions."""
-        return self._keys(frozenset({Effect.DURABILITY}))
-
-    def _keys(self, effects: frozenset[Effect]) -> tuple[str, ...]:
+    def keys_with(self, *effects: Effect) -> tuple[str, ...]:
+        """The keys that differ, or may differ, and that have one of these effects, without repetitions."""
         return tuple(dict.fromkeys(difference.key for difference in self.differences if difference.effect in effects))
 
     @cached_property

@@ -294,7 +294,11 @@ def with_namespace_of(state: Folder, other: Folder) -> Folder:
     hosts = state.hosts
     if hosts is None or not hosts.is_open:
         return state
-    there = _hosts(other, hosts, state) if other.hosts is None or not other.hosts.is_open else {}
+    named = addresses_of(other.servers) if other.hosts is None or not other.hosts.is_open else {}
+    there: dict[int, str] = {}
+    for ordinal, sid in enumerate(sorted(state.view.members)):
+        if names := {address.host for address in named.get(sid, ())} - WILDCARDS:
+            there[ordinal] = min(names)
     name = hosts.namespace_in(there)
     if name is None:
         differ = f", and the hosts of {other.path} have another form" if there else ""
@@ -307,19 +311,6 @@ def with_namespace_of(state: Folder, other: Folder) -> Folder:
     taken = (*state.taken, f"{NAMESPACE} is {name}: the hosts of {other.path} have this name")
     filled = state_of(state.path, texts, taken)
     return replace(filled, working=state.working, leader=state.leader, volumes=state.volumes)
-
-
-def _hosts(other: Folder, hosts: PodHosts, state: Folder) -> dict[int, str]:
-    """The hosts that another state has for the pods of a state, by the ordinal of the pod."""
-    ordinals = {hosts.host(n).lower(): n for n in range(len(state.view.members))}
-    here, there = addresses_of(state.servers), addresses_of(other.servers)
-    named: dict[int, str] = {}
-    for sid in sorted(state.view.members & other.view.members):
-        ordinal = next((ordinals[at.host] for at in here.get(sid, ()) if at.host in ordinals), None)
-        names = sorted(at.host for at in there.get(sid, ()) if at.host not in WILDCARDS)
-        if ordinal is not None and names:
-            named[ordinal] = names[0]
-    return named
 
 
 class _ConfigFile(NamedTuple):
