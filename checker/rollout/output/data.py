@@ -24,7 +24,7 @@ from checker.rollout.output.sentences import answer_sentence, direction_sentence
 from checker.rollout.reconfig.answers import CommandAnswer, CommandRun, FaultBudget, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.reconfig.section import obstacle, safer
-from checker.rollout.route import Order, PlanRoute, ViewPair
+from checker.rollout.route import PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.steps import ServerStep, unwaited
@@ -202,19 +202,17 @@ def _stage(plan: Plan, route: PlanRoute, check: StageCondition | None = None) ->
         "answers": [
             {"question": claim.question, "faults": claim.faults, **plain(claim.evidence)} for claim in route.claims
         ],
-        "orders": [_order(plan, route, order) for order in route.orders],
+        "orders": [
+            {
+                "leader": order.leader,
+                "steps": order.steps,
+                "proof": route.order_proof(order) if route.order_proofs else None,  # if the verdict rests on it
+                "failures": failures(route, order, plan.request.down, plan.releases),
+            }
+            for order in route.orders
+        ],
         "files": {name: masked(text) for name, text in route.stage.new.texts.items()},
         "runs": route.runs,
-    }
-
-
-def _order(plan: Plan, route: PlanRoute, order: Order) -> dict[str, Any]:
-    """An order with the proof that the verdict rests on; it is null if that is another one, or runs."""
-    return {
-        "leader": order.leader,
-        "steps": order.steps,
-        "proof": route.order_proof(order) if route.order_proofs else None,
-        "failures": failures(route, order, plan.request.down, plan.releases),
     }
 
 

@@ -246,10 +246,8 @@ WAY_VERDICTS = {
     SafetyVerdict.OPEN: "Not decided in one go",
 }
 DEFECTS = {
-    SafetyVerdict.UNSAFE: "while clients write, a write can be lost{}",
-    SafetyVerdict.OPEN: "while clients write, the search was not finished{}",
-    SafetyVerdict.STALLS: "while clients write, the search was not finished{}",
-    SafetyVerdict.SAFE: "while clients write, no write is lost{} (explored to the end)",
+    SafetyVerdict.UNSAFE: "a write can be lost{}",
+    SafetyVerdict.SAFE: "no write is lost{} (explored to the end)",
 }
 UNDECIDED = "Whether the same restarts of {old}, without the upgrade, lose a write in this way is not decided."
 STAYING = {
@@ -274,7 +272,7 @@ def notes(plan: Plan) -> list[str]:
         verb = "is" if len(plan.left_out) == 1 else "are"
         missing = f"{servers(plan.left_out)} {verb} not in the order, and left as before"
         lines.append(f"- **Not the whole change**: {missing}.")
-    for group in (_verdicts, _ways, _releases, _addresses, _of_operator, _readiness, _reconfig, _keys, _crashes):
+    for group in (_verdicts, _ways, _releases, _duties, _keys, _crashes):
         lines += [f"- {line}" for line in group(plan)]
     return lines
 
@@ -385,7 +383,8 @@ def _releases(plan: Plan) -> Iterator[str]:
         return
     quiet = "nothing is" if answer.is_safe_if_quiet else "that is not decided"
     under = f" {needs(answer.finding)}" if answer.finding is not None else ""
-    yield f"**ZooKeeper {releases}**: {DEFECTS[answer.verdict()].format(under)}. Without writes {quiet}."
+    writing = DEFECTS.get(answer.verdict(), "the search was not finished{}").format(under)
+    yield f"**ZooKeeper {releases}**: while clients write, {writing}. Without writes {quiet}."
     if answer.staying is not None:
         yield STAYING.get(answer.staying.outcome, UNDECIDED).format(old=releases.old)
     if answer.culprits:
@@ -393,11 +392,9 @@ def _releases(plan: Plan) -> Iterator[str]:
         yield f"One of these defects is enough: {names}."
 
 
-# What to see to.
-
-
-def _addresses(plan: Plan) -> Iterator[str]:
-    stage = plan.direct.stage
+def _duties(plan: Plan) -> Iterator[str]:
+    """The duties of the operator because of addresses, the platform and `reconfig`."""
+    stage, answer, way = plan.direct.stage, plan.by_reconfig, plan.request.way
     if stage.readdressed:
         yield (
             f"**Addresses change**: the host or a peer port of {servers(stage.readdressed)}. A server with the old "
@@ -416,39 +413,28 @@ def _addresses(plan: Plan) -> Iterator[str]:
             f"**The same machines under other names**: {pairs}. Check first, on every server, that both names have "
             "one address. With TLS between servers the certificates need both names."
         )
-
-
-def _of_operator(plan: Plan) -> Iterator[str]:
     working = plan.request.new.working
-    if working is not None and working.operator is not None and plan.request.old.view != plan.request.new.view:
+    operator = None if working is None else working.operator
+    if operator is not None and plan.request.old.view != plan.request.new.view:
         yield (
-            f"**{working.operator.value} makes this change itself**, by `reconfig` and one server after the other. "
+            f"**{operator.value} makes this change itself**, by `reconfig` and one server after the other. "
             "Leave it to the operator. The steps below are restarts with new files, and it does not do them."
         )
-
-
-def _readiness(plan: Plan) -> Iterator[str]:
-    way, working = plan.request.way, plan.request.new.working or plan.request.old.working
+    working = working or plan.request.old.working
     readiness = None if working is None else working.readiness
-    if not plan.direct.stage.remaining or not way.is_of_controller or readiness is Readiness.SERVING:
-        return
-    if way is Way.UNREADY_CONTROLLER:
+    by_controller = bool(stage.remaining) and way.is_of_controller and readiness is not Readiness.SERVING
+    if by_controller and way is Way.UNREADY_CONTROLLER:
         probe = "" if readiness is None else f": {PROBES[readiness]}"
         yield (
             f"**Readiness**: a pod counts as ready before its server serves{probe}. So the StatefulSet does not wait "
             "for service between two steps. A readinessProbe that asks `srvr` and looks for `Mode:` makes it wait."
         )
-    else:
+    elif by_controller:
         yield (
             "**Readiness**: a pod counts as ready here when its server serves. A probe by `ruok` answers while the "
             "server still looks for a leader; then ask with `--how unready-controller`."
         )
-
-
-def _reconfig(plan: Plan) -> Iterator[str]:
-    """Whether to use `reconfig`, where restarts do not bring a change of members about."""
-    answer, working = plan.by_reconfig, plan.request.new.working
-    if plan.direct.stage.gossips and (working is None or working.operator is None):
+    if stage.gossips and operator is None:
         yield (
             "**Use `reconfig` for this change**: servers send each other versions of the configuration. One that "
             "restarts with other members in its file may take over those of another version."
@@ -456,7 +442,7 @@ def _reconfig(plan: Plan) -> Iterator[str]:
     if reverse_stops(plan):
         yield "**No way back by single restarts**: no server without `reconfigEnabled` follows those that have it."
     if answer is not None and answer.advised is None:
-        yield from (f"**`reconfig` is not possible with these files.** {obstacle(each)}" for each in answer.refusals)
+        yield from (f"**`reconfig` is not possible with these files.** {obstacle(given)}" for given in answer.refusals)
     elif answer is not None:
         yield f"{capital(safer(answer))}."
 
@@ -478,12 +464,11 @@ def _keys(plan: Plan) -> Iterator[str]:
 
 def _crashes(plan: Plan) -> Iterator[str]:
     """The file of a server that starts again after a crash, where the verdict may depend on it."""
-    findings = [claim.evidence.finding for part in plan.advised for claim in part.claims]
+    findings = (claim.evidence.finding for part in plan.advised for claim in part.claims)
+    crashed = any(finding is not None and CRASHES in finding.spec.faults for finding in findings)
     if plan.request.at_step:
         yield "**Files are copied at their step**: a server that crashes before it starts again with its old file."
-    elif not plan.request.way.is_of_controller and any(
-        finding is not None and CRASHES in finding.spec.faults for finding in findings
-    ):
+    elif crashed and not plan.request.way.is_of_controller:
         yield (
             "**A crash may bring the new file**, since it may lie ready on its server before its step. If you copy "
             "each file at its step, ask with `--files at-step`."

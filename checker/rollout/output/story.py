@@ -74,25 +74,21 @@ def story(result: RunResult) -> list[str]:
     assert trace is not None
     events = [event for at, move in enumerate(result.moves) for event in _events(result, trace, at, move)]
     sentences: list[str] = []
+    if result.spec.question is Question.EMPTY_DISK:
+        moved = result.spec.stage.moved
+        hosts = "its new host has an empty disk" if len(moved) == 1 else "their new hosts have empty disks"
+        sentences.append(f"{capital(servers(moved))}: {hosts}.")
+    disks = sorted(result.spec.disks.items())
+    sentences += [f"Server {sid} starts with {HAZARD_NAMES[hazard]}." for sid, hazard in disks]
     for _, group in groupby(events, lambda event: isinstance(event, tuple)):
         items = list(group)
         actions = [event for event in items if isinstance(event, tuple)]
         sentences += [_by_operator(actions)] if actions else map(str, items)
-    return [*_beginning(result), *sentences, *_end(result, trace)]
+    return [*sentences, *_end(result, trace)]
 
 
 def _whole_story(result: RunResult) -> str:
     return f"{' '.join(map(escaped, story(result)))} {likelihood(result)}".rstrip()
-
-
-def _beginning(result: RunResult) -> Iterator[str]:
-    """The disks that were changed."""
-    if result.spec.question is Question.EMPTY_DISK:
-        moved = result.spec.stage.moved
-        hosts = "its new host has an empty disk" if len(moved) == 1 else "their new hosts have empty disks"
-        yield f"{capital(servers(moved))}: {hosts}."
-    for sid, hazard in sorted(result.spec.disks.items()):
-        yield f"Server {sid} starts with {HAZARD_NAMES[hazard]}."
 
 
 Event = str | tuple[str, Sid]

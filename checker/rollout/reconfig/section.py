@@ -148,7 +148,9 @@ def _steps(route: RouteAnswer) -> Iterator[str]:
     numbers = count(1)
     for place, answer in enumerate(route.commands):
         if place:
-            yield from ("", CHECK, "", *fenced(_versions(answer.command), ""), "")
+            command = answer.command
+            asked = "; ".join(f"echo conf | nc {_address(command, sid)}" for sid in sorted(command.before.members))
+            yield from ("", CHECK, "", *fenced(f"({asked}) | grep '^version='", ""), "")
         yield from (f"{next(numbers)}. {text}" for text in _of_command(answer.command))
 
 
@@ -183,12 +185,6 @@ def _address(command: MembershipCommand, sid: Sid) -> str:
     peers, _, client = command.lines[sid].partition(";")
     host, _, port = client.rpartition(":")
     return f"{quote(peers.partition(':')[0] if host in ('', ANY_ADDRESS) else host)} {port}"
-
-
-def _versions(command: MembershipCommand) -> str:
-    """A command that prints the version of the configuration of each member."""
-    asked = "; ".join(f"echo conf | nc {_address(command, sid)}" for sid in sorted(command.before.members))
-    return f"({asked}) | grep '^version='"
 
 
 def _quorums(route: RouteAnswer) -> Iterator[str]:
