@@ -103,11 +103,13 @@ class ConfigState:
     @cached_property
     def agreed(self) -> bool:
         """Whether all files have the same peer address for each server. The host in its own file may be a wildcard."""
-        named = {own: {line.sid: line.addresses for line in each.config.servers} for own, each in self.servers.items()}
+        named = {
+            own: {line.sid: line.addresses for line in files.config.servers} for own, files in self.servers.items()
+        }
         for sid in self.members:
             by_others = {addresses.get(sid) for own, addresses in named.items() if own != sid}
             by_all = {addresses.get(sid) for addresses in named.values()}
-            ports = {tuple((each.quorum_port, each.election_port) for each in given or ()) for given in by_all}
+            ports = {tuple((at.quorum_port, at.election_port) for at in addresses or ()) for addresses in by_all}
             if len(by_others) > 1 or len(ports) > 1:
                 return False
         return True

@@ -49,7 +49,7 @@ MEANINGS: Mapping[str, Callable[[Config], object]] = {
     "dataDir": lambda config: PurePosixPath(config.data_dir or ""),
     "dataLogDir": lambda config: PurePosixPath(config.data_log_dir or ""),
 }
-"""What the value of a key means, however it is written."""
+"""The meaning of the value of a key; its notation makes no difference."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The effect of each key of a zoo.cfg, and the condition under which an operator may change it.
+"""The effect of each key of a zoo.cfg, and the condition for its change.
 
     effect_of(key, value)  -> KeyEffect(effect, note)
 

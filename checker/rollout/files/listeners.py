@@ -155,7 +155,7 @@ def _places(servers: Mapping[Sid, ServerFiles]) -> dict[Sid, dict[Place, str]]:
     for sid, files in servers.items():
         hosts = sorted({address.host for address in addresses.get(sid, ())} - WILDCARDS)
         hosts = [host for host in hosts if not is_loopback(host)] or hosts
-        places[sid] = {(host, each.port): each.name for host, each in product(hosts, listeners_of(files))}
+        places[sid] = {(host, port.port): port.name for host, port in product(hosts, listeners_of(files))}
     return places
 
 

@@ -73,7 +73,7 @@ class ServerFiles:
 
     @property
     def view(self) -> View:
-        """The view with which the server runs."""
+        """The view that the server runs with."""
         return self.config.effective_view
 
     def states(self, key: str) -> bool:
@@ -305,8 +305,8 @@ def with_namespace_of(state: Folder, other: Folder) -> Folder:
         sentence = f"{NAMESPACE} stands for a name that {state.path} does not state{differ}"
         return replace(state, taken=(*state.taken, sentence))
     texts = [
-        ServerText(sid, each.origin, each.text.replace(NAMESPACE, name), told=each.told, written=False)
-        for sid, each in state.servers.items()
+        ServerText(sid, files.origin, files.text.replace(NAMESPACE, name), told=files.told, written=False)
+        for sid, files in state.servers.items()
     ]
     taken = (*state.taken, f"{NAMESPACE} is {name}: the hosts of {other.path} have this name")
     filled = state_of(state.path, texts, taken)
@@ -454,5 +454,5 @@ def _dynamic_text(folder: Path, name: str) -> str | None:
     """The text of a dynamic file. A relative path may lead one folder up, and no further."""
     path, relative = Path(name), Path(os.path.normpath(folder / name))
     near = not path.is_absolute() and relative.is_relative_to(os.path.normpath(folder.parent))
-    tried = [*([relative] if near else []), folder / path.name]
-    return next((text for place in tried if (text := text_of(place)) is not None), None)
+    places = [*([relative] if near else []), folder / path.name]
+    return next((text for place in places if (text := text_of(place)) is not None), None)

@@ -34,7 +34,7 @@ KUSTOMIZED = "give the result: kubectl kustomize DIR > rendered.yaml"
 
 
 class ForeignInput(NamedTuple):
-    """What an input is, the way out, the names of its files, and the first line of its text without comments."""
+    """The kind of an input, the way out, the names of its files, and the first line of its text without comments."""
 
     what: str
     right: str
@@ -97,13 +97,13 @@ def check_folder(folder: Path, rows: tuple[ForeignInput, ...]) -> None:
     """Raises ConfigError for a folder with a file that one of these rows names."""
     for row in rows:
         for pattern in row.names:
-            if file := next((each for each in sorted(folder.glob(pattern)) if each.is_file()), None):
+            if file := next((path for path in sorted(folder.glob(pattern)) if path.is_file()), None):
                 raise row.error(str(folder if row is CHART else file))
 
 
 def check_text(file: str, text: str, *, is_yaml: bool = False) -> None:
     """Raises ConfigError for the text of another program. A template may begin as a zoo.cfg, so its lines count."""
-    lines = [(number, line) for number, each in enumerate(text.splitlines(), start=1) if (line := _content(each))]
+    lines = [(number, line) for number, raw in enumerate(text.splitlines(), start=1) if (line := _content(raw))]
     *rows, template = TEXTS
     for row in rows:
         if lines and re.match(row.first, lines[0][1]):
@@ -130,7 +130,7 @@ def no_manifest(document: YamlValue) -> ConfigError:
 
 
 def _rows_of(document: YamlValue) -> Iterator[ForeignInput]:
-    """What a document without a kind is, as far as its keys say it."""
+    """The rows for a document without a kind, as far as its keys say it."""
     if not document.is_mapping:
         plays = document.items if isinstance(document.node, SequenceNode) else []
         if plays and all(play.is_mapping and {"hosts", "import_playbook"}.intersection(play.keys) for play in plays):

@@ -106,8 +106,8 @@ def read_live(text: str, *, together: bool = True) -> Folder:
     hosts = _hosts(servers)
     texts, taken = [], []
     for server in sorted(servers, key=lambda server: server.sid):
-        told = TOLD | {line.partition("=")[0] for line in server.membership}
-        texts.append(ServerText(server.sid, server.address, _text(server, hosts), told=told, written=False))
+        keys = TOLD | {line.partition("=")[0] for line in server.membership}
+        texts.append(ServerText(server.sid, server.address, _text(server, hosts), told=keys, written=False))
         sentence = f"{server.address} is server {server.sid}, {server.mode}, release {server.release}"
         taken.append(f"{sentence}; id and members are those of `conf`")
     taken.append(f"of the keys of a zoo.cfg `conf` states {', '.join(FILE_KEYS)} and the members: see what differs")
@@ -137,8 +137,8 @@ def _word(address: tuple[str, int], name: str, word: str) -> str:
     except TimeoutError:
         raise input_error(name, f"no answer to {word} within {SECONDS:.0f} s", again) from None
     except OSError as error:
-        said = (error.strerror or str(error)).lower()
-        raise input_error(name, f"it cannot be reached: {said}", again) from None
+        reason = (error.strerror or str(error)).lower()
+        raise input_error(name, f"it cannot be reached: {reason}", again) from None
     if NOT_LISTED in answer:
         right = "add conf and srvr to 4lw.commands.whitelist of this server, or give the zoo.cfg files in a folder"
         raise input_error(name, f"the server does not execute {word}: it is not in its whitelist", right)
@@ -152,7 +152,7 @@ def _word(address: tuple[str, int], name: str, word: str) -> str:
 
 
 def _exchange(address: tuple[str, int], word: str) -> str:
-    """What a server sends for a word, until it closes. Raises OSError, and TimeoutError if that takes too long."""
+    """The answer to a word, until the server closes. Raises OSError, and TimeoutError if that takes too long."""
     end = time.monotonic() + SECONDS
     received = b""
     with socket.create_connection(address, timeout=SECONDS) as connection:
@@ -208,7 +208,7 @@ def _check_members(servers: list[LiveServer], text: str) -> None:
     first = servers[0]
     for server in servers[1:]:
         if server.lines.keys() != first.lines.keys():
-            one, other = (", ".join(map(str, sorted(it.lines))) for it in (first, server))
+            one, other = (", ".join(map(str, sorted(asked.lines))) for asked in (first, server))
             problem = f"server {server.sid} has the members {other}, and server {first.sid} has {one}"
             right = "give the files before and after the change, and these with --now"
             raise input_error(server.address, f"{problem}: a change is under way", right)

@@ -1,7 +1,7 @@
 """Resources of operators for Kubernetes: the `Kafka` of Strimzi with its ZooKeeper, and pravega's `ZookeeperCluster`.
 
-Both operators write the zoo.cfg themselves, with `reconfigEnabled=true`, and change the membership by `reconfig`. What
-they write is repeated here, with the values of the resource. A key that the operator sets is not taken from the
+Both operators write the zoo.cfg themselves, with `reconfigEnabled=true`, and change the membership by `reconfig`. Their
+text is repeated here, with the values of the resource. A key that the operator sets is not taken from the
 resource. Rules:
 
 - The id of a pod is its ordinal plus one (pravega: plus OFFSET).

@@ -134,8 +134,8 @@ class WayOfWorking:
     def by_hand(self) -> tuple[Sid, ...]:
         """The servers whose pods get a new template only if a person acts, ascending.
 
-        With OnDelete somebody deletes the pod, and below the partition somebody lowers it: a pod that is deleted there
-        comes back with the old template.
+        With OnDelete a person deletes the pod, and below the partition a person lowers the partition: a pod that is
+        deleted there comes back with the old template.
         """
         return tuple(sorted(self.ordinals.keys() - set(self.restarted)))
 
