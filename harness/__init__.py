@@ -3,9 +3,3 @@
 Rules: servers listen on 127.0.0.1 only; a data directory belongs to a server and not to its kind, so a server may
 return as the other kind; every wait is bounded, and its error names the awaited condition; nothing is installed.
 """
-
-from harness.ensemble import KINDS, Ensemble
-from harness.processes import Process, ServerError, free_ports, wait_until, word
-from harness.zoo_cfg import Member, View
-
-__all__ = ["KINDS", "Ensemble", "Member", "Process", "ServerError", "View", "free_ports", "wait_until", "word"]

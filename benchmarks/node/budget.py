@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from benchmarks.node.load import drive, make, session
 from benchmarks.node.requests import OPERATIONS, batch
-from harness import free_ports
+from harness.processes import free_ports
 from refimpl.__main__ import run_loop
 from refimpl.process import read_settings, serve
 from spec.text import between

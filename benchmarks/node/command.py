@@ -22,7 +22,7 @@ from statistics import median
 from benchmarks.node.failover_and_start import TIMINGS, measure_timings
 from benchmarks.node.measure import Figures, Report, Row, measure
 from benchmarks.node.timing import Say
-from harness import KINDS
+from harness.ensemble import KINDS
 from harness.releases import DEBIAN, RELEASES
 from spec.text import between
 

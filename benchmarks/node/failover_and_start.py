@@ -18,7 +18,8 @@ from pathlib import Path
 from benchmarks.node.load import make, session
 from benchmarks.node.timing import HEAP, Say, Timing
 from benchmarks.outcome import Missed, NotMeasured
-from harness import KINDS, Ensemble, ServerError
+from harness.ensemble import KINDS, Ensemble
+from harness.processes import ServerError
 from refimpl.disk.snapshot import save
 from refimpl.tree import Tree
 from spec.text import required_integer

@@ -32,9 +32,10 @@ from benchmarks.node.load import Run, drive, make, session
 from benchmarks.node.requests import OPERATIONS, VALUE, Batch, answers, batch, framed, opening
 from benchmarks.node.timing import HEAP, Say, Timing
 from benchmarks.outcome import Missed, NotMeasured
-from harness import KINDS, Ensemble, ServerError, real
+from harness import real
+from harness.ensemble import KINDS, Ensemble
 from harness.layouts import write
-from harness.processes import LOOPBACK
+from harness.processes import LOOPBACK, ServerError
 from harness.releases import DEBIAN
 
 WARM_UP = 20_000

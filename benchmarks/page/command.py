@@ -20,7 +20,7 @@ import psutil
 
 from benchmarks.comparison import TITLES, SearchFigures, check_states, known_states
 from benchmarks.outcome import NotMeasured
-from benchmarks.page import plot, text
+from benchmarks.page import text
 from benchmarks.page.record import LeftOut, Machine, Record, RecordError, Search, load, save
 from benchmarks.page.tools import Tool, all_tools, versions
 from benchmarks.tlc.command import jar_file
@@ -125,7 +125,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"{options.folder}: the folder does not exist; name one that exists")
     if options.figures is not None and (options.quick or options.jar or options.limit):
         parser.error("--from measures nothing, so --quick, --jar and --limit do not go with it")
-    if reason := plot.available():
+    if reason := text.available():
         parser.error(reason)
     return options
 
@@ -154,7 +154,7 @@ def main(argv: Sequence[str]) -> int:
 def write(record: Record, folder: Path) -> None:
     """Write the figures, the plot and the page."""
     save(record, folder / f"{NAME}.json")
-    plot.draw(record, folder / f"{NAME}.svg")
+    text.draw(record, folder / f"{NAME}.svg")
     (folder / f"{NAME}.md").write_text(text.page(record), encoding="utf-8")
 
 

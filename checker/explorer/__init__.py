@@ -2,9 +2,8 @@
 
     walk       the rows along a path of ordinals, the findings at its end, and searches ahead of it
     views      a walk as JSON: its picture, its last state, the possible next moves
-    handlers   answers each request of the page; holds the jobs that a request may name
     requests   the types of valid requests
-    server     HTTP on the loopback interface only, by `checker.local_page`
+    server     answers each request of the page, over HTTP on the loopback interface only (`checker.local_page`)
 
 Rules of this package:
 
@@ -14,8 +13,7 @@ Rules of this package:
 - The states are those of `checker.engine.semantics`, which is exact; a walk needs no tables.
 """
 
-from checker.explorer.handlers import Handlers
-from checker.explorer.server import Server
+from checker.explorer.server import Handlers, Server
 from checker.local_page import BadRequestError, PortError
 
 __all__ = ["BadRequestError", "Handlers", "PortError", "Server"]

@@ -2,21 +2,31 @@
 
 Lines of JSON are `{"progress": {"runs": 2, "now": "..."}}`, and finally `{"done": ...}` or an error. Closing the
 connection earlier cancels the question.
+
+The answer is HTML: the planner's Markdown, with the runs as pictures instead of Mermaid. Raw HTML in the Markdown is
+shown as text, except the lines by which the planner folds a section: no text of the operator's files turns into markup.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from collections.abc import Iterator, MutableMapping, Sequence
+from html import escape, unescape
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import SplitResult
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
 
 from checker.engine.model import ModelError
 from checker.execution import ended_by
 from checker.job import Json
 from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, read_request, slot
 from checker.local_page.server import assets_of
-from checker.planner_page.document import to_html
 from checker.planner_page.uploads import PlanFilesRequest, fields, read_options, read_question, refusal_of
 from checker.rollout import Engine, OrderError, PlanRequest, plan
 from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
@@ -24,6 +34,58 @@ from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns
 from checker.rollout.scenarios import QUESTION_WORDS, RunSpec
 from checker.symbolic.disjoint import UndecidedError
 from spec.config import ConfigError
+
+FENCE = re.compile(r"(`{3,})")
+SUMMARY = re.compile(r"<summary>(.*)</summary>")
+FOLDS = ("<details>", "</details>")
+PICTURES = "pictures"  # those that are left, in the environment of the renderer
+
+
+def to_html(markdown: str, pictures: Sequence[str]) -> str:
+    """The HTML of an answer. `pictures` are SVG elements, one for each Mermaid block, in the order of these."""
+    renderer = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    renderer.add_render_rule("fence", _fence)
+    left = {PICTURES: iter(pictures)}
+    return "".join(part if is_html else _rendered(renderer, part, left) for is_html, part in _split_at_folds(markdown))
+
+
+def _rendered(renderer: MarkdownIt, markdown: str, env: dict[str, Iterator[str]]) -> str:
+    """The HTML of Markdown without folds. Cells are aligned by classes, since the page allows no inline style."""
+    tokens = renderer.parse(markdown, env)
+    for token in tokens:
+        if token.attrs.pop("style", None) == "text-align:right":
+            token.attrs["class"] = "number"
+    return str(renderer.renderer.render(tokens, renderer.options, env))
+
+
+def _split_at_folds(markdown: str) -> Iterator[tuple[bool, str]]:
+    """The text between folds as Markdown, and the lines of folds as HTML."""
+    lines: list[str] = []
+    fence = ""
+    for line in markdown.splitlines():
+        opened = FENCE.match(line)
+        if fence:
+            fence = "" if line == fence else fence
+        elif opened:
+            fence = opened[1]
+        elif line in FOLDS or SUMMARY.fullmatch(line):
+            yield False, "\n".join(lines) + "\n"
+            lines = []
+            yield True, line if line in FOLDS else f"<summary>{escape(unescape(line[9:-10]))}</summary>"
+            continue
+        lines.append(line)
+    yield False, "\n".join(lines) + "\n"
+
+
+def _fence(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: MutableMapping[Any, Any]
+) -> str:
+    token = tokens[index]
+    drawn = next(env[PICTURES], None) if token.info == "mermaid" else None
+    if drawn is not None:
+        return f'<figure class="picture" tabindex="0" aria-label="The run as a picture">{drawn}</figure>\n'
+    return renderer.fence(tokens, index, options, env)
+
 
 OFTEN = 0.5  # seconds between two looks for the page, while no run ends
 BUSY = "the planner is judging another change; wait until it ends, or cancel it on the page that asked"

@@ -3,8 +3,8 @@
 - `world`: the event loop, machines, disks and network. It knows nothing of ZooKeeper.
 - `ensemble`: the servers. `session`, `workload`: the clients and their records. `operator`: reconfigurations.
 - `faults`: the faults of a run as values. `injection`: the same, carried out.
-- `run`: one run from its plan to its record. `judge`: the verdict.
-- `swarm`, `report`, `command`: many runs, a smaller plan that fails, and `python -m refimpl simulate`.
+- `run`: one run from its plan to its record. `swarm`: many runs, each with its verdict.
+- `report`, `command`: their report, a smaller plan that fails, and `python -m refimpl simulate`.
 
 This package uses the checker, which judges the journals and the histories. A server does not import it.
 """

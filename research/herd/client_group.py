@@ -19,8 +19,8 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
-from harness import Ensemble, ServerError
-from harness.processes import srvr
+from harness.ensemble import Ensemble
+from harness.processes import ServerError, srvr
 from harness.session import Session
 from research.herd.client import Candidate
 from research.herd.strategies import Strategy

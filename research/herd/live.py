@@ -15,7 +15,8 @@ from statistics import median
 
 from benchmarks.node.timing import HEAP, Say
 from benchmarks.outcome import Missed
-from harness import KINDS, Ensemble, ServerError
+from harness.ensemble import KINDS, Ensemble
+from harness.processes import ServerError
 from research.herd import model
 from research.herd.client_group import ClientGroup, Death, StalledError
 from research.herd.strategies import STRATEGIES, Strategy

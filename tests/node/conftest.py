@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import Ensemble
-from harness.ensemble import releases_of
+from harness.ensemble import Ensemble, releases_of
 from harness.releases import DEBIAN, MAVEN
 from tests.node.patience import PATIENT
 from tests.support.programs import need_kind

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from kazoo.client import KazooClient
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 
 WAIT = 60.0
 """Seconds until a client must be connected."""

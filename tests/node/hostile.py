@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 from kazoo.client import KazooClient
 
-from harness import Ensemble, wait_until
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
 from tests.node.connecting import client_at
 
 LOOPBACK = "127.0.0.1"

@@ -17,8 +17,8 @@ import time
 
 from kazoo.client import KazooClient
 
-from harness import Ensemble, wait_until
-from harness.processes import LOOPBACK
+from harness.ensemble import Ensemble
+from harness.processes import LOOPBACK, wait_until
 from tests.node.recipes import WAIT, Running
 
 TICK = 2000

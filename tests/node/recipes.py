@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 from kazoo.protocol.states import KazooState
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.session import DisconnectedError, Session
 from tests.node.patience import SESSION
 

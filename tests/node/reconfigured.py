@@ -20,7 +20,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.processes import LOOPBACK, ServerError
 from tests.node.conftest import NEWEST
 from tests.node.connecting import WAIT, client_at

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness import Ensemble
 from harness import commands as c
+from harness.ensemble import Ensemble
 from harness.processes import LOOPBACK, free_ports
 from harness.session import Session
 

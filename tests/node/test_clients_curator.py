@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.patience import PATIENT
 from tests.support.programs import need_files
 

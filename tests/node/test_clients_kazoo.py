@@ -19,7 +19,7 @@ from kazoo.exceptions import (
 )
 from kazoo.security import make_acl, make_digest_acl
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.patience import PATIENT, SESSION
 
 # The first request of each test creates its chroot.

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble, ServerError, interpreter
 from harness import commands as c
+from harness import interpreter
 from harness.__main__ import main
 from harness.conform import opcodes, servers
 from harness.conform.servers import ORACLE_KEYS, TICK
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
 from harness.releases import DEBIAN, OLDER
 from harness.session import Session
 from tests.node.conftest import NEWEST

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble
 from harness.__main__ import main
 from harness.conform.kills import run as kills_run
 from harness.conform.kills.run import KillsRun
 from harness.conform.servers import ORACLE_KEYS, TICK
+from harness.ensemble import Ensemble
 from harness.session import Session
 from tests.node.chaos.test_harness import Forgetful
 from tests.node.conftest import NEWEST

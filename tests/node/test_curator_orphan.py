@@ -29,8 +29,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from harness import Ensemble, View, wait_until
-from harness.zoo_cfg import write_zoo_cfg
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
+from harness.zoo_cfg import View, write_zoo_cfg
 from refimpl.recipes import Lock, keep_counting
 from tests.node.orphan_world import FLUSH, LEADS, PROGRAM, READS, TAKES, TICK, Curator, Relay, World
 from tests.node.recipes import WAIT, Running

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import Ensemble
 from harness import commands as c
 from harness.conform.known_causes import cause_of
 from harness.conform.mismatch import Mismatch
+from harness.ensemble import Ensemble
 from harness.interpreter import Seen
 from harness.releases import DEBIAN
 from spec.tree.replies import Code

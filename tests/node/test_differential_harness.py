@@ -11,12 +11,13 @@ from unittest.mock import patch
 
 import pytest
 
-from harness import Ensemble, Member, Process, ServerError, View, free_ports, interpreter, wait_until, word
 from harness import commands as c
+from harness import interpreter
+from harness.ensemble import Ensemble
 from harness.interpreter import Seen
 from harness.layouts import read, write
-from harness.processes import Place, srvr
-from harness.zoo_cfg import write_zoo_cfg
+from harness.processes import Place, Process, ServerError, free_ports, srvr, wait_until, word
+from harness.zoo_cfg import Member, View, write_zoo_cfg
 from spec.config import parse_zoo_cfg
 from tests.node.scripts import first_difference, run_script
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness import Ensemble
 from harness.commands import OPEN
+from harness.ensemble import Ensemble
 from harness.session import DisconnectedError, Session
 from spec.tree.replies import Code
 

@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 
-from harness import Ensemble, wait_until
 from harness.commands import OPEN
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
 from harness.session import Session
 from tests.node.conftest import NEWEST
 

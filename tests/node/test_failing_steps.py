@@ -6,8 +6,8 @@ Source: `PrepRequestProcessor.pRequestHelper` and `FinalRequestProcessor.process
 import sys
 from pathlib import Path
 
-from harness import Ensemble
 from harness.commands import OPEN
+from harness.ensemble import Ensemble
 from harness.session import Session
 from tests.node.patience import LONG_LIMITS
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from research.herd.client_group import ClientGroup
 from research.herd.live import TICK
 from research.herd.model import count

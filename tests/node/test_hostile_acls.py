@@ -10,7 +10,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import InvalidACLError, NoAuthError
 from kazoo.security import ACL, Id, make_acl, make_digest_acl
 
-from harness import Ensemble, word
+from harness.ensemble import Ensemble
+from harness.processes import word
 from refimpl.jute import decode, encode
 from spec.tree import replies
 from spec.tree.requests import OPCODE_OF, AddWatch, GetAllChildrenNumber, GetData, GetEphemerals, MultiRead

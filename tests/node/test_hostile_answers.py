@@ -19,7 +19,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from refimpl.jute import encode
 from spec.tree.data import Record
 from spec.tree.replies import Code

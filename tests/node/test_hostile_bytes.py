@@ -12,7 +12,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from harness import Ensemble, Member, word
+from harness.ensemble import Ensemble
+from harness.processes import word
+from harness.zoo_cfg import Member
 from tests.node.hostile import (
     check_unharmed,
     connection,

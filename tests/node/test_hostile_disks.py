@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from harness import Ensemble, wait_until
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
 from tests.node.hostile import SIGNS_OF_A_DEFECT, WAIT, client, log_of
 from tests.node.patience import LONG_LIMITS
 from tests.support.programs import need, need_kind

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from refimpl.log_lines import LINES, PERIOD
 from refimpl.wire.packet import PacketType
 from tests.node.hostile import (

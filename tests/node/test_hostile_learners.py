@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness import Ensemble, wait_until
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
 from refimpl.jute import encode
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketDecoder, PacketType, encode_raw

@@ -16,8 +16,8 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from harness import Ensemble
 from harness import commands as c
+from harness.ensemble import Ensemble
 from harness.processes import free_ports
 from harness.session import Session
 from tests.node.hostile import LOOPBACK, check_unharmed, log_of, resident

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from harness import Ensemble, wait_until
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
 from tests.node.hostile import (
     WAIT,
     check_unharmed,

@@ -11,7 +11,7 @@ import signal
 import time
 from pathlib import Path
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.connecting import client_at
 
 TIMEOUT, PAUSE = 2.0, 3.0

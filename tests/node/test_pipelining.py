@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness import Ensemble
 from harness.commands import CREATE2, OPEN
+from harness.ensemble import Ensemble
 from harness.layouts import write_request
 from harness.session import Session
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble, wait_until
 from harness.commands import OPEN
-from harness.processes import LOOPBACK
+from harness.ensemble import Ensemble
+from harness.processes import LOOPBACK, wait_until
 from harness.session import DisconnectedError, Session
 from tests.node.conftest import NEWEST
 from tests.support.programs import need_kind

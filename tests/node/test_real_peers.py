@@ -13,7 +13,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.processes import wait_until
 from refimpl.disk.logreader import read
 from tests.node.conftest import QUICK_WITH_DEBIANS, launching

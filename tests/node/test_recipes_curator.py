@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from refimpl.recipes import LeaderLatch, LeaderSelector, Leadership, Lock
 from tests.node.patience import PATIENT
 from tests.node.recipes import BRIEF, WAIT, World, eventually, world

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.patience import PATIENT
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-use-the-recipes.md"

@@ -19,7 +19,7 @@ from kazoo.exceptions import (
 
 from checker.job import Verdict
 from checker.validate import validate
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.processes import free_ports
 from refimpl.__main__ import EXIT_BAD_CONFIG
 from tests.node.connecting import WAIT, client_at

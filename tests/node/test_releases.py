@@ -2,7 +2,8 @@
 
 import pytest
 
-from harness import Ensemble, ServerError
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
 from tests.node.conftest import Launch
 from tests.node.hostile import client
 from tests.support.programs import need_kind

@@ -12,7 +12,7 @@ from checker.rollout import read_folder
 from checker.rollout.stages import whole
 from checker.rollout.steps import START, unsplit
 from checker.scenario import bundled
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.hostile import client
 from tests.node.patience import PATIENT
 from tests.support.programs import need_kind

@@ -13,7 +13,7 @@ from checker.rollout import read_folder
 from checker.rollout.files.differences import read_now, same_files
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.sources import read_input
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from spec.config import ConfigError
 from tests.node.patience import PATIENT
 from tests.support.command_line import cli

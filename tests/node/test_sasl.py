@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.session import DisconnectedError, Session
 from tests.node.conftest import NEWEST
 

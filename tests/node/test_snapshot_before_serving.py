@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from harness import Ensemble, wait_until
+from harness.ensemble import Ensemble
+from harness.processes import wait_until
 from tests.support.programs import need_kind
 
 WAIT = 60.0

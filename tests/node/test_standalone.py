@@ -21,7 +21,7 @@ from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read
 from checker.rollout.route import PlanRoute
 from checker.rollout.steps import START, STOP, ServerStep
 from checker.scenario import bundled
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.conftest import NEWEST
 from tests.node.hostile import client
 from tests.node.patience import PATIENT

@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.processes import LOOPBACK, free_ports
 from tests.node.certificates import self_signed
 from tests.node.hostile import client, connection, log_of

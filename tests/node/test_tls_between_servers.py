@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.processes import LOOPBACK, wait_until
 from tests.node.certificates import self_signed
 from tests.node.conftest import NEWEST, launching

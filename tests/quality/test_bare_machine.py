@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble, real
+from harness import real
+from harness.ensemble import Ensemble
 from harness.reproduce.gates import compile_shim
 from tests.support import isolation, programs
 

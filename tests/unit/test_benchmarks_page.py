@@ -12,7 +12,7 @@ import pytest
 from benchmarks import __main__ as benchmarks
 from benchmarks.comparison import SearchFigures
 from benchmarks.outcome import NotMeasured
-from benchmarks.page import command, plot, text
+from benchmarks.page import command, text
 from benchmarks.page.command import FULL, QUICK, Plan, measure
 from benchmarks.page.record import LeftOut, Machine, Record, RecordError, Search, Series, digest, load, save
 from benchmarks.page.tools import Tool
@@ -91,8 +91,8 @@ def test_the_page_names_what_is_left_out() -> None:
 
 def test_the_plot_has_every_tool_and_is_the_same_again(tmp_path: Path) -> None:
     first, second = tmp_path / "first.svg", tmp_path / "second.svg"
-    plot.draw(RECORD, first)
-    plot.draw(RECORD, second)
+    text.draw(RECORD, first)
+    text.draw(RECORD, second)
 
     drawn = first.read_text(encoding="utf-8")
     assert drawn == second.read_text(encoding="utf-8")

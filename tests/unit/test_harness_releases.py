@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble, ServerError, real, releases
+from harness import real, releases
 from harness.__main__ import main
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
 
 PLUGIN = (
     "Plugin org.apache.maven.plugins:maven-dependency-plugin:3.6.1 or one of its dependencies could not be resolved"

@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 
 from checker.cli.command import say
 from checker.job import DiagramEvent, Verdict
-from checker.planner_page.document import to_html
+from checker.planner_page.server import to_html
 from checker.printable import code, fenced
 from checker.report.github import annotation_lines, summary
 from checker.report.junit import junit_xml

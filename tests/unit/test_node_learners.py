@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import free_ports
+from harness.processes import free_ports
 from refimpl.peers.learners import Learners
 from refimpl.tls.peers import PeerStreams
 

@@ -7,7 +7,7 @@ readers of the Zab paper.
 - `universe`, `system`: the sorts, the state, and the rigid part: reigns, epochs, servers, quorums.
 - `actions`, `rollout`: the actions of servers, and those of an operator who rolls out files.
 - `premises`: the assumptions on quorums.
-- `histories`, `invariant`: the clauses of the invariant. `theorems`: its consequences.
+- `histories`, `invariant`: the clauses of the invariant, and its consequences.
 - `conditions`, `hints`, `proof`: the conditions that z3 proves, and the answer to the user.
 - `runs`: counterexamples as short stories. The tests have mutants, and show that the proofs are not vacuous.
 

@@ -27,10 +27,9 @@ import z3
 
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ACTIONS, ZabAction, ZabStep
-from checker.symbolic.zab.invariant import NamedClause, clauses
+from checker.symbolic.zab.invariant import THEOREMS, NamedClause, clauses
 from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.theorems import THEOREMS
 from checker.symbolic.zab.universe import Formula, Term, Universe
 
 FIRST_STATE, IMPLICATION, ELECTION = "first state", "theorems", "election"

@@ -24,10 +24,9 @@ from checker.symbolic.zab.conditions import (
     checked,
     conditions,
 )
-from checker.symbolic.zab.invariant import clauses
+from checker.symbolic.zab.invariant import THEOREMS, clauses
 from checker.symbolic.zab.premises import Premise
 from checker.symbolic.zab.runs import induction_story
-from checker.symbolic.zab.theorems import THEOREMS
 
 PROVED, REFUTED, UNDECIDED = 0, 12, 20
 MOST_PROCESSES = 2

@@ -23,9 +23,9 @@ from dataclasses import replace as replaced
 from types import TracebackType
 from typing import Self
 
-from harness import Ensemble, View, free_ports
-from harness.processes import LOOPBACK
-from harness.zoo_cfg import write_zoo_cfg
+from harness.ensemble import Ensemble
+from harness.processes import LOOPBACK, free_ports
+from harness.zoo_cfg import View, write_zoo_cfg
 
 CHUNK = 65536
 ATTEMPTS = 5

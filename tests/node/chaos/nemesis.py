@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import msgspec
 
 from checker.histories import Pause
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.chaos.links import Links, Pair
 
 

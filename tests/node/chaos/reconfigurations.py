@@ -20,8 +20,9 @@ import msgspec
 
 from checker import histories
 from checker.histories import Bound, Findings
-from harness import Ensemble, ServerError
 from harness.commands import CREATE2, OPEN
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
 from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.replicas import attached, replica
 from tests.node.chaos.run import CLIENTS, SYNC_LIMIT, TICK

@@ -20,8 +20,10 @@ import msgspec
 
 from checker import histories
 from checker.histories import Bound, Entry, Findings
-from harness import Ensemble, ServerError, View
 from harness.commands import CREATE2, OPEN
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
+from harness.zoo_cfg import View
 from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.links import Links
 from tests.node.chaos.nemesis import Fault, Nemesis

@@ -10,7 +10,7 @@ import pytest
 
 from checker.validate import validate
 from checker.validate.report import lines
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.releases import DEBIAN
 from tests.node.chaos.reconfigurations import ReconfigReport, reconfigure
 from tests.node.chaos.run import TICK, Report, chaos

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from checker.histories.writes import DURABLE
-from harness import Ensemble, free_ports
 from harness.commands import Sync
-from harness.processes import LOOPBACK
+from harness.ensemble import Ensemble
+from harness.processes import LOOPBACK, free_ports
 from tests.node.chaos.client import Session
 from tests.node.chaos.links import OPENING, Links, Proxy
 from tests.node.chaos.run import VIEW, chaos

@@ -15,7 +15,8 @@ import random
 import time
 from collections.abc import Collection
 
-from harness import Ensemble, ServerError
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
 from tests.node.recipes_chaos import record
 from tests.node.recipes_chaos.hub import Hub
 from tests.node.recipes_chaos.workers import Worker

@@ -13,8 +13,9 @@ import re
 import time
 from typing import Any
 
-from harness import Ensemble, ServerError
+from harness.ensemble import Ensemble
 from harness.layouts import Stat
+from harness.processes import ServerError
 from tests.node.chaos.client import NoAnswerError, Session
 from tests.node.recipes_chaos.record import Place, Sample
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from harness import Ensemble, ServerError
+from harness.ensemble import Ensemble
+from harness.processes import ServerError
 from tests.node.recipes_chaos import judge, record
 from tests.node.recipes_chaos.hub import Guard, Hub
 from tests.node.recipes_chaos.judge import Bounds, Findings

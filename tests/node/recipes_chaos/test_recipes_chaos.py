@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from tests.node.recipes_chaos.judge import EMPTY, ORDER, SERVED, Bounds
 from tests.node.recipes_chaos.run import TICK, TIME_OUT, Plan, Report, chaos
 from tests.support.programs import need_kind

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import Ensemble
+from harness.ensemble import Ensemble
 from harness.session import Session
 from tests.node.conftest import Launch
 
