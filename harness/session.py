@@ -156,7 +156,11 @@ class Session:
 
     def readable(self, seconds: float = 0) -> bool:
         """Whether a frame, or the end of the connection, has arrived, or arrives within this time."""
-        return self._socket is not None and bool(select.select([self._socket], [], [], seconds)[0])
+        if self._socket is None:
+            return False
+        poll = select.poll()  # `select` fails where the descriptor is above 1,023, as after many runs in one process
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def receive_raw(self) -> tuple[int, int]:
         """Read the next reply, without a layout: return its error and the length of its body."""

@@ -256,7 +256,7 @@ class Network:
         self._elections: dict[frozenset[Sid], list[socket.socket]] = {}
         self._severed: set[frozenset[Sid]] = set()  # pairs without election connections
         self._cut: set[frozenset[Sid]] = set()  # pairs without any connection
-        pairs = [(port, other) for port in quorum_ports for other in quorum_ports if port != other]
+        pairs = [(one, other) for one in quorum_ports for other in quorum_ports if one != other]
         self._hosts = dict.fromkeys(pairs, LOOPBACK) if hosts is None else hosts
         if hosts is None:
             ports = iter(free_ports(2 * len(pairs)))

@@ -52,6 +52,7 @@ def run(bench: FactBench, name: str, *, breaks: bool) -> Iterable[tuple[str, str
         servers.link(2, 3).drop()  # the proxy does not report to 2 that 3 has closed it
         wait_until(lambda: _serves_with_2(servers), SECONDS, "1 serves, and 2 follows it")
         servers.network.open()
+        wait_until(lambda: len(servers.leaders()) == 1, SECONDS, "the old leader leads no more")
         servers.wait_serving(servers.sids)
         yield "leader in the end", str(servers.leader())
         holders = [str(sid) for sid in servers.sids if RECONFIGURED in servers.logged(sid)]
