@@ -44,12 +44,9 @@ ADMIN, CLIENT = "admin.serverPort", "clientPort"
 PROMETHEUS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 HIGHEST = 65535
 HANDSHAKE = (
-    "sslQuorum",
-    "portUnification",
-    "quorum.auth.enableSasl",
-    "quorum.auth.learnerRequireSasl",
+    "sslQuorum", "portUnification", "quorum.auth.enableSasl", "quorum.auth.learnerRequireSasl",
     "quorum.auth.serverRequireSasl",
-)
+)  # fmt: skip
 
 
 class Listener(NamedTuple):
@@ -104,10 +101,9 @@ def conflicts(given: ServerFiles) -> Iterator[Problem]:
     """The ports that a server cannot bind: it names a port twice, or the address of another server."""
     for first, second in combinations(listeners_of(given), 2):
         if first.excludes(second):
-            problem = (
-                f"server {given.sid} cannot listen twice on port {first.port}, by {first.name} and by {second.name}"
-            )
-            yield Problem(given.origin, 0, problem, "give each of them a port of its own")
+            problem = f"server {given.sid} cannot listen twice on port {first.port}"
+            by = f"by {first.name} and by {second.name}"
+            yield Problem(given.origin, 0, f"{problem}, {by}", "give each of them a port of its own")
     if not given.config.effective_view.standalone:
         for sid, name, address, owner in shared_addresses({line.sid: line for line in given.config.servers}):
             problem = f"server.{sid}: the {name} {address} is also an address of server.{owner}"

@@ -234,10 +234,18 @@ def text_of(path: Path) -> str | None:
         return None
 
 
+def sids_in(text: str) -> dict[Sid, int]:
+    """The ids of the `server.N` lines of a text, with the numbers of the lines; of a repeated one the first counts."""
+    lines: dict[Sid, int] = {}
+    for number, line in enumerate(re.split(r"\r\n?|\n", text), start=1):
+        if (match := LINE.match(line)) and (sid := integer(match[1], *LONG)) is not None:
+            lines.setdefault(sid, number)
+    return lines
+
+
 def line_of(text: str, sid: Sid) -> int:
     """The number of the line that names a server; 0 if there is none."""
-    lines = enumerate(text.splitlines(), start=1)
-    return next((number for number, line in lines if (m := LINE.match(line)) and integer(m[1], *LONG) == sid), 0)
+    return sids_in(text).get(sid, 0)
 
 
 def check_quorum(config: Config) -> None:

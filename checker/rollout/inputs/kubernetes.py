@@ -28,7 +28,6 @@ from checker.rollout.inputs.working import DataVolume, PodManagement, Readiness,
 from spec.config import Config
 from spec.quorum import Sid
 
-SERVER = re.compile(r"^[ \t\f]*server\.(\d{1,9})[ \t\f]*[=: \t]", re.MULTILINE)
 SERVES = re.compile(r"\bMode\b|zkServer\.sh\s+status|\b(?:srvr|mntr|stat)\b.*grep", re.DOTALL)
 """A command that looks for what only a server that serves answers."""
 LOST_WITH_THE_POD = frozenset(
@@ -82,11 +81,6 @@ def _named(value: YamlValue, kind: type[Named]) -> Named:
     if value.text not in names:
         raise value.error(f"{value.text[:40]!r} is unknown", nearest(value.text, names))
     return names[value.text]
-
-
-def sids_in(text: str) -> frozenset[Sid]:
-    """The ids of the `server.N` lines of a zoo.cfg."""
-    return frozenset(int(sid) for sid in SERVER.findall(text))
 
 
 def typed_volume(resource: YamlValue, key: str, default: str = "") -> DataVolume | None:

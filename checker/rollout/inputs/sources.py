@@ -17,9 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_raw
-from checker.rollout.inputs.folders import Folder, ServerText, read_folder, state_of, text_of
+from checker.rollout.inputs.folders import Folder, ServerText, read_folder, sids_in, state_of, text_of
 from checker.rollout.inputs.foreign import KUSTOMIZATION, RENDERED, TEXTS, check_folder, check_text, no_manifest
-from checker.rollout.inputs.kubernetes import sids_in
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import kind_of, read_manifests
 from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster

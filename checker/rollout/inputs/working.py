@@ -157,17 +157,10 @@ class WayOfWorking:
         return "way of working: " + "; ".join(parts) if parts else ""
 
     def _of_stateful_set(self) -> Iterator[str]:
-        if self.pods is not None:
-            yield f"{WORDS[self.pods]} (podManagementPolicy {self.pods.value}{self._default('podManagementPolicy')})"
-        if self.updates is not None:
-            yield f"{WORDS[self.updates]} (updateStrategy {self.updates.value}{self._default('updateStrategy')})"
-        if self.partition_words:
-            yield self.partition_words
-        if self.readiness is not None:
-            yield WORDS[self.readiness]
-
-    def _default(self, key: str) -> str:
-        return ", the default" if key in self.assumed else ""
+        for key, value in (("podManagementPolicy", self.pods), ("updateStrategy", self.updates)):
+            if value is not None:
+                yield f"{WORDS[value]} ({key} {value.value}{', the default' if key in self.assumed else ''})"
+        yield from filter(None, (self.partition_words, self.readiness and WORDS[self.readiness]))
 
     @property
     def data(self) -> dict[str, object]:
@@ -206,7 +199,7 @@ class PodHosts:
         return self.namespace == NAMESPACE
 
     def namespace_in(self, hosts: Mapping[int, str]) -> str | None:
-        """What NAMESPACE stands for, if these are the hosts of the pods with these ordinals.
+        """The name for NAMESPACE, if these are the hosts of the pods with these ordinals.
 
         None without any host, and if one does not have the form of these names.
         """
