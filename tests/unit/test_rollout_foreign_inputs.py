@@ -159,7 +159,6 @@ def test_every_key_that_was_not_read_is_named(tmp_path: Path) -> None:
         "metadata.labels",
         "spec.selector",
         "spec.template.metadata",
-        "spec.template.spec.containers[0].name",
         "spec.template.spec.containers[0].resources",
     ]
 
