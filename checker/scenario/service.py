@@ -17,7 +17,7 @@ from checker.models.service import Clocks, FaultBudgets, ServiceSetup
 from checker.models.service.rules import FAULTS, ServiceAction, known_actions
 from checker.models.service.scripts import Script
 from checker.present.service import ServicePresenter
-from checker.properties.service import SERVICE_PROPERTIES, Run, ScriptSummary, applicable, service_model
+from checker.properties.service import SERVICE_PROPERTIES, ScriptSummary, ServiceRun, applicable, service_model
 from checker.scenario.kind import ScenarioKind, word
 from checker.scenario.request_parser import RequestError, script_of
 from checker.scenario.schema import SERVICE, Common, ServiceFaults, ServiceScenario, decode
@@ -41,7 +41,7 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
         scripts = self._scripts()
         setup = self._setup(scripts)
         self.refuse_without_effect(lambda variant: why_no_effect(variant, setup, scripts))
-        chosen = self.properties(SERVICE_PROPERTIES, Run(setup, scripts))
+        chosen = self.properties(SERVICE_PROPERTIES, ServiceRun(setup, scripts))
         return service_job(self.name, setup, scripts, [prop.name for prop in chosen], self.source)
 
     def _scripts(self) -> tuple[Script, ...]:

@@ -22,12 +22,12 @@ from checker.models.service.scripts import Script, scripted_clients
 from checker.models.service.setup import ServiceSetup
 
 from checker.properties.service import consistency, watches  # isort: skip
-from checker.properties.service.projections import SERVICE_PROPERTIES, Run, ScriptSummary
+from checker.properties.service.projections import SERVICE_PROPERTIES, ScriptSummary, ServiceRun
 
 __all__ = [
     "SERVICE_PROPERTIES",
-    "Run",
     "ScriptSummary",
+    "ServiceRun",
     "applicable",
     "consistency",
     "service_model",
@@ -39,7 +39,7 @@ _OF_HISTORY = frozenset({Note.CREATED, Note.EVENTS, Note.NUMBERS, Note.EPHEMERAL
 
 def applicable(scripts: Iterable[Script]) -> tuple[str, ...]:
     """The invariants that are not vacuous in a run of these scripts."""
-    return SERVICE_PROPERTIES.defaults(Run(ServiceSetup(), tuple(scripts)))
+    return SERVICE_PROPERTIES.defaults(ServiceRun(ServiceSetup(), tuple(scripts)))
 
 
 def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], properties: Iterable[str]) -> Model:
@@ -58,7 +58,7 @@ def service_model(name: str, setup: ServiceSetup, scripts: Sequence[Script], pro
         pipelined=any(script.pipeline > 1 for script in tagged),
         observe_commits=(HISTORY,) if observed else (),
     )
-    run = Run(setup, tagged)
+    run = ServiceRun(setup, tagged)
     parts, clients = service(setup), scripted_clients(setup, tagged, notes)
     return Model(
         name,

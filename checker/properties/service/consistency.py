@@ -24,7 +24,7 @@ from checker.properties.service.projections import (
     SERVICE_PROPERTIES,
     SYNCS,
     UPDATES,
-    Run,
+    ServiceRun,
     flagged,
     found,
     keepers,
@@ -50,7 +50,7 @@ Owned = tuple[SessionId, str]
     default=CREATES,
     facts=(Note.CREATED,),
 )
-def _one_creator(run: Run) -> Condition:
+def _one_creator(run: ServiceRun) -> Condition:
     def creations(history: CommitHistory) -> tuple[tuple[tuple[str, int], ...], str | None]:
         return history.creations, history.again
 
@@ -83,7 +83,7 @@ def _one_creator(run: Run) -> Condition:
     default=SEQUENTIAL,
     facts=(Note.NUMBERS,),
 )
-def _sequence_numbers(_: Run) -> Condition:
+def _sequence_numbers(_: ServiceRun) -> Condition:
     def sequence_numbers(history: CommitHistory) -> tuple[bool, str | None]:
         return bool(history.numbers), history.twice
 
@@ -104,7 +104,7 @@ def _sequence_numbers(_: Run) -> Condition:
     requirements=("R12",),
     default=EPHEMERAL,
 )
-def _ephemerals_end(run: Run) -> Condition:
+def _ephemerals_end(run: ServiceRun) -> Condition:
     def orphans(store: FrozenStore, _zxid: int) -> tuple[bool, tuple[Owned, ...]]:
         open_ = {session for session, _ in store.sessions}
         owned = [(znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode)]
@@ -138,7 +138,7 @@ def _is_ephemeral(znode: Znode) -> bool:
     default=EPHEMERAL,
     facts=(Note.EPHEMERALS,),
 )
-def _ephemerals_live(run: Run) -> Condition:
+def _ephemerals_live(run: ServiceRun) -> Condition:
     def living(store: FrozenStore, zxid: int) -> tuple[int, frozenset[SessionId], frozenset[Owned]]:
         owned = frozenset((znode.ephemeral_owner, path) for path, znode in store.nodes if _is_ephemeral(znode))
         return zxid, frozenset(session for session, _ in store.sessions), owned
@@ -169,7 +169,7 @@ def _ephemerals_live(run: Run) -> Condition:
     default=UPDATES,
     facts=(Note.ORDER,),
 )
-def _updates_in_order(_: Run) -> Condition:
+def _updates_in_order(_: ServiceRun) -> Condition:
     def overtaken(history: CommitHistory) -> tuple[bool, tuple[int, int, int] | None]:
         return bool(history.last), history.overtaken
 
@@ -195,7 +195,7 @@ def _updates_in_order(_: Run) -> Condition:
     default=EXPECTATIONS,
     facts=(Note.ANSWERS,),
 )
-def _expected_answers(run: Run) -> Condition:
+def _expected_answers(run: ServiceRun) -> Condition:
     def look(memory: Observations) -> tuple[bool, tuple[str, str] | None]:
         if memory.unexpected is None:
             return memory.compared, None
@@ -215,7 +215,7 @@ def _expected_answers(run: Run) -> Condition:
     "these.",
     default=MULTI,
 )
-def _all_or_nothing(run: Run) -> Condition:
+def _all_or_nothing(run: ServiceRun) -> Condition:
     multis = [
         {operation.data: [each.path for each in record.operations if isinstance(each, Create | SetData)]}
         for script in run.scripts
@@ -259,7 +259,7 @@ def _all_or_nothing(run: Run) -> Condition:
     default=EVERYWHERE,
     facts=(Note.NEWEST,),
 )
-def _single_system_image(run: Run) -> Condition:
+def _single_system_image(run: ServiceRun) -> Condition:
     return flagged(
         run,
         lambda memory: (memory.newest, memory.went_back),
@@ -280,7 +280,7 @@ def _single_system_image(run: Run) -> Condition:
         Note.COMMITTED,
     ),
 )
-def _accepted_is_kept(run: Run) -> Condition:
+def _accepted_is_kept(run: ServiceRun) -> Condition:
     def committed(history: CommitHistory) -> frozenset[bytes]:
         return history.committed
 
@@ -305,7 +305,7 @@ def _accepted_is_kept(run: Run) -> Condition:
     default=SYNCS,
     facts=(Note.FRESHNESS,),
 )
-def _read_after_sync(run: Run) -> Condition:
+def _read_after_sync(run: ServiceRun) -> Condition:
     return flagged(
         run,
         lambda memory: (memory.synced, memory.behind),
@@ -321,7 +321,7 @@ def _read_after_sync(run: Run) -> Condition:
     requirements=("R13",),
     facts=(Note.FRESHNESS,),
 )
-def _stale_read(run: Run) -> Condition:
+def _stale_read(run: ServiceRun) -> Condition:
     return flagged(
         run,
         lambda memory: (True, memory.stale),

@@ -75,7 +75,7 @@ class ScriptSummary:
 
 
 @dataclass(frozen=True)
-class Run:
+class ServiceRun:
     """A service and the scripts of its clients: the input of a property's constructor."""
 
     setup: ServiceSetup
@@ -87,19 +87,21 @@ class Run:
         return ScriptSummary.of(self.scripts)
 
 
-SERVICE_PROPERTIES: Registry[Run, Note] = Registry("a service")
+SERVICE_PROPERTIES: Registry[ServiceRun, Note] = Registry("a service")
 """All guarantees of the service, by name."""
 
-EVERYWHERE: Scope[Run] = Scope(lambda _: True, "yes")
-CREATES: Scope[Run] = Scope(lambda run: run.requests.creates, "if a script creates a znode that is not sequential")
-SEQUENTIAL: Scope[Run] = Scope(lambda run: run.requests.sequential, "if a script creates a sequential znode")
-EPHEMERAL: Scope[Run] = Scope(lambda run: run.requests.ephemeral, "if a script creates an ephemeral znode")
-UPDATES: Scope[Run] = Scope(lambda run: run.requests.writes, "if a script writes data")
-EXPECTATIONS: Scope[Run] = Scope(lambda run: run.requests.expects, "if a script states an answer")
-MULTI: Scope[Run] = Scope(lambda run: run.requests.multi, "if a script has a multi")
-SYNCS: Scope[Run] = Scope(lambda run: run.requests.sync, "if a script has a sync")
-WATCHES: Scope[Run] = Scope(lambda run: run.requests.watches > 0, "if a script sets a watch")
-TWO_WATCHES: Scope[Run] = Scope(lambda run: run.requests.watches > 1, "if one client sets two watches")
+EVERYWHERE: Scope[ServiceRun] = Scope(lambda _: True, "yes")
+CREATES: Scope[ServiceRun] = Scope(
+    lambda run: run.requests.creates, "if a script creates a znode that is not sequential"
+)
+SEQUENTIAL: Scope[ServiceRun] = Scope(lambda run: run.requests.sequential, "if a script creates a sequential znode")
+EPHEMERAL: Scope[ServiceRun] = Scope(lambda run: run.requests.ephemeral, "if a script creates an ephemeral znode")
+UPDATES: Scope[ServiceRun] = Scope(lambda run: run.requests.writes, "if a script writes data")
+EXPECTATIONS: Scope[ServiceRun] = Scope(lambda run: run.requests.expects, "if a script states an answer")
+MULTI: Scope[ServiceRun] = Scope(lambda run: run.requests.multi, "if a script has a multi")
+SYNCS: Scope[ServiceRun] = Scope(lambda run: run.requests.sync, "if a script has a sync")
+WATCHES: Scope[ServiceRun] = Scope(lambda run: run.requests.watches > 0, "if a script sets a watch")
+TWO_WATCHES: Scope[ServiceRun] = Scope(lambda run: run.requests.watches > 1, "if one client sets two watches")
 
 
 def trees(setup: ServiceSetup, look: Callable[[FrozenStore, int], Hashable]) -> tuple[Read, ...]:
@@ -126,7 +128,7 @@ def memories(setup: ServiceSetup, look: Callable[[Observations], Hashable]) -> t
 
 
 def flagged(
-    run: Run,
+    run: ServiceRun,
     look: Callable[[Observations], tuple[object, tuple[Hashable, ...] | None]],
     clause: str,
     values: Sequence[str],

@@ -16,7 +16,7 @@ from checker.properties.service.projections import (
     SERVICE_PROPERTIES,
     TWO_WATCHES,
     WATCHES,
-    Run,
+    ServiceRun,
     flagged,
     found,
     memories,
@@ -36,7 +36,7 @@ from spec.tree.store import FrozenStore
     default=WATCHES,
     facts=(Note.WATCHES,),
 )
-def _event_before_data(run: Run) -> Condition:
+def _event_before_data(run: ServiceRun) -> Condition:
     return flagged(
         run,
         lambda memory: (memory.watches, memory.unheard and _states_of(*memory.unheard)),
@@ -54,7 +54,7 @@ def _event_before_data(run: Run) -> Condition:
     default=WATCHES,
     facts=(Note.WATCHES,),
 )
-def _heard_once(run: Run) -> Condition:
+def _heard_once(run: ServiceRun) -> Condition:
     return flagged(
         run,
         lambda memory: (memory.watches, memory.unasked),
@@ -72,7 +72,7 @@ def _heard_once(run: Run) -> Condition:
     default=WATCHES,
     facts=(Note.WATCHES,),
 )
-def _no_event_lost(run: Run) -> Condition:
+def _no_event_lost(run: ServiceRun) -> Condition:
     setup = run.setup
     looks = sorted(_watched(run), key=lambda look: (look[1], look[0].value))
 
@@ -124,7 +124,7 @@ def _no_event_lost(run: Run) -> Condition:
         Note.NOTICED,
     ),
 )
-def _outdated_after_notice(run: Run) -> Condition:
+def _outdated_after_notice(run: ServiceRun) -> Condition:
     return flagged(
         run,
         lambda memory: (memory.noticed, memory.outdated and _states_of(*memory.outdated)),
@@ -142,7 +142,7 @@ def _outdated_after_notice(run: Run) -> Condition:
     default=TWO_WATCHES,
     facts=(Note.EVENTS,),
 )
-def _events_in_order(run: Run) -> Condition:
+def _events_in_order(run: ServiceRun) -> Condition:
     def events(history: CommitHistory) -> tuple[tuple[str, str], ...]:
         return history.events
 
@@ -171,7 +171,7 @@ def _looked_at(awaits: Awaits) -> Awaits:
     return Awaits.CHILDREN if awaits is Awaits.CHILDREN else Awaits.DATA
 
 
-def _watched(run: Run) -> set[tuple[Awaits, str]]:
+def _watched(run: ServiceRun) -> set[tuple[Awaits, str]]:
     return {
         (Awaits.CHILDREN if isinstance(record, GetChildren2) else Awaits.DATA, record.path)
         for script in run.scripts
