@@ -24,7 +24,7 @@ from checker.rollout.output.sentences import answer_sentence, direction_sentence
 from checker.rollout.reconfig.answers import CommandAnswer, CommandRun, FaultBudget, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.reconfig.section import obstacle, safer
-from checker.rollout.route import PlanRoute, ViewPair
+from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.steps import ServerStep, unwaited
@@ -52,6 +52,10 @@ FORMS: Mapping[type, str] = {
     Folder: "folder=path voters=view.voters observers=view.observers taken warnings working=working.data leader",
     Interruption: "folder=path applied taken",
     OrderProof: "stages conditions",
+    Plan: "verdict verdict_with_disks=outcome_with_disks exit_code seconds before=request.old after=request.new "
+    "now=request.now differences=direct.stage.differences notes left_out orders_tried=tried how=request.way remedies "
+    "releases reconfig=by_reconfig",
+    PlanRoute: "title=stage.title verdict=outcome verdict_with_disks=outcome_with_disks proved pairs runs",
     ReconfigAnswer: "refusals routes",
     Refusal: "obstacle servers=sids",
     ReleaseAnswer: "before=change.old after=change.new while_staying=staying.outcome defects=culprits runs",
@@ -138,42 +142,20 @@ MORE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
 
 def data(plan: Plan) -> dict[str, Any]:
     """The plan as plain data for `json.dumps`."""
-    request, stages = plan.request, plan.stages
-    checks = plan.checks_between
-    return {
+    stages, checks = plan.stages, plan.checks_between
+    parts = [_stage(plan, part, check) for part, check in zip(plan.advised, checks, strict=True)]
+    fields = {
         "schema": SCHEMA,
-        "exit_code": int(plan.exit_code),
-        **plain(
-            {
-                "verdict": plan.verdict,
-                "verdict_with_disks": plan.outcome_with_disks,
-                "recommendation": recommendation(plan),
-                "headline": headline(plan),
-                "seconds": plan.seconds,
-                "before": request.old,
-                "after": request.new,
-                "now": request.now,
-                "differences": plan.direct.stage.differences,
-                "notes": plan.notes,
-                "left_out": plan.left_out,
-                "orders_tried": plan.tried,
-                "claims": [
-                    {"route": route, **plain(claim)} for route, claims in plan.table.items() for claim in claims
-                ],
-                "direct": _stage(plan, plan.direct, None if stages else checks[0]),
-                "stages": [
-                    _stage(plan, part, check) for part, check in zip(stages, checks if stages else (), strict=True)
-                ],
-                "back": plan.back and _stage(plan, plan.back),
-                "how": request.way,
-                "ways": [_way(way) for way in plan.ways],
-                "disks": [{"server": sid, "disk": hazard} for sid, hazard in sorted(request.disks.items())],
-                "remedies": plan.remedies,
-                "releases": plan.releases,
-                "reconfig": plan.by_reconfig,
-            }
-        ),
+        "recommendation": recommendation(plan),
+        "headline": headline(plan),
+        "claims": [{"route": route, **plain(claim)} for route, claims in plan.table.items() for claim in claims],
+        "direct": _stage(plan, plan.direct) if stages else parts[0],
+        "stages": parts if stages else [],
+        "back": plan.back and _stage(plan, plan.back),
+        "ways": [_way(way) for way in plan.ways],
+        "disks": [{"server": sid, "disk": hazard} for sid, hazard in sorted(plan.request.disks.items())],
     }
+    return {**plain(plan), **plain(fields)}
 
 
 def _way(way: PlanRoute) -> dict[str, Any]:
@@ -192,27 +174,18 @@ def _way(way: PlanRoute) -> dict[str, Any]:
 
 
 def _stage(plan: Plan, route: PlanRoute, check: StageCondition | None = None) -> dict[str, Any]:
+    def of_order(order: Order) -> dict[str, Any]:
+        proof = route.order_proof(order) if route.order_proofs else None  # if the verdict rests on it
+        after = failures(route, order, plan.request.down, plan.releases)
+        return {"leader": order.leader, "steps": order.steps, "proof": proof, "failures": after}
+
+    claims = [{"question": claim.question, "faults": claim.faults, **plain(claim.evidence)} for claim in route.claims]
     return {
-        "title": route.stage.title,
+        **plain(route),
         "condition": check,
-        "verdict": route.outcome,
-        "verdict_with_disks": route.outcome_with_disks,
-        "proved": route.proved,
-        "pairs": route.pairs,
-        "answers": [
-            {"question": claim.question, "faults": claim.faults, **plain(claim.evidence)} for claim in route.claims
-        ],
-        "orders": [
-            {
-                "leader": order.leader,
-                "steps": order.steps,
-                "proof": route.order_proof(order) if route.order_proofs else None,  # if the verdict rests on it
-                "failures": failures(route, order, plan.request.down, plan.releases),
-            }
-            for order in route.orders
-        ],
+        "answers": claims,
+        "orders": [of_order(order) for order in route.orders],
         "files": {name: masked(text) for name, text in route.stage.new.texts.items()},
-        "runs": route.runs,
     }
 
 

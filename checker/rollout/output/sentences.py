@@ -83,26 +83,25 @@ LOST_WRITES = frozenset({"LeaderLogCompleteness", "AcknowledgedLogCompleteness"}
 LATE = "without a fault, if messages are late"
 
 
+ENDS = {
+    RunEnd.VIOLATION: "a violation",
+    RunEnd.WORK: "{0.states:,} states to depth {0.depth}, not all; no violation among them",
+    RunEnd.MEMORY: "{0.states:,} states to depth {0.depth}, not all; no violation among them; the memory was used up",
+    RunEnd.ELECTIONS: "{0.states:,} states within {0.spec.elections} elections; the bound is used up before all settle",
+    RunEnd.INIT_LIMIT: "{0.states:,} states, until all servers wait for `initLimit`, which is not explored",
+    RunEnd.NO_WORK_LEFT: REASONS[Reason.NO_WORK_LEFT],
+    RunEnd.IMPOSSIBLE: REASONS[Reason.NO_SUCH_ELECTION],
+    RunEnd.EXHAUSTED: "all {0.states:,} states, no violation",
+}
+
+
 def run_sentence(result: RunResult) -> str:
     """The reason for the end of a run."""
-    match result.end:
-        case RunEnd.VIOLATION:
-            return finding_text(result.found) if result.found is not None else "a violation"
-        case RunEnd.STALL:
-            return f"{who_looks(result.looking)} LOOKING, and waiting does not help"
-        case RunEnd.WORK | RunEnd.MEMORY:
-            full = "; the memory was used up" if result.end is RunEnd.MEMORY else ""
-            return f"{result.states:,} states to depth {result.depth}, not all; no violation among them{full}"
-        case RunEnd.ELECTIONS:
-            most = result.spec.elections
-            return f"{result.states:,} states within {most} elections; that bound is used up before all settle"
-        case RunEnd.INIT_LIMIT:
-            return f"{result.states:,} states, until all servers wait for `initLimit`, which is not explored"
-        case RunEnd.NO_WORK_LEFT:
-            return REASONS[Reason.NO_WORK_LEFT]
-        case RunEnd.IMPOSSIBLE:
-            return REASONS[Reason.NO_SUCH_ELECTION]
-    return f"all {result.states:,} states, no violation"
+    if result.end is RunEnd.VIOLATION and result.found is not None:
+        return finding_text(result.found)
+    if result.end is RunEnd.STALL:
+        return f"{who_looks(result.looking)} LOOKING, and waiting does not help"
+    return ENDS[result.end].format(result)
 
 
 def reason_words(answer: Evidence) -> str:
