@@ -40,8 +40,7 @@ from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.replica import Replica
 from refimpl.settings import LOOPBACK, Settings, settings_of
 from refimpl.system import system
-from refimpl.tls.peers import PeerStreams
-from refimpl.tls.settings import TlsError
+from refimpl.tls import PeerStreams, TlsError
 from refimpl.wire.txn import encode_txn
 from spec.config import ConfigError, Problem, parse_zoo_cfg
 from spec.config.dynamic_files import next_file

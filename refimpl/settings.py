@@ -22,7 +22,7 @@ from refimpl.admin.settings import AdminSettings
 from refimpl.clients.auth import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
 from refimpl.system import system
-from refimpl.tls.peers import PLAIN, PeerSecurity
+from refimpl.tls import PLAIN, PeerSecurity
 from spec.config import Address, Config, ConfigError, Ensemble, Problem, ServerLine
 from spec.config.dynamic_files import view_with_text
 from spec.config.problems import is_true

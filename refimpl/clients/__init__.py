@@ -1,13 +1,13 @@
 """The client port: connections, sessions and four-letter words, around the decisions of `spec.service`.
 
-- `client_port.ClientPort`: connections, sessions and limits. `acceptor`: the listening sockets.
+- `client_port.ClientPort`: connections, sessions, limits, and the listening sockets.
 - `backend`: the interface between the port and the core of the node, in both directions.
 - `channel`, `connection`, `final_processor`: the transport of one client, its requests, and their answers.
 - `settings`: the keys of zoo.cfg for the port. `four_letter_words`: their answers. `statistics`: figures.
 - `auth`: the users of SASL, and the demanded schemes. `read_only`: the service of a server without a quorum.
 
 A module knows those below it in this order: `backend`, `channel`, `connection`, `final_processor`, `four_letter_words`,
-`acceptor`, `client_port`. A lower one sees a higher one through a protocol that it defines itself.
+`client_port`. A lower one sees a higher one through a protocol that it defines itself.
 """
 
 from refimpl.clients.backend import Backend, ServerStatus

@@ -12,7 +12,7 @@ Source: `QuorumPeerConfig.parseProperties`, `NIOServerCnxnFactory.configure`, `F
 import msgspec
 
 from refimpl.clients.auth import AuthSettings
-from refimpl.tls.settings import TlsSettings
+from refimpl.tls import TlsSettings
 from spec.config.server_line import Address, LearnerType
 from spec.config.zoo_cfg import Config
 from spec.service.handshake import Limits

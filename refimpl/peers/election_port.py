@@ -34,7 +34,7 @@ from refimpl.listening import MAX_STRANGERS, Listener, ListenError, StreamTransp
 from refimpl.log_lines import RateLimit, Repeats, reason_of
 from refimpl.membership import Membership
 from refimpl.peers.quorum_socket import close_gracefully
-from refimpl.tls.peers import PeerStreams
+from refimpl.tls import PeerStreams
 from refimpl.wire.election import (
     Opening,
     OpeningDecoder,

@@ -19,7 +19,7 @@ from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint, logger
 from refimpl.peers.quorum_socket import QuorumSocket
 from refimpl.roles import LearnerRole
-from refimpl.tls.peers import PeerStreams
+from refimpl.tls import PeerStreams
 from refimpl.wire import quorum as wire
 from refimpl.wire.packet import Packet, PacketType
 from refimpl.wire.request import BadRequestError

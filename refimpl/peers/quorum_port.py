@@ -17,7 +17,7 @@ from refimpl.peers.learners import Learners
 from refimpl.peers.ports import QuorumCore
 from refimpl.peers.quorum_endpoint import QuorumEndpoint
 from refimpl.roles import LearnerRole
-from refimpl.tls.peers import PeerStreams
+from refimpl.tls import PeerStreams
 from refimpl.wire import quorum as wire
 from spec.config import ServerLine
 from spec.config.dynamic_files import versioned_text

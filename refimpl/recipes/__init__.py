@@ -2,9 +2,7 @@
 
     errors             the exceptions
     kazoo_adapter      records as kazoo calls, kazoo results as answers; a client that keeps its request numbers
-    driver             runs a step function over a client; makes no decisions
-    deadlines          a belief that one thread updates and other threads wait for
-    listener_executor  calls the application's listeners
+    driver             runs a step function over a client, without decisions; and calls the listeners
     lock               exclusive, fair, re-entrant
     participation      the common part of the elections, and the argument of a procedure that runs as the leader
     latch              leadership from `start` to `close`, whenever it is available

@@ -20,6 +20,11 @@ The recipe objects share a way to wait: one thread, the driver's, updates a beli
 - Time is monotonic. A wait without a timeout ends too when the client is closed, which kazoo need not report: its
   listeners receive LOST once, and a client that is stopped after that stays LOST.
 
+The application's listeners are called one after the other, in a separate thread.
+
+- A listener may block, raise, or call back into the object that it listens to. An exception that it raises is logged.
+- Listeners are called in the order of the events. The thread exists only while calls are pending.
+
 Source: `kazoo.client.KazooClient._session_callback` (lost connection: pending requests fail, then listeners receive
 SUSPENDED; lost session: listeners receive LOST, then pending requests fail), `kazoo.handlers.threading` (results and
 watches are delivered by one thread each; after the handler has stopped, the connection's thread delivers results).
@@ -30,6 +35,7 @@ import queue
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -333,3 +339,34 @@ class Driver(Generic[S]):
                 return
             if isinstance(item, _Told):
                 item.done.set_result(False)
+
+
+class ListenerExecutor:
+    """Calls functions in order; `name` is the name of its thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._calls: deque[Callable[[], object]] = deque()
+        self._works = False
+
+    def call(self, *calls: Callable[[], object]) -> None:
+        """Schedule these calls, after all earlier ones; does not block."""
+        with self._lock:
+            self._calls.extend(calls)
+            if self._works or not self._calls:
+                return
+            self._works = True
+        threading.Thread(target=self._work, name=self._name, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._calls:
+                    self._works = False
+                    return
+                call = self._calls.popleft()
+            try:
+                call()
+            except Exception:
+                logger.exception("%s: a listener has failed", self._name)

@@ -15,9 +15,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from refimpl.recipes import participants
-from refimpl.recipes.driver import Deadline
+from refimpl.recipes.driver import Deadline, ListenerExecutor
 from refimpl.recipes.errors import LatchClosed
-from refimpl.recipes.listener_executor import ListenerExecutor
 from refimpl.recipes.participants import Participant
 from refimpl.recipes.participation import Participation
 from spec.effects import Fact

@@ -19,10 +19,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from refimpl.recipes.driver import Deadline, Driver, protection, wait_for
+from refimpl.recipes.driver import Deadline, Driver, ListenerExecutor, protection, wait_for
 from refimpl.recipes.errors import LockLost, Refused
 from refimpl.recipes.kazoo_adapter import valid
-from refimpl.recipes.listener_executor import ListenerExecutor
 from spec.effects import Fact
 from spec.recipes import lock as spec_lock
 from spec.recipes.events import Event, Failed, HoldsNoMore, Join, Leave, Withdrawn

@@ -17,7 +17,7 @@ import pytest
 
 from refimpl.clients import ClientPort, ClientSettings
 from refimpl.listening import ListenError
-from refimpl.tls.settings import TlsError, TlsSettings
+from refimpl.tls import TlsError, TlsSettings
 from spec.config.server_line import Address
 from spec.config.zoo_cfg import parse_zoo_cfg
 from spec.service.handshake import Limits

@@ -18,7 +18,7 @@ from refimpl.listening import MAX_STRANGERS
 from refimpl.membership import Membership
 from refimpl.peers import election_port
 from refimpl.peers.election_port import ElectionSockets
-from refimpl.tls.peers import PeerStreams
+from refimpl.tls import PeerStreams
 from refimpl.wire.election import decode_notification
 from spec.config import parse_ensemble
 from spec.election.messages import Notification

@@ -9,7 +9,7 @@ import pytest
 
 from refimpl.peers import leader_link
 from refimpl.peers.leader_link import LeaderLink
-from refimpl.tls.peers import PeerStreams
+from refimpl.tls import PeerStreams
 
 LEADER, LOOPBACK = 3, "127.0.0.1"
 

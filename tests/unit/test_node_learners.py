@@ -12,7 +12,7 @@ import pytest
 
 from harness.processes import free_ports
 from refimpl.peers.learners import Learners
-from refimpl.tls.peers import PeerStreams
+from refimpl.tls import PeerStreams
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 LOOPBACK = "127.0.0.1"

@@ -14,7 +14,7 @@ from kazoo.security import OPEN_ACL_UNSAFE as KAZOO_OPEN
 from kazoo.security import make_digest_acl
 
 from refimpl.recipes import kazoo_adapter
-from refimpl.recipes.listener_executor import ListenerExecutor
+from refimpl.recipes.driver import ListenerExecutor
 from spec.recipes.events import Answered
 from spec.tree.data import OPEN_ACL_UNSAFE, Record, Stat
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from refimpl.listening import MAX_STRANGERS
-from refimpl.tls.peers import PLAIN, PeerSecurity, PeerStreams
-from refimpl.tls.settings import TlsError
+from refimpl.tls import PLAIN, PeerSecurity, PeerStreams, TlsError
 
 Keys = dict[str, str]
 GREETING = b"\x00\x00\x00\x0b"  # FOLLOWERINFO, the first bytes of a learner
