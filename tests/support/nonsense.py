@@ -35,10 +35,11 @@ from typing import NamedTuple
 
 PACKAGE = "checker"
 CRASHED = -1
-FORMATS = frozenset(
-    {"checker.rollout.scenarios", "checker.rollout.reconfig.questions", "checker.rollout.reconfig.commands"}
-)
-"""The modules whose strings are parts of a YAML file, which the checker reads again, or of commands for ZooKeeper."""
+FORMATS = frozenset((
+    "checker.rollout.scenarios", "checker.rollout.reconfig.questions", "checker.rollout.reconfig.commands",
+    "checker.rollout.output.data",
+))  # fmt: skip
+"""The modules whose strings are parts of YAML, which the checker reads again, of JSON, or of commands for ZooKeeper."""
 CODES = frozenset({"disjoint quorums", "bad configuration", "bad command"})
 """The values of JSON fields for machines that have a blank."""
 WORD = re.compile(r"[A-Za-z]+")
