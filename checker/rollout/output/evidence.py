@@ -19,13 +19,12 @@ from checker.rollout.output.sentences import (
     direction_sentence,
     finding_words,
     order_words,
-    pair_sentence,
     servers,
 )
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import QUESTION_WORDS
 from checker.scenario.ensemble import NO_FAULTS
-from checker.symbolic.report import view_text
+from checker.symbolic.report import set_text, view_text
 from spec.quorum import Sid
 from spec.releases import fixed_text
 from spec.variants import DESCRIBED
@@ -141,8 +140,15 @@ def states(plan: Plan) -> list[str]:
         lines += ["- **now**:", *(f"  - {escaped(taken)}" for taken in plan.request.now.taken)]
     lines += [f"- note: {escaped(note)}" for note in plan.notes]
     stages = [plan.direct, *plan.stages] if plan.direct.stage.remaining else plan.judged
-    pairs = dict.fromkeys(pair_sentence(pair) for stage in stages for pair in stage.pairs)
-    return [*lines, "", *(f"- {escaped(pair)}" for pair in pairs), "", ENOUGH]
+    sentences: dict[str, None] = {}
+    for pair in (pair for stage in stages for pair in stage.pairs):
+        whose = f"{pair.old} and {pair.new}" if pair.old != pair.new else f"{pair.old} alone"
+        words = "every two quorums meet (proved)"
+        if pair.disjoint is not None:
+            a, b = set_text(pair.disjoint.a), set_text(pair.disjoint.b)
+            words = f"DISJOINT QUORUMS. {a} is a quorum by {pair.old}, {b} is one by {pair.new}"
+        sentences[f"- {escaped(f'{whose}: {words}')}"] = None
+    return [*lines, "", *sentences, "", ENOUGH]
 
 
 ENOUGH = (

@@ -227,8 +227,7 @@ def _repeated(plan: Plan) -> list[str]:
         assert check is not None
         if len(later) == 1:
             title, duty = "### Stage 2", condition_sentence(check)
-        file = code(plan.request.new.path) if part.stage.new.given else _changed_file(before.stage, part.stage)
-        rows.append((str(number), ", ".join(map(str, check.stopped)), _change(part), file, _interruptions(part)))
+        rows.append((str(number), ", ".join(map(str, check.stopped)), *_changed(plan, before.stage, part)))
     head = ("stage", "stay stopped", "change", "new file", "no service")
     used = [place for place in range(len(head)) if any(row[place] for row in rows)]
     lines = [[row[place] for place in used] for row in (head, ("---",) * len(head), *rows)]
@@ -244,31 +243,24 @@ def _shape(part: PlanRoute) -> tuple[object, ...] | None:
     return None if any(map(part.conditions_of, orders)) else (len(stage.added), len(stage.removed), waits)
 
 
-def _change(part: PlanRoute) -> str:
-    """The server that comes or goes."""
-    if part.stage.removed:
-        return f"stop {servers(part.stage.removed)}"
-    (sid,) = part.stage.added
-    waits = any(step.wait for step in part.orders[0].steps if step.sid == sid)
-    return f"start server {sid}{f', and wait: {code(wait_of(part.stage.new, sid).call)}' if waits else ''}"
-
-
-def _changed_file(before: Stage, stage: Stage) -> str:
-    """The new file of a stage, beside that of the stage before."""
-    old, new = _member_lines(before), _member_lines(stage)
-    gone = [f"without {code(name)}" for name in old.keys() - new.keys()]
-    added = [f"with {code(f'{name}={line}')}" for name, line in new.items() if old.get(name) != line]
-    return f"{code(_name_of(stage))}, {listed((*gone, *added))}"
-
-
-def _interruptions(part: PlanRoute) -> str:
-    """The steps without a quorum, by the leader of their order."""
-    steps_taken = ((order, step) for order in part.orders for step in order.steps)
-    return "; ".join(
+def _changed(plan: Plan, before: Stage, part: PlanRoute) -> tuple[str, str, str]:
+    """The server that comes or goes in a stage, the new file beside that of the stage before, and missing quorums."""
+    stage, taken = part.stage, [(order, step) for order in part.orders for step in order.steps]
+    change = f"stop {servers(stage.removed)}" if stage.removed else f"start {servers(stage.added)}"
+    for sid in stage.added:
+        is_waited = any(step.wait for _, step in taken if step.sid == sid)
+        change += f", and wait: {code(wait_of(stage.new, sid).call)}" if is_waited else ""
+    file, old, new = code(plan.request.new.path), _member_lines(before), _member_lines(stage)
+    if not stage.new.given:
+        lines = [f"without {code(name)}" for name in old.keys() - new.keys()]
+        lines += [f"with {code(f'{name}={line}')}" for name, line in new.items() if old.get(name) != line]
+        file = f"{code(_name_of(stage))}, {listed(lines)}"
+    away = (
         f"while server {step.sid} is away, if server {order.leader} leads"
-        for order, step in steps_taken
-        if not quorum_without(part.stage, order.steps, step)
+        for order, step in taken
+        if not quorum_without(stage, order.steps, step)
     )
+    return change, file, "; ".join(away)
 
 
 def condition_sentence(condition: StageCondition) -> str:

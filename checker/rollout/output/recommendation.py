@@ -29,7 +29,6 @@ from checker.rollout.output.sentences import (
     servers,
     verdict_words,
     who_looks,
-    worst_finding,
 )
 from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.reconfig.section import obstacle, safer
@@ -140,8 +139,12 @@ RULES: Mapping[SafetyVerdict, Sequence[tuple[Callable[[Plan], object], str]]] = 
 
 def _by_protocol(plan: Plan) -> str:
     """The recommendation without regard to the defects of a release."""
-    change, finding = change_of(plan, plan.direct), worst_finding(plan.advised)
-    orders, disks, count = plan.direct.orders, sorted(plan.request.disks.items()), len(plan.stages)
+    change, orders = change_of(plan, plan.direct), plan.direct.orders
+    evidence = [claim.evidence for part in plan.advised for claim in part.claims]
+    unsafe = [answer.finding for answer in evidence if answer.reason is Reason.FOUND and answer.finding is not None]
+    unsafe = [result for result in unsafe if result.outcome is SafetyVerdict.UNSAFE]
+    finding = min(unsafe, key=lambda result: sum(result.spec.faults.values()), default=None)
+    disks, count = sorted(plan.request.disks.items()), len(plan.stages)
     rule = next(words for holds, words in RULES[plan.outcome] if holds(plan))
     return rule.format(
         change=change,

@@ -21,11 +21,10 @@ from checker.rollout.answer import DIRECT, Plan
 from checker.rollout.claims import Claim, Evidence, Reason, verdict_of, worst_of
 from checker.rollout.disks import DiskHazard
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
-from checker.rollout.route import LARGEST, Order, PlanRoute, ViewPair
+from checker.rollout.route import LARGEST, Order, PlanRoute
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
 from checker.rollout.ways import WAY_WORDS
-from checker.symbolic.report import set_text
 from spec.quorum import Sid
 
 REASONS = {
@@ -203,14 +202,6 @@ def finding_words(result: RunResult) -> str:
     return escaped(f"{needs(result)}, {clause(result)}")
 
 
-def worst_finding(parts: Iterable[PlanRoute]) -> RunResult | None:
-    """The finding that a reader should see: the one with the fewest faults."""
-    evidence = (claim.evidence for part in parts for claim in part.claims)
-    results = (answer.finding for answer in evidence if answer.reason is Reason.FOUND)
-    violations = [result for result in results if result is not None and result.outcome is SafetyVerdict.UNSAFE]
-    return min(violations, key=lambda result: sum(result.spec.faults.values()), default=None)
-
-
 def verdict_words(judged: PlanRoute | Plan) -> str:
     """The verdict in capitals. A server on another host has its old disk or an empty one: that makes two verdicts."""
     stages = [judged] if isinstance(judged, PlanRoute) else judged.advised
@@ -219,15 +210,6 @@ def verdict_words(judged: PlanRoute | Plan) -> str:
         return WORDS[judged.outcome]
     own, empty = ("its disk", "an empty disk") if len(moved) == 1 else ("their disks", "empty disks")
     return f"{WORDS[judged.outcome_with_disks]} with {own}, {WORDS[judged.outcome]} with {empty}"
-
-
-def pair_sentence(pair: ViewPair) -> str:
-    """The answer of z3 about two views."""
-    whose = f"{pair.old} and {pair.new}" if pair.old != pair.new else f"{pair.old} alone"
-    if pair.disjoint is None:
-        return f"{whose}: every two quorums meet (proved)"
-    a, b = set_text(pair.disjoint.a), set_text(pair.disjoint.b)
-    return f"{whose}: DISJOINT QUORUMS. {a} is a quorum by {pair.old}, {b} is one by {pair.new}"
 
 
 def change_of(plan: Plan, part: PlanRoute) -> str:
