@@ -91,20 +91,13 @@ def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:
 
 def github_comment(plan: Plan) -> str:
     """The comment, with a newline at its end; shorter than `LONGEST`."""
-    with_traces = _joined(sections(plan, traces=True))
-    return with_traces if len(with_traces) < LONGEST else _shortened(plan)
-
-
-def _shortened(plan: Plan) -> str:
-    """The comment without traces, and without its largest folded sections if it is still too long."""
-    given = sections(plan, traces=False)
+    text = _joined(sections(plan, traces=True))
+    given = sections(plan, traces=False) if len(text) >= LONGEST else []
+    text = _joined(given) if given else text
     for section in sorted(given, key=lambda section: -sum(map(len, section.lines))):
-        text = _joined(given)
-        if len(text) < LONGEST:
-            return text
-        if section.evidence:
+        if len(text) >= LONGEST and section.evidence:
             given[given.index(section)] = replace(section, lines=[LEFT_OUT])
-    text = _joined(given)
+            text = _joined(given)
     return text if len(text) < LONGEST else text[: LONGEST - len(CUT) - 1] + CUT
 
 
