@@ -13,6 +13,7 @@ import pytest
 from checker.report.verdict import ExitCode
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import UpdateStrategy
+from checker.rollout.output.data import plain
 from spec.config import ConfigError
 from tests.support.command_line import cli
 
@@ -198,9 +199,9 @@ def test_the_pods_that_the_controller_restarts(
     working = read_input(str(updated(tmp_path, strategy))).working
     assert working is not None
     assert (list(working.restarted), list(working.by_hand)) == (restarted, by_hand)
-    assert working.data["restarted"] == restarted and working.data["by_hand"] == by_hand
-    assert working.data["pods"] == {"1": "zk-0", "2": "zk-1", "3": "zk-2"}
-    assert (working.data["statefulSet"], working.data["namespace"]) == ("zk", "data")
+    assert plain(working)["restarted"] == restarted and plain(working)["by_hand"] == by_hand
+    assert plain(working)["pods"] == {"1": "zk-0", "2": "zk-1", "3": "zk-2"}
+    assert (plain(working)["statefulSet"], plain(working)["namespace"]) == ("zk", "data")
     if by_hand and working.updates is UpdateStrategy.ROLLING_UPDATE:
         named = ", ".join(map(str, by_hand))
         assert f"those of {named} keep the old configuration, even if they are deleted" in working.sentence

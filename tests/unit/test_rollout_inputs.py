@@ -19,6 +19,7 @@ from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import settings, with_namespace_of
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import WORDS, Operator, PodManagement, Readiness, UpdateStrategy
+from checker.rollout.output.data import plain
 from checker.rollout.stages import whole
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
@@ -143,13 +144,13 @@ def test_the_probe_of_the_container_says_whether_a_ready_pod_serves(tmp_path: Pa
     (tmp_path / "zk.yaml").write_text(yaml.safe_dump_all([*others, stateful_set]))
     working = read_input(str(tmp_path / "zk.yaml")).working
     assert working is not None and working.readiness is readiness
-    assert working.data["readiness"] == readiness.value
+    assert plain(working)["readiness"] == readiness.value
     assert WORDS[readiness] in working.sentence
 
 
 def test_an_operator_states_no_probe() -> None:
     strimzi = read_input(sample("strimzi")).working
-    assert strimzi is not None and strimzi.data["readiness"] is None
+    assert strimzi is not None and strimzi.readiness is None
 
 
 @pytest.mark.parametrize(("name", "operator"), [("strimzi", Operator.STRIMZI), ("pravega", Operator.PRAVEGA)])

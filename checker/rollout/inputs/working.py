@@ -162,23 +162,6 @@ class WayOfWorking:
                 yield f"{WORDS[value]} ({key} {value.value}{', the default' if key in self.assumed else ''})"
         yield from filter(None, (self.partition_words, self.readiness and WORDS[self.readiness]))
 
-    @property
-    def data(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {
-            "podManagementPolicy": self.pods and self.pods.value,
-            "updateStrategy": self.updates and self.updates.value,
-            "partition": self.partition,
-            "operator": self.operator and self.operator.value,
-            "assumed": list(self.assumed),
-            "readiness": self.readiness and self.readiness.value,
-            "statefulSet": self.stateful_set or None,
-            "namespace": self.namespace or None,
-            "pods": {str(sid): f"{self.stateful_set}-{ordinal}" for sid, ordinal in sorted(self.ordinals.items())},
-            "restarted": list(self.restarted),
-            "by_hand": list(self.by_hand),
-        }
-
 
 @dataclass(frozen=True)
 class PodHosts:

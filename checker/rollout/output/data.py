@@ -18,6 +18,7 @@ from checker.rollout.disks import DiskRemedy
 from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Difference, Interruption, masked
 from checker.rollout.inputs.folders import Folder
+from checker.rollout.inputs.working import WayOfWorking
 from checker.rollout.order_proof import OrderProof, StageCondition
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
@@ -49,7 +50,7 @@ FORMS: Mapping[type, str] = {
     DisjointQuorums: "a b",
     Evidence: "verdict=outcome",
     Failure: "step=number server=step.sid new old service=serves",
-    Folder: "folder=path voters=view.voters observers=view.observers taken warnings working=working.data leader",
+    Folder: "folder=path voters=view.voters observers=view.observers taken warnings working leader",
     Interruption: "folder=path applied taken",
     OrderProof: "stages conditions",
     Plan: "verdict verdict_with_disks=outcome_with_disks exit_code seconds before=request.old after=request.new "
@@ -67,6 +68,8 @@ FORMS: Mapping[type, str] = {
     StageCondition: "step running renewed stopped",
     View: "voters observers",
     ViewPair: "a=old b=new disjoint",
+    WayOfWorking: "podManagementPolicy=pods updateStrategy=updates partition operator assumed readiness restarted "
+    "by_hand",
 }
 """The fields of each type of record: their names, and the attributes where these have other names."""
 
@@ -136,6 +139,11 @@ MORE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
         "under_two_faults": route.verdict(FaultBudget.PAIR),
     },
     RunResult: lambda result: {"property": result.prop or None, "sentence": run_sentence(result)},
+    WayOfWorking: lambda working: {
+        "statefulSet": working.stateful_set or None,
+        "namespace": working.namespace or None,
+        "pods": {str(sid): f"{working.stateful_set}-{ordinal}" for sid, ordinal in sorted(working.ordinals.items())},
+    },
 }
 """The fields of a record that are computed."""
 
