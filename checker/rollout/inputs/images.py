@@ -27,7 +27,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from checker.rollout.inputs.folders import ServerText
-from checker.rollout.inputs.working import MemberList, PodHosts
+from checker.rollout.inputs.working import NOT_LISTED, MemberList, PodHosts
 from spec.quorum import Sid
 from spec.text import integer, required_integer
 
@@ -63,7 +63,7 @@ class ZooCfg(NamedTuple):
     image: ContainerImage | None = None
     beside: Mapping[str, str] = {}
     origin: str = ""
-    listing: MemberList | None = None
+    listing: MemberList = NOT_LISTED
 
     def of(self, sid: Sid, origin: str) -> ServerText:
         """The text for a server; `origin` is that of a text which an image writes."""
@@ -139,8 +139,7 @@ def image_config(env: Mapping[str, str], command: str, hosts: PodHosts | None) -
     """
     if "start-zookeeper" in command or "--servers=" in command:
         flags = {f"ZK_{name.upper()}": value for name, value in FLAG.findall(command)}
-        flags["ZK_REPLICAS"] = flags.get("ZK_SERVERS", "1")
-        return _script(flags, hosts, "--servers")._replace(listing=None)  # a flag has no command that changes it
+        return _script({**flags, "ZK_REPLICAS": flags.get("ZK_SERVERS", "1")}, hosts, "--servers")
     if "ZK_REPLICAS" in env:
         return _script({**(INCUBATOR if "config-scripts" in command else {}), **env}, hosts, "ZK_REPLICAS")
     if servers := env.get("ZOOKEEPER_SERVERS", "").strip(";"):

@@ -231,9 +231,8 @@ def _of_stateful_set(workload: _Workload, maps: Mapping[str, YamlValue], path: s
         sentence = f"no pod has the id of server {', '.join(idle)}, which the list names"
         taken.append(f"{sentence}: --down {','.join(idle)} says so")
     listing = source.listing
-    if listing is not None and listing.variable:
-        own_variable = any(variable.name == listing.variable for variable in variables(workload.container))
-        listing = listing._replace(container=workload.container.word("name")) if own_variable else None
+    if listing.variable in {variable.name for variable in variables(workload.container)}:
+        listing = listing._replace(container=workload.container.word("name"))
     ordinals = {sid: ordinal for ordinal, sid in enumerate(pods)}
     working = replace(way_of_working(value, workload.container, ordinals), listing=listing)
     open_hosts = hosts if source.image is ContainerImage.SCRIPT else None

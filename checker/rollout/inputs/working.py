@@ -82,8 +82,8 @@ WORDS: Mapping[Enum, str] = {
 class MemberList(NamedTuple):
     """The place of the servers in the objects of a StatefulSet: a ConfigMap with its zoo.cfg, or a variable.
 
-    `form` is that of a server in the variable of `container`, such as `{server}::{sid}`. It is empty if the variable is
-    the number of servers.
+    `form` is that of a server in the variable of `container`, such as `{server}::{sid}`; empty: it is their number.
+    With neither a ConfigMap nor a container no command can change the servers.
     """
 
     variable: str = ""
@@ -100,6 +100,9 @@ class MemberList(NamedTuple):
         servers = {sid: line.partition(";")[0] if bare else line for sid, line in sorted(lines.items())}
         entries = (self.form.format(sid=sid, server=server) for sid, server in servers.items())
         return self.separator.join(entries) if self.form else str(len(lines))
+
+
+NOT_LISTED = MemberList()
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class WayOfWorking:
     stateful_set: str = ""
     namespace: str = ""
     ordinals: Mapping[Sid, int] = field(default_factory=dict)
-    listing: MemberList | None = None
+    listing: MemberList = NOT_LISTED
 
     @property
     def restarted(self) -> tuple[Sid, ...]:

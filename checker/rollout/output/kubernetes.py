@@ -22,7 +22,7 @@ from checker.printable import code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.files.differences import masked
 from checker.rollout.inputs.folders import settings
-from checker.rollout.inputs.working import MemberList, UpdateStrategy, WayOfWorking
+from checker.rollout.inputs.working import NOT_LISTED, MemberList, UpdateStrategy, WayOfWorking
 from checker.rollout.output.waits import wait_of
 from checker.rollout.route import PlanRoute
 from checker.rollout.steps import RESTART, START, ServerStep
@@ -43,7 +43,7 @@ class StatefulSet:
     namespace: str
     ordinals: Mapping[Sid, int]
     patched: bool
-    listing: MemberList | None
+    listing: MemberList
 
     @classmethod
     def of_plan(cls, plan: Plan) -> StatefulSet | None:
@@ -52,7 +52,7 @@ class StatefulSet:
         if new is None or not new.stateful_set or new.operator is not None:
             return None
         patched = new.updates is not UpdateStrategy.ON_DELETE
-        listing = old.listing if old.listing == new.listing else None
+        listing = new.listing if old.listing == new.listing else NOT_LISTED
         return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched, listing)
 
     def takes(self, part: PlanRoute) -> bool:
@@ -87,25 +87,24 @@ class StatefulSet:
 
         Empty for the last stage, which has a manifest, and where one template cannot have the files of all servers.
         """
-        files, *others = part.stage.new.servers.values()
-        shared = all((other.text, other.dynamic) == (files.text, files.dynamic) for other in others)
-        if self.listing is None or part.stage.new.given or not shared or masked(files.text) != files.text:
+        files, listing, template = next(iter(part.stage.new.servers.values())), self.listing, dict[str, object]()
+        several = any((own.text, own.dynamic) != (files.text, files.dynamic) for own in part.stage.new.servers.values())
+        if part.stage.new.given or several or masked(files.text) != files.text:
             return []
-        # A new annotation is a new template, with which the controller restarts the pods.
-        template: dict[str, object] = {"metadata": {"annotations": {"quorate/stage": part.stage.new.label}}}
         commands = list[str]()
-        if self.listing.config_map:
+        if listing.config_map:
             data = {"zoo.cfg": files.text}
             if files.dynamic is not None:
                 data[PurePosixPath(files.config.dynamic_config_file or "").name] = files.dynamic
-            commands = [self._patch(f"configmap/{self.listing.config_map} --type merge", {"data": data})]
-        else:
-            value = self.listing.value({sid: settings(files)[f"server.{sid}"] for sid in part.stage.new.members})
-            container = {"name": self.listing.container, "env": [{"name": self.listing.variable, "value": value}]}
-            template = {"spec": {"containers": [container]}}
-            if not value:
-                return []
-        return [*commands, self._patch(self._object, {"spec": {"replicas": replicas, "template": template}})]
+            commands = [self._patch(f"configmap/{listing.config_map} --type merge", {"data": data})]
+            # A new annotation is a new template, with which the controller restarts the pods.
+            template = {"metadata": {"annotations": {"quorate/stage": part.stage.new.label}}}
+        elif listing.container:
+            value = listing.value({sid: settings(files)[f"server.{sid}"] for sid in part.stage.new.members})
+            env = [{"name": listing.variable, "value": value}]
+            template = {"spec": {"containers": [{"name": listing.container, "env": env}]}} if value else {}
+        patch = self._patch(self._object, {"spec": {"replicas": replicas, "template": template}})
+        return [*commands, patch] if template else []
 
     @property
     def _object(self) -> str:
@@ -124,7 +123,7 @@ class StatefulSet:
     def by_controller(self, part: PlanRoute) -> Iterator[str]:
         """The steps of a stage that the controller takes, by the highest ordinal first."""
         yield _item(self._apply(part, len(part.stage.new.members)))
-        if part.stage.new.given and self.listing is not None and self.listing.config_map:
+        if part.stage.new.given and self.listing.config_map:
             restart = code(f"kubectl rollout restart{self._at} {self._object}")
             yield f"If its pod template is the one of now, restart the pods: {restart}"  # no file is part of a template
         yield f"Wait for the controller: {code(f'kubectl rollout status{self._at} {self._object}')}"
