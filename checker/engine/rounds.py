@@ -213,7 +213,6 @@ class Rounds:
     # -- the graph, for liveness -----------------------------------------------------------------------------
 
     def _number(self, slices: list[Slice], new: list[int], first: int) -> None:
-        """Record the targets of all moves."""
         graph, shards = self._state.graph, self._state.visited.parts
         if graph is None:
             return
@@ -229,7 +228,6 @@ class Rounds:
             graph.add(int(part.rows[0]), len(part.rows), part.origins, targets)
 
     def _mark(self, targets: Iterable[Target]) -> None:
-        """Store the judgements of new states."""
         if self._state.graph is not None:
             for block, begin, end, state in targets:
                 marks = self._state.graph.marks.room(state + end - begin)

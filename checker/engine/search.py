@@ -208,7 +208,6 @@ class Search:
     # -- checkpoints -----------------------------------------------------------------------------------------
 
     def _resume(self, checkpoint: SearchCheckpoint) -> None:
-        """Continue the saved search, if there is one."""
         waiting = checkpoint.resume(self._state)
         if waiting is not None:
             level, self._rounds.following.blocks = waiting
@@ -239,7 +238,6 @@ class Search:
     # -- bookkeeping -----------------------------------------------------------------------------------------
 
     def _reached_limit(self) -> Stop | None:
-        """The limit inside a level that was reached, if any."""
         return self.result.limits.inside_a_level.reached(self.result)
 
     def _check_limits(self) -> None:

@@ -257,7 +257,6 @@ def _observes(operation: Operation) -> bool:
 
 
 def _shown(state: Register | str) -> str:
-    """The state of a znode or a register as text."""
     if isinstance(state, str):
         return state
     return "no znode" if state is None else f"{state[0]!r} at version {state[1]}"

@@ -183,5 +183,4 @@ class _RunSearch:
         return state.lanes
 
     def _is_there(self, row: Row) -> bool:
-        """Whether a state has the finding."""
         return finding_at(self._model, self._found.prop, row) == self._found.finding

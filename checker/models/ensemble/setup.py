@@ -305,7 +305,6 @@ class Setup:
 
 
 def _servers_of(planned: PlannedAction | PlannedReconfig) -> frozenset[Sid]:
-    """The servers that an action of the plan names."""
     if isinstance(planned, PlannedAction):
         return frozenset({planned.sid})
     return planned.change.voters | planned.change.observers | planned.change.leaving

@@ -87,7 +87,6 @@ class ClientConnection(msgspec.Struct, frozen=True):
 
 
 def _ends(message: ServerMessage) -> bool:
-    """Whether a message is the last one of its connection."""
     return isinstance(message, ConnectionClosed) or (
         isinstance(message, Reply) and isinstance(message.asked, CloseSession)
     )

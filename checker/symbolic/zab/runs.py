@@ -198,7 +198,6 @@ class _Narrator:
         return [*lines, "; ".join(txns)]
 
     def action(self, name: str, chosen: Mapping[str, Term]) -> str:
-        """An action with its parameters; a quorum is shown as its servers."""
         values = {key: self._name(value) for key, value in chosen.items() if key not in {"base", "served_by"}}
         for key, value in values.items():
             if value.startswith("Q"):
