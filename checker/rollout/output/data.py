@@ -22,7 +22,8 @@ from checker.rollout.inputs.working import WayOfWorking
 from checker.rollout.order_proof import OrderProof, StageCondition
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
-from checker.rollout.reconfig.answers import CommandAnswer, CommandRun, FaultBudget, ReconfigAnswer, RouteAnswer
+from checker.rollout.reconfig.answers import CommandAnswer, ReconfigAnswer, RouteAnswer
+from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.reconfig.section import obstacle, safer
 from checker.rollout.route import Order, PlanRoute, ViewPair
@@ -43,8 +44,7 @@ SCHEMA = 1
 FORMS: Mapping[type, str] = {
     Claim: "question faults verdict=evidence.outcome evidence=evidence.kind reason=evidence.reason counts",
     CommandAnswer: "zkcli=command.zkcli kazoo=command.kazoo stop=command.leaving needed=command.needed "
-    "before=command.before after=command.after disjoint runs",
-    CommandRun: "budget",
+    "before=command.before after=command.after disjoint",
     Difference: "server=sid key before=old after=new effect",
     DiskRemedy: "kind servers=sids proved",
     DisjointQuorums: "a b",
@@ -115,8 +115,8 @@ MORE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
         ],
         "joining": answer.command.joining_text or None,
         "leaving": answer.command.leaving_text or None,
+        "runs": [{"budget": budget, **plain(result)} for budget, results in answer.runs.items() for result in results],
     },
-    CommandRun: lambda run: plain(run.result),
     Evidence: lambda answer: {"reason": answer.reason, "because": answer_sentence(answer)},
     Failure: lambda failure: {
         "going_on": _direction(failure.going_on),

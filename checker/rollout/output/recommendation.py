@@ -30,7 +30,8 @@ from checker.rollout.output.sentences import (
     verdict_words,
     who_looks,
 )
-from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
+from checker.rollout.reconfig.answers import RouteAnswer
+from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.reconfig.section import obstacle, safer
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict

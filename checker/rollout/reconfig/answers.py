@@ -15,48 +15,29 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from checker.rollout.claims import Claim, evidence_of, verdict_of
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
+from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.symbolic.disjoint import DisjointQuorums
 
 
-class FaultBudget(Enum):
-    """The faults of a run, by kind of question."""
-
-    NONE = "without a fault"
-    ASKED = "with the faults of the request"
-    PAIR = "with a lost connection and one more fault"
-
-
-@dataclass(frozen=True)
-class CommandRun:
-    """A run about a command, and the budget that it belongs to."""
-
-    budget: FaultBudget
-    result: RunResult
-
-
 @dataclass(frozen=True)
 class CommandAnswer:
-    """A command with its runs.
+    """A command with its runs, by their budgets of faults.
 
     `disjoint` are quorums before and after it that do not meet; None if z3 has proved that all of them meet.
     """
 
     command: MembershipCommand
     disjoint: DisjointQuorums | None
-    runs: tuple[CommandRun, ...] = ()
-
-    def results(self, budget: FaultBudget) -> list[RunResult]:
-        """The runs of a budget."""
-        return [each.result for each in self.runs if each.budget is budget]
+    runs: Mapping[FaultBudget, tuple[RunResult, ...]]
 
 
 @dataclass(frozen=True)
@@ -98,7 +79,7 @@ class RouteAnswer:
 
     def results(self, budget: FaultBudget) -> list[RunResult]:
         """The runs of a budget, of all commands."""
-        return [result for each in self.commands for result in each.results(budget)]
+        return [result for answer in self.commands for result in answer.runs[budget]]
 
     @property
     def outcome(self) -> SafetyVerdict:
@@ -113,8 +94,12 @@ class RouteAnswer:
     @property
     def finding(self) -> RunResult | None:
         """The violation with the fewest faults."""
-        found = [run.result for each in self.commands for run in each.runs if run.result.found is not None]
-        return min(found, key=lambda result: sum(result.spec.faults.values()), default=None)
+        results = (result for budget in FaultBudget for result in self.results(budget))
+        return min(
+            (result for result in results if result.found is not None),
+            key=lambda result: sum(result.spec.faults.values()),
+            default=None,
+        )
 
 
 class Preference(Enum):
@@ -168,7 +153,7 @@ class ReconfigAnswer:
     @property
     def runs(self) -> tuple[RunResult, ...]:
         """All runs."""
-        return tuple(run.result for route in self.routes for each in route.commands for run in each.runs)
+        return tuple(result for route in self.routes for budget in FaultBudget for result in route.results(budget))
 
     @property
     def comparison(self) -> tuple[Preference, Ground]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 from checker.rollout.config_state import ConfigState
@@ -32,11 +33,20 @@ FIRST_VERSION = 1 << 32
 """The version that the leader of the first epoch gives to the configuration of the files."""
 
 
+class FaultBudget(Enum):
+    """The faults of a run, by kind of question."""
+
+    NONE = "without a fault"
+    ASKED = "with the faults of the request"
+    PAIR = "with a lost connection and one more fault"
+
+
 @dataclass(frozen=True)
 class ReconfigSpec(RunSpec):
     """A question about a command: `stage` has the members before and after it, with files that are written here."""
 
     command: MembershipCommand | None = None
+    budget: FaultBudget = FaultBudget.NONE
 
     @property
     def name(self) -> str:
