@@ -232,8 +232,8 @@ def _by_symmetry(
     from checker.engine.model import ModelError  # noqa: PLC0415 (for this case alone)
 
     if checkpoint is not None or not isinstance(workers, int):
-        what = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
-        raise ModelError(f"--reduce symmetric {what}; write --reduce none, or leave the other option out")
+        problem = "saves no checkpoint" if checkpoint is not None else "does not run on a cluster"
+        raise ModelError(f"--reduce symmetric {problem}; write --reduce none, or leave the other option out")
     named: dict[str, Any] = {"until_witnessed": job.until_witnessed, "progress": progress, "seed": seed}
     return symmetric_search.explore(job.model, limits, workers=workers, **named)
 

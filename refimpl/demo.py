@@ -67,11 +67,11 @@ def _directory(given: Path | None) -> Iterator[Path]:
         given.mkdir(parents=True, exist_ok=True)
         yield given.resolve()
         return
-    made = Path(tempfile.mkdtemp(prefix="quorate-demo-"))
+    path = Path(tempfile.mkdtemp(prefix="quorate-demo-"))
     try:
-        yield made
+        yield path
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _run(directory: Path, options: argparse.Namespace) -> int:

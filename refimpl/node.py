@@ -144,10 +144,10 @@ class Node:
 
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
-        done = spec_server.step(self.server, event, RULES, self._zab_rules)
-        if done is None:
+        result = spec_server.step(self.server, event, RULES, self._zab_rules)
+        if result is None:
             return False
-        self._adopt(done, event)
+        self._adopt(result, event)
         return True
 
     def run_all(self, events: Sequence[Event]) -> int:

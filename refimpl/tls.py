@@ -128,23 +128,23 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         try:
             context.load_cert_chain(self.key_store, password=lambda: self.key_password)
         except (OSError, ValueError) as error:
-            what = f"{self.prefix}keyStore.location={self.key_store}: {_reason(error)}"
+            problem = f"{self.prefix}keyStore.location={self.key_store}: {_reason(error)}"
             password = f"its password in {self.prefix}keyStore.password"
             raise TlsError(
-                f"{what}; name a PEM file with the private key and its certificates, and {password}"
+                f"{problem}; name a PEM file with the private key and its certificates, and {password}"
             ) from None
         if self.trust_store is not None:
             try:
                 context.load_verify_locations(self.trust_store)
             except (OSError, ValueError) as error:
-                what = f"{self.prefix}trustStore.location={self.trust_store}: {_reason(error)}"
-                raise TlsError(f"{what}; name a PEM file with certificates") from None
+                problem = f"{self.prefix}trustStore.location={self.trust_store}: {_reason(error)}"
+                raise TlsError(f"{problem}; name a PEM file with certificates") from None
         if self.ciphers is not None:
             try:
                 context.set_ciphers(self.ciphers)
             except ssl.SSLError:
-                what = f"{self.prefix}openssl.ciphersuites={self.ciphers}: no such ciphers"
-                raise TlsError(f"{what}; use OpenSSL's names") from None
+                problem = f"{self.prefix}openssl.ciphersuites={self.ciphers}: no such ciphers"
+                raise TlsError(f"{problem}; use OpenSSL's names") from None
         return context
 
 

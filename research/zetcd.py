@@ -40,12 +40,12 @@ def _ended(mismatch: Mismatch) -> bool:
 
 
 def _opcode(mismatch: Mismatch) -> bool:
-    numbers = {opcode_of(each) for each in (mismatch.command, *parts_of(mismatch.command))}
+    numbers = {opcode_of(part) for part in (mismatch.command, *parts_of(mismatch.command))}
     return mismatch.tested == DISCONNECTED and not numbers <= OPCODES | {CHECK, None}
 
 
 def _flags(mismatch: Mismatch) -> bool:
-    modes = [each.flags for each in parts_of(mismatch.command) if isinstance(each, c.Create)]
+    modes = [part.flags for part in parts_of(mismatch.command) if isinstance(part, c.Create)]
     return _ended(mismatch) and any(mode > c.EPHEMERAL_SEQUENTIAL for mode in modes)
 
 

@@ -138,8 +138,8 @@ def step(
     if isinstance(event, LeaderLost | QuorumLost) and server.zab is not None and zab is not None:
         fits = isinstance(event, QuorumLost) is isinstance(server.zab, Leader)
         return _give_up(server, rules, zab) if fits else None
-    done = _election_step(server, event, rules)  # type: ignore[arg-type]
-    return done if done is None or zab is None else _begun(server, done, rules, zab)
+    result = _election_step(server, event, rules)  # type: ignore[arg-type]
+    return result if result is None or zab is None else _begun(server, result, rules, zab)
 
 
 def start(
@@ -194,14 +194,14 @@ def summary(server: Server) -> Summary:
 
 
 def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -> ServerStep[Server] | None:
-    done = fast_leader_election.step(server.peer, server.election, event, rules)
-    if done is None:
+    result = fast_leader_election.step(server.peer, server.election, event, rules)
+    if result is None:
         return None
     if isinstance(event, Start):
         # 3.9.5 deletes `.dynamic.next` at the first start, and has forgotten it at the second (`last-seen-forgotten`).
         forgets = event.view != server.view or Variant.LAST_SEEN_FORGOTTEN in rules.variants
         server = replace(server, view=event.view, last_seen=None if forgets else server.last_seen)
-    return Step(replace(_configured(server, done.effects), election=done.state), done.effects)
+    return Step(replace(_configured(server, result.effects), election=result.state), result.effects)
 
 
 def _configured(server: Server, effects: Effects) -> Server:
@@ -336,9 +336,9 @@ def _entered(server: Server, done: ZabResult, effects: tuple[Effect, ...]) -> Se
     after = replace(server, durable=done.durable, zab=done.state)
     serves = done.state is not None and done.state.serves
     if done.state is not None and serves and not (server.zab is not None and server.zab.serves):
-        begun = fast_leader_election.step(after.peer, after.election, EpochBegun(done.state.epoch))
-        assert begun is not None
-        after = replace(after, election=begun.state)
+        result = fast_leader_election.step(after.peer, after.election, EpochBegun(done.state.epoch))
+        assert result is not None
+        after = replace(after, election=result.state)
     remains = memory.after_step(after.remains, done.state)
     if remains is not after.remains:
         after = replace(after, remains=remains)

@@ -63,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refused(why, ExitCode.TOO_LARGE)
     except OSError as error:
         if error.filename is None and tempfile.tempdir is None and error.errno == errno.ENOENT:
-            what = "no folder takes temporary files; name one in TMPDIR that can be written"
-            return refused(what, ExitCode.COMMAND_LINE)
+            problem = "no folder takes temporary files; name one in TMPDIR that can be written"
+            return refused(problem, ExitCode.COMMAND_LINE)
         if error.errno != errno.ENOSPC:
             raise
         discard(sys.stdout)

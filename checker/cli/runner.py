@@ -81,7 +81,7 @@ def run_requests(requests: Sequence[RunRequest | InvalidScenario], options: argp
 
 def _run_each(requests: Sequence[RunRequest | InvalidScenario], options: argparse.Namespace) -> list[RunOutcome]:
     """Return the outcomes in order; with several jobs, print a line for each final outcome."""
-    jobs = [each.job for each in requests if isinstance(each, RunRequest)]
+    jobs = [request.job for request in requests if isinstance(request, RunRequest)]
     names = [job.name for job in jobs]
 
     def show(outcome: RunOutcome) -> None:

@@ -79,8 +79,8 @@ def check_address_space(least: int) -> None:
     """Raises MemoryError unless this many bytes of address space are left: libraries without it end the process."""
     left = free_address_space()
     if left < least:
-        what = f"the limit of this process (ulimit -v) leaves {left // 1_000_000} MB of address space"
-        raise MemoryError(f"{what}, and the compiled engine needs {least // 1_000_000} MB; allow more")
+        problem = f"the limit of this process (ulimit -v) leaves {left // 1_000_000} MB of address space"
+        raise MemoryError(f"{problem}, and the compiled engine needs {least // 1_000_000} MB; allow more")
 
 
 class MemoryFiles(NamedTuple):
@@ -114,7 +114,7 @@ def cgroups(lines: Iterable[str], mount: Path) -> Iterator[tuple[Path, int]]:
             continue
         root, version = (mount / "memory", 1) if controllers else (mount, 2)
         folder = root / path.lstrip("/")
-        yield from ((each, version) for each in (folder, *folder.parents) if each.is_relative_to(root))
+        yield from ((parent, version) for parent in (folder, *folder.parents) if parent.is_relative_to(root))
 
 
 def free_in(folder: Path, version: int) -> int:

@@ -304,7 +304,7 @@ def coverage_of(exploration: Exploration) -> frozenset[tuple[str, str]]:
 
 
 def _premises(exploration: Exploration) -> list[str]:
-    return sorted(name for name, each in exploration.evaluations.items() if each.premise)
+    return sorted(name for name, evaluation in exploration.evaluations.items() if evaluation.premise)
 
 
 def _fired(exploration: Exploration) -> dict[str, int]:

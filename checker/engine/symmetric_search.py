@@ -119,7 +119,7 @@ def answers_of_model(
     if symmetry.wider is None:
         return found, ""
     runs = {name: _run_of(model, symmetry, each) for name, each in found.found.items()}
-    known = {name: each for name, each in runs.items() if each is not None}
+    known = {name: run for name, run in runs.items() if run is not None}
 
     def rest() -> Limits:
         limits = left()

@@ -99,9 +99,9 @@ class Handlers:
         with self._lock:
             opened = self._first.get(key) or self._loaded.get(key)
         if opened is None:
-            what = f"this link is of another run ({key or 'of none'}) than those that are open here"
+            problem = f"this link is of another run ({key or 'of none'}) than those that are open here"
             right = "start the explorer with the scenario that it was made from, as it was then"
-            raise BadRequestError(f"{what}; {right}", HTTPStatus.NOT_FOUND)
+            raise BadRequestError(f"{problem}; {right}", HTTPStatus.NOT_FOUND)
         return opened
 
     def _add(self, job: Job, folder: str = "") -> OpenJob:
@@ -121,8 +121,8 @@ class Handlers:
         opened = self._open(request.job)
         view = views.walk_view(opened.job, opened.key, opened.walks, request.path)
         if request.check is not None and view["link"] != views.link_of(opened.key, request.path, request.check):
-            what = "this link was made by another release: its moves now lead to another state"
-            raise BadRequestError(f"{what}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
+            problem = "this link was made by another release: its moves now lead to another state"
+            raise BadRequestError(f"{problem}; begin anew, or open a saved trace", HTTPStatus.CONFLICT)
         return view
 
     def load(self, request: LoadRequest) -> dict[str, Json]:

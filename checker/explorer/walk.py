@@ -102,7 +102,7 @@ class Walks:
     def _never(self, prop: Property, path: Path) -> Iterator[Discovery]:
         """The finding of a run that never reaches its goal, if it is one: with the shortest loop that proves it."""
         results = [answer(self.model, prop, step.row) for step in path]
-        met = max((number for number, each in enumerate(results) if isinstance(each, Finding)), default=-1)
+        met = max((number for number, result in enumerate(results) if isinstance(result, Finding)), default=-1)
         for loop in self._loops(prop, path):
             last = len(path) - 1 if loop is None else loop
             open_ = [number for number in range(met + 1, last + 1) if results[number] is None]
@@ -206,13 +206,13 @@ def _state(job: Job, goal: Goal) -> Property | None:
 def by_tables(job: Job, row: Row, goal_property: Property, progress: ProgressCallback) -> SearchResult:
     """Find the nearest state in which a property has a finding, other than the row itself."""
     columns = tuple(replace(column, initial=value) for column, value in zip(job.model.columns, row, strict=True))
-    begun = Model(job.model.name, columns, job.model.actors, job.model.rules, (goal_property,))
-    ahead = replace(job, model=begun, until_witnessed=True)
+    model = Model(job.model.name, columns, job.model.actors, job.model.rules, (goal_property,))
+    ahead = replace(job, model=model, until_witnessed=True)
     limits = Limits(memory=free_memory(SHARE_OF_MEMORY), seconds=SECONDS)
     explored = _explored(ahead, limits, progress)
     found = explored.found.get(goal_property.name)
     if found is not None:
-        return SearchResult(Walks(begun).ordinals(found.path), explored.states, found.depth)
+        return SearchResult(Walks(model).ordinals(found.path), explored.states, found.depth)
     whole = explored.stop is Stop.EXHAUSTED
     return SearchResult(None, explored.states, explored.depth, whole, "" if whole else LIMITS[explored.stop])
 

@@ -128,8 +128,8 @@ def _add(
     if answered and reply is not None:
         same = not keyed or reply[":value"][:1] == value[:1]
         if not same or (request[":f"] != ":read" and reply[":value"] != value):
-            what = f"{excerpt(notation(reply))} answers {excerpt(notation(request))}"
-            raise ClientHistoryError(f"{path}:{reply.line}: {what}; an answer has the :value of its request")
+            problem = f"{excerpt(notation(reply))} answers {excerpt(notation(request))}"
+            raise ClientHistoryError(f"{path}:{reply.line}: {problem}; an answer has the :value of its request")
         value = reply[":value"]
     key, value = (notation(value[0]), value[1]) if keyed else (KEY, value)
     expected = None

@@ -229,7 +229,7 @@ def _excuse(
 def _awake(read: Operation, since: float, pauses: tuple[Pause, ...]) -> float:
     """The length of the window, without the time during which the server was stopped."""
     awake = 0.0
-    for stop in sorted((each for each in pauses if each.server == read.server), key=lambda each: each.since):
+    for stop in sorted((pause for pause in pauses if pause.server == read.server), key=lambda each: each.since):
         awake += max(0.0, min(stop.since, read.end) - since)
         since = max(since, stop.until)
     return awake + max(0.0, read.end - since)

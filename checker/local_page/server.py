@@ -215,8 +215,8 @@ class PageHandler(BaseHTTPRequestHandler):
         if length is None:
             raise BadRequestError("a request says how long it is", HTTPStatus.LENGTH_REQUIRED)
         if length > largest:
-            what = f"the request has {length:,} bytes, and {largest:,} are the most; give fewer or smaller files"
-            raise BadRequestError(what, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            problem = f"the request has {length:,} bytes, and {largest:,} are the most; give fewer or smaller files"
+            raise BadRequestError(problem, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return self.rfile.read(length)
 
     # -- answers ---------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def _local_primary_order(setup: Setup) -> Condition:
 )
 def _global_primary_order(setup: Setup) -> Condition:
     def check(servers: Servers) -> Answer:
-        long = {s: each for s, each in servers.items() if len({epoch_of(txn.zxid) for txn in each.delivered}) > 1}
+        long = {s: server for s, server in servers.items() if len({epoch_of(txn.zxid) for txn in server.delivered}) > 1}
         if not long:
             return TRIVIAL
         return first(

@@ -64,8 +64,8 @@ def _established(statuses: Statuses, *, standalone: bool = False) -> list[Sid]:
     """The servers that lead an ensemble with a quorum of their view behind them, or those that run standalone."""
     return [
         sid
-        for sid, each in statuses.items()
-        if isinstance(each, ElectionStatus) and each.is_standalone is standalone and is_established(statuses, sid)
+        for sid, status in statuses.items()
+        if isinstance(status, ElectionStatus) and status.is_standalone is standalone and is_established(statuses, sid)
     ]
 
 

@@ -69,7 +69,7 @@ def _history_consistency(setup: Setup) -> Condition:
 
 def _log_condition(setup: Setup, applies: Callable[[LogStatus, LogStatus], bool], clause: str) -> Condition:
     def check(*views: LogStatus | str) -> Answer:
-        servers = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, LogStatus)}
+        servers = {sid: view for sid, view in zip(setup.sids, views, strict=True) if isinstance(view, LogStatus)}
         pairs = [(a, b) for a, b in _led(servers) if servers[b].log and applies(servers[a], servers[b])]
         if not pairs:
             return TRIVIAL
@@ -145,10 +145,10 @@ def _replicas_agree(setup: Setup) -> Condition:
 
 
 def _led(servers: Mapping[Sid, Presence]) -> Iterator[tuple[Sid, Sid]]:
-    for sid, each in servers.items():
-        leader = servers.get(each.leader)
-        if not each.leads and leader is not None and leader.leads and leader.epoch == each.epoch:
-            yield each.leader, sid
+    for sid, server in servers.items():
+        leader = servers.get(server.leader)
+        if not server.leads and leader is not None and leader.leads and leader.epoch == server.epoch:
+            yield server.leader, sid
 
 
 def _zxids_of(each: ServerStatus) -> set[int]:
@@ -222,7 +222,7 @@ def _family(
         if found is not None:
             values = (("server", found.server), ("message", found.what))
             return Finding(f"an unexpected {family.value} message arrived", values)
-        duties = {sid: each for sid, each in zip(setup.sids, views, strict=True) if isinstance(each, SyncObligation)}
+        duties = {sid: view for sid, view in zip(setup.sids, views, strict=True) if isinstance(view, SyncObligation)}
         if not any(awaits(duty) for duty in duties.values()):
             return TRIVIAL
         return also(duties)

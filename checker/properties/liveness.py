@@ -111,7 +111,7 @@ def _elects(setup: Setup) -> Condition:
 
 def has_quorum(statuses: Statuses, cut: frozenset[Link]) -> bool:
     """Whether servers run that all reach one another, and are a quorum in the view of each of them."""
-    running = {sid: each for sid, each in statuses.items() if isinstance(each, ElectionStatus)}
+    running = {sid: status for sid, status in statuses.items() if isinstance(status, ElectionStatus)}
     return any(
         all(running[sid].view.contains_quorum(group) for sid in group)
         for size in range(len(running), 0, -1)

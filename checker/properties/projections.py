@@ -86,8 +86,8 @@ def statuses_and_links_of(setup: Setup) -> tuple[Read, ...]:
 def serving(statuses: Statuses, cut: frozenset[Link]) -> list[Sid]:
     """The servers that lead while a quorum of their view follows them, counting only followers within reach."""
     found = []
-    for sid, each in statuses.items():
-        if isinstance(each, ElectionStatus) and each.state is LEADING:
+    for sid, status in statuses.items():
+        if isinstance(status, ElectionStatus) and status.state is LEADING:
             within = {o: e for o, e in statuses.items() if (min(o, sid), max(o, sid)) not in cut}
             if is_established(within, sid):
                 found.append(sid)

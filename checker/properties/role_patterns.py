@@ -88,11 +88,11 @@ def _conditions(setup: Setup, value: Any, inside: tuple[str | int, ...]) -> Iter
     view = _view(setup, value["file"], (*inside, "file")) if "file" in value else None
     for each in stands:
         if each.state == DOWN and len(value) > 1:
-            what = "a server that is down follows nobody and runs with no file"
-            raise ParameterError(what, "write down alone", inside)
+            problem = "a server that is down follows nobody and runs with no file"
+            raise ParameterError(problem, "write down alone", inside)
         if leader is not None and each.leader not in (None, leader):
-            what = f"two leaders are named, {each.leader} and {leader}"
-            raise ParameterError(what, "name one, in the state or as the leader", inside)
+            problem = f"two leaders are named, {each.leader} and {leader}"
+            raise ParameterError(problem, "name one, in the state or as the leader", inside)
     return [RoleCondition(each.state, each.leader if leader is None else leader, view) for each in stands]
 
 
@@ -164,7 +164,7 @@ def _stands(_: Setup, pattern: Pattern) -> Condition:
 
 def witnesses(statuses: Statuses) -> tuple[tuple[str, Any], ...]:
     """The states of servers as the values of a finding."""
-    return tuple((f"server.{sid}", _format_status(each)) for sid, each in statuses.items())
+    return tuple((f"server.{sid}", _format_status(status)) for sid, status in statuses.items())
 
 
 def _format_status(each: ElectionStatus | str) -> str:

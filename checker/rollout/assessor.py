@@ -239,7 +239,7 @@ class Assessor:
             results.append(self._work.ask(spec))
             if results[-1].end is RunEnd.IMPOSSIBLE:
                 return []
-        return [each for each in results if each.begun and each.outcome is not SafetyVerdict.SAFE]
+        return [result for result in results if result.begun and result.outcome is not SafetyVerdict.SAFE]
 
     def _heal(self, route: PlanRoute, order: Order) -> None:
         """Healing under faults: partitions during the roll-out; crashes and partitions after it, if it gets there."""

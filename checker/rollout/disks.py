@@ -64,11 +64,11 @@ def check_disks(disks: Disks, stage: Stage, down: frozenset[Sid]) -> None:
             listed = ", ".join(map(str, stage.sids))
             raise OrderError(f"--disk names server {sid}, which is in neither folder; they have {listed}", "disk")
         if sid not in stage.new.members:
-            what = f"server {sid} is to be removed, so nothing starts with its disk"
-            raise OrderError(f"{what}; leave out its --disk", "disk")
+            problem = f"server {sid} is to be removed, so nothing starts with its disk"
+            raise OrderError(f"{problem}; leave out its --disk", "disk")
         if sid in down:
-            what = f"server {sid} is in --down, so nothing starts with its disk"
-            raise OrderError(f"{what}; name it in one of the two", "disk")
+            problem = f"server {sid} is in --down, so nothing starts with its disk"
+            raise OrderError(f"{problem}; name it in one of the two", "disk")
 
 
 def harmless(stage: Stage, disks: Disks) -> bool:

@@ -87,7 +87,10 @@ def order_proof(stage: Stage, steps: Steps, way: Way) -> OrderProof | None:
     if not proof_covers(way, stage, steps):
         return None
     divisions = (_in_stages(stage, steps, late) for late in range(_most_late_starts(stage, steps, way), -1, -1))
-    return next((each for each in divisions if _may_be_kept(each) and disjoint_stages(each.stages) is None), None)
+    return next(
+        (division for division in divisions if _may_be_kept(division) and disjoint_stages(division.stages) is None),
+        None,
+    )
 
 
 def _in_stages(stage: Stage, steps: Steps, late: int) -> OrderProof:

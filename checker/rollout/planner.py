@@ -32,8 +32,8 @@ def plan(request: PlanRequest, runner: Runner) -> Plan:
     if request.way.is_of_controller and not request.faults:
         request = replace(request, faults=1)  # the restart of a server that is not ready
     if request.at_step and request.way.is_of_controller:
-        what = "--files at-step: a controller has all new files from the beginning"
-        raise OrderError(f"{what}; leave --files out", "files")
+        problem = "--files at-step: a controller has all new files from the beginning"
+        raise OrderError(f"{problem}; leave --files out", "files")
     check_identities(request.old.servers, request.new.servers)
     check_startable(request.old.servers, request.new.servers)
     stage = whole(request.old, request.new, request.now.applied if request.now else frozenset())

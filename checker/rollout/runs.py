@@ -205,7 +205,7 @@ def _statuses(spec: RunSpec, job: Job, row: Row) -> dict[Sid, ElectionStatus | s
 
 def _running(statuses: Mapping[Sid, ElectionStatus | str]) -> dict[Sid, ElectionStatus]:
     """The statuses of the servers that run."""
-    return {sid: each for sid, each in statuses.items() if isinstance(each, ElectionStatus)}
+    return {sid: status for sid, status in statuses.items() if isinstance(status, ElectionStatus)}
 
 
 def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
@@ -263,8 +263,8 @@ class TimeBetweenRuns:
     def check(self) -> None:
         """Raises checker.symbolic.disjoint.UndecidedError after the time."""
         if time.thread_time() - self._began > self._seconds:
-            what = f"not decided: the work between the runs has used up the budget of {self._seconds:g} s"
-            raise UndecidedError(f"{what}; ask with a larger budget, or about fewer servers")
+            problem = f"not decided: the work between the runs has used up the budget of {self._seconds:g} s"
+            raise UndecidedError(f"{problem}; ask with a larger budget, or about fewer servers")
 
     def run(self, spec: RunSpec, seconds: float) -> RunResult:
         """Explore a question; the run has its own limit. Raises the errors of the runner."""

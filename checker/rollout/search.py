@@ -89,23 +89,23 @@ class PlanSearch:
         down = self._request.down
         given = tuple(step for step in steps_of(stage, order) if step.sid not in down)
         steps = with_waits(self._request.way, given)
-        made = Plan(self._request, self.assessor.begin(stage), tried=1)
+        plan = Plan(self._request, self.assessor.begin(stage), tried=1)
         if down:
-            made.notes.append(f"down, now and later: {listed(down)}")
+            plan.notes.append(f"down, now and later: {listed(down)}")
         first = [sid for sid in stage.added if sid not in order and sid not in down]
         if first:
-            made.notes.append(f"{listed(first)} are new and not in the order: started first")
+            plan.notes.append(f"{listed(first)} are new and not in the order: started first")
         if stage.gossips:
-            self._gossip(made, steps)
-            return made
+            self._gossip(plan, steps)
+            return plan
         if too_large(stage):
-            made.direct.orders = [Order(sid, steps, explored=False) for sid in self.leaders(stage)]
-            return made
+            plan.direct.orders = [Order(sid, steps, explored=False) for sid in self.leaders(stage)]
+            return plan
         leaders = self.leaders(stage)
-        is_proved = not made.direct.quorums_meet and made.direct.order_proof(Order(leaders[0], steps)) is not None
-        self.follow(made.direct, [(sid, steps) for sid in leaders], beside_a_proof=is_proved)
-        self.answer([made.direct])
-        return made
+        is_proved = not plan.direct.quorums_meet and plan.direct.order_proof(Order(leaders[0], steps)) is not None
+        self.follow(plan.direct, [(sid, steps) for sid in leaders], beside_a_proof=is_proved)
+        self.answer([plan.direct])
+        return plan
 
     def _gossip(self, made: Plan, steps: Steps) -> None:
         """The elections where servers send each other configurations, if the files state the versions of these."""
@@ -122,24 +122,24 @@ class PlanSearch:
 
     def searched(self, stage: Stage) -> Plan:
         """The first order of the change in one go that is safe, or else the change in stages."""
-        made = Plan(self._request, self.assessor.begin(stage))
-        if made.direct.unchanged and self._request.is_plain:
+        plan = Plan(self._request, self.assessor.begin(stage))
+        if plan.direct.unchanged and self._request.is_plain:
             # The servers whose files differ are restarted, the leader last. No run is necessary.
             differ = {difference.sid for difference in stage.differences} & set(stage.remaining)
             for leader in self.leaders(stage) if differ else ():
                 steps = steps_of(stage, [*sorted(differ - {leader}), *sorted(differ & {leader})])
                 steps = in_way(self._request.way, stage, leader, steps, self._request.down)
-                made.direct.orders.append(Order(leader, steps, explored=False))
+                plan.direct.orders.append(Order(leader, steps, explored=False))
         elif stage.gossips:
-            self._gossip(made, next(self._orders(stage, self.leaders(stage)[0])))
-        elif not made.direct.quorums_meet:
-            self._search_orders_and_stages(made)
+            self._gossip(plan, next(self._orders(stage, self.leaders(stage)[0])))
+        elif not plan.direct.quorums_meet:
+            self._search_orders_and_stages(plan)
         else:
-            self._judge_parts([made.direct])
-            if made.direct.outcome_with_disks is SafetyVerdict.STALLS:
-                made.tried = min(ORDERS_OF_A_STAGE, made.orders)
-                self._judge_stages(made)
-        return made
+            self._judge_parts([plan.direct])
+            if plan.direct.outcome_with_disks is SafetyVerdict.STALLS:
+                plan.tried = min(ORDERS_OF_A_STAGE, plan.orders)
+                self._judge_stages(plan)
+        return plan
 
     def _search_orders_and_stages(self, made: Plan) -> None:
         """Judge orders of the direct change, and stages, in the order of the rules above."""
@@ -253,8 +253,8 @@ class PlanSearch:
         if not leaders and stage.applied:  # the interruption has left no leader
             leaders = sorted(may_lead(stage, self._request.down))[-1:]
         if not leaders:
-            what = "no server of the first folder can lead by its file"
-            raise OrderError(f"{what}; compare its weights and groups", "before")
+            problem = "no server of the first folder can lead by its file"
+            raise OrderError(f"{problem}; compare its weights and groups", "before")
         return leaders
 
     def _orders(self, stage: Stage, leader: Sid, way: Way | None = None) -> Iterator[Steps]:

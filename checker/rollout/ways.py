@@ -110,7 +110,7 @@ def with_waits(way: Way, steps: Steps) -> Steps:
         raise OrderError(f"--how {way.value} fixes its order; leave out --order, or take another way", "how")
     if way is Way.ONE_BY_ONE:
         return steps
-    return tuple(replace(each, wait=each.wait and way is Way.PARALLEL and each.action != START) for each in steps)
+    return tuple(replace(step, wait=step.wait and way is Way.PARALLEL and step.action != START) for step in steps)
 
 
 def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = frozenset()) -> bool:
@@ -128,5 +128,5 @@ def proof_covers(way: Way, stage: Stage, steps: Steps, down: frozenset[Sid] = fr
 
 def covers_runs(steps: Steps, others: Steps) -> bool:
     """Whether every run of `others` is a run of `steps`: the same actions, and no wait that `others` lacks."""
-    same = [(each.action, each.sid) for each in steps] == [(each.action, each.sid) for each in others]
+    same = [(step.action, step.sid) for step in steps] == [(each.action, each.sid) for each in others]
     return same and all(other.wait or not own.wait for own, other in zip(steps, others, strict=True))

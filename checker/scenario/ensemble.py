@@ -78,8 +78,8 @@ class EnsembleKind(ScenarioKind[Scenario]):
     def _is_fast(self, setup: Setup) -> bool:
         network = self.keys.network
         if network not in NETWORKS:
-            what = f"{network[:60]!r} is not a kind of network"
-            raise self.document.error(("network",), what, nearest(network, NETWORKS))
+            problem = f"{network[:60]!r} is not a kind of network"
+            raise self.document.error(("network",), problem, nearest(network, NETWORKS))
         if network == FAST and setup.grain is Grain.ORACLE:
             raise self.document.error(("network",), "the oracle has no messages", "write grain: fine")
         return network == FAST

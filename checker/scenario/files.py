@@ -50,8 +50,8 @@ class Files:
         config = parse_zoo_cfg(text, file=name, read=self._text, complete=False)
         if sid not in config.view.members and (config.servers or config.distributed):
             listed = ", ".join(f"server.{member}" for member in sorted(config.view.members)) or "no server"
-            what = f"{name} names {listed}, and this is server {sid}"
-            raise self._document.error(path, what, f"name a file with a line server.{sid}")
+            problem = f"{name} names {listed}, and this is server {sid}"
+            raise self._document.error(path, problem, f"name a file with a line server.{sid}")
         # Parsed again with its myid: this finds the mistakes that concern this server only.
         own = parse_zoo_cfg(text, file=name, myid=f"{sid}\n", read=self._text, complete=False)
         return File(name, replace(own.effective_view, addresses=own.peer_addresses if own.distributed else None))

@@ -143,8 +143,8 @@ class ScenarioKind(ABC, Generic[Keys]):
         scenarios of clients: an added release, whose defects are those of servers, is a LikeError.
         """
         if self.like is not None:
-            what = "it changes nothing where clients are explored and no servers"
-            raise LikeError(str(self.like), NoEffect(what, "name a scenario with protocol: zab"))
+            problem = "it changes nothing where clients are explored and no servers"
+            raise LikeError(str(self.like), NoEffect(problem, "name a scenario with protocol: zab"))
         for number, name in enumerate(self.keys.variants):
             reason = why_no_effect(Variant(name))
             if reason is not None:
@@ -172,8 +172,8 @@ class ScenarioKind(ABC, Generic[Keys]):
         found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([KMGT]?B)?", str(memory), re.IGNORECASE)
         number = required_decimal(found[1]) if found is not None else 0
         if found is None or not number:
-            what = f"{str(memory)[:40]!r} is not a size"
-            raise self.document.error(("limits", "memory"), what, "write it like 500MB or 2GB")
+            problem = f"{str(memory)[:40]!r} is not a size"
+            raise self.document.error(("limits", "memory"), problem, "write it like 500MB or 2GB")
         return int(number * _UNITS[(found[2] or "B").upper()])
 
     def _expected_verdict(self) -> Verdict | None:
@@ -181,8 +181,8 @@ class ScenarioKind(ABC, Generic[Keys]):
             return None
         words = [each.value for each in Verdict if each is not Verdict.ERROR]  # which says nothing about the ensemble
         if self.keys.expect not in words:
-            what = f"{self.keys.expect[:60]!r} is not a verdict"
-            raise self.document.error(("expect",), what, nearest(self.keys.expect, words))
+            problem = f"{self.keys.expect[:60]!r} is not a verdict"
+            raise self.document.error(("expect",), problem, nearest(self.keys.expect, words))
         return Verdict(self.keys.expect)
 
     def _expected_violations(self, properties: Iterable[Property]) -> Mapping[str, int] | None:
@@ -199,8 +199,8 @@ class ScenarioKind(ABC, Generic[Keys]):
         names = [prop.name for prop in properties if prop.kind is not Kind.SOMETIMES]
         for name, depth in stated.items():
             if name not in names:
-                what = f"no property that can be violated is called {str(name)[:60]!r} here"
-                raise self.document.error((*path, name), what, nearest(name, names))
+                problem = f"no property that can be violated is called {str(name)[:60]!r} here"
+                raise self.document.error((*path, name), problem, nearest(name, names))
             if type(depth) is not int or depth < 0:
                 right = "write a whole number from 0"
                 raise self.document.error((*path, name), "the depth is not a number of steps", right)
@@ -210,8 +210,8 @@ class ScenarioKind(ABC, Generic[Keys]):
         for number, action in enumerate(self.keys.may_not_fire):
             if action not in known:
                 path: Path = ("may_not_fire", position(number))
-                what = f"no action is called {action[:60]!r} here"
-                raise self.document.error(path, what, nearest(action, sorted(known)))
+                problem = f"no action is called {action[:60]!r} here"
+                raise self.document.error(path, problem, nearest(action, sorted(known)))
         return frozenset(self.keys.may_not_fire)
 
 

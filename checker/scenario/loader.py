@@ -113,8 +113,8 @@ def _job(
     source = _source(file, text, files, added, like)
     keys = document.value
     if not isinstance(keys, dict):
-        what = "it is empty" if keys is None else "it is not a map of keys"
-        raise ScenarioError(file, 0, "", what, "write a scenario with the keys file and servers")
+        problem = "it is empty" if keys is None else "it is not a map of keys"
+        raise ScenarioError(file, 0, "", problem, "write a scenario with the keys file and servers")
     return _kind_of(keys)(document, files, source, added, like).job()
 
 

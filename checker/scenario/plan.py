@@ -104,8 +104,8 @@ class PlanReader:
             )
         for key in ("file", "disk", "wait", "like", "variants"):
             if getattr(entry, key):
-                what = "it changes nothing at a reconfig, which starts no server"
-                raise self._document.error((*path, key), what, "leave it out")
+                problem = "it changes nothing at a reconfig, which starts no server"
+                raise self._document.error((*path, key), problem, "leave it out")
         return MembershipChange(frozenset(written.add), frozenset(written.observers), frozenset(written.remove))
 
 
@@ -121,9 +121,9 @@ def _check_reconfigs(setup: Setup, document: YamlDocument) -> None:
     if setup.grain is Grain.FINE:
         raise document.error(path, "a reconfig cannot be explored message by message yet", "write grain: oracle")
     if not setup.gossip:
-        what = "no file has a version, so no leader accepts a reconfig"
+        problem = "no file has a version, so no leader accepts a reconfig"
         right = "write reconfigEnabled=true, and dynamicConfigFile=zoo.cfg.dynamic.100000000 in a file"
-        raise document.error(path, what, right)
+        raise document.error(path, problem, right)
 
 
 def _check_running(setup: Setup, document: YamlDocument) -> None:
@@ -138,5 +138,5 @@ def _check_running(setup: Setup, document: YamlDocument) -> None:
             raise document.error(("servers", member.sid, "late"), f"the history starts server {member.sid}", right)
         actions = [p.action for p in setup.process_actions if p.sid == member.sid]
         if any(one == other for one, other in pairwise(actions)):
-            what = f"server {member.sid} is stopped or started twice in a row"
-            raise document.error(("plan",), what, "stop and start it in turn")
+            problem = f"server {member.sid} is stopped or started twice in a row"
+            raise document.error(("plan",), problem, "stop and start it in turn")

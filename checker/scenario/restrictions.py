@@ -79,8 +79,8 @@ def _choices(entry: OpeningEntry, setup: Setup, document: YamlDocument, path: Pa
     value = getattr(entry, name)
     if name == "planned":
         if not 0 < value <= len(setup.plan):
-            what = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
-            raise document.error((*path, name), what, "write how many of them come next")
+            problem = f"{value} actions, and the plan has {len(setup.plan)} (a restart is two)"
+            raise document.error((*path, name), problem, "write how many of them come next")
         return [_by(lambda move: move.action in setup.planned)] * value
     alone = name in ("crash", "write")
     sids: list[Sid] = [value] if alone else value

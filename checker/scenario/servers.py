@@ -41,8 +41,8 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
     for number, sid in enumerate(servers):
         path: Path = ("servers", position(number) if alone else sid)
         if type(sid) is not int or abs(sid) > LARGEST or sid in seen:
-            what = f"{str(sid)[:60]!r} is not a server id, or occurs twice"
-            raise document.error(path, what, "write the number in its myid file, once")
+            problem = f"{str(sid)[:60]!r} is not a server id, or occurs twice"
+            raise document.error(path, problem, "write the number in its myid file, once")
         seen.add(sid)
         value = None if alone else servers[sid]
         entry = decode(ServerEntry, document, {} if value is None else value, path)
@@ -64,15 +64,15 @@ def members_of(scenario: Scenario, document: YamlDocument, files: Files) -> Iter
 def _durable(document: YamlDocument, entry: ServerEntry, path: Path, *, leads_and_follows: bool) -> Durable:
     idle = [key for key in ("accepted_epoch", "log") if getattr(entry, key)] if not leads_and_follows else []
     for key in idle:
-        what = "it changes nothing where the election is all there is"
-        raise document.error((*path, key), what, "write protocol: zab")
+        problem = "it changes nothing where the election is all there is"
+        raise document.error((*path, key), problem, "write protocol: zab")
     epoch = _epoch(document, entry.epoch, (*path, "epoch"))
     accepted = epoch
     if entry.accepted_epoch is not None:
         accepted = _epoch(document, entry.accepted_epoch, (*path, "accepted_epoch"))
         if accepted < epoch:
-            what = f"the acceptedEpoch {accepted} is less than the currentEpoch {epoch}"
-            raise document.error((*path, "accepted_epoch"), what, f"write {epoch} or more")
+            problem = f"the acceptedEpoch {accepted} is less than the currentEpoch {epoch}"
+            raise document.error((*path, "accepted_epoch"), problem, f"write {epoch} or more")
     snapshot = _zxid(document, entry.zxid, (*path, "zxid"))
     return Durable(accepted, epoch, snapshot, tuple(_log(document, entry.log, snapshot, (*path, "log"))))
 
@@ -81,8 +81,8 @@ def _check_epoch(document: YamlDocument, durable: Durable, path: Path) -> None:
     """Refuse a disk with which no member of an ensemble starts (`QuorumPeer.loadDataBase`)."""
     last, epoch = durable.last_zxid, durable.current_epoch
     if epoch_of(last) > epoch:
-        what = f"the currentEpoch {epoch} is behind the last zxid {format_zxid(last)}, and no server starts so"
-        raise document.error(path, what, f"write epoch: {epoch_of(last)}, or more")
+        problem = f"the currentEpoch {epoch} is behind the last zxid {format_zxid(last)}, and no server starts so"
+        raise document.error(path, problem, f"write epoch: {epoch_of(last)}, or more")
 
 
 def _epoch(document: YamlDocument, epoch: int, path: Path) -> int:
@@ -104,8 +104,8 @@ def _log(document: YamlDocument, entries: list[Any], snapshot: int, path: Path) 
             right = "write a counter of 1 or more"
             raise document.error(place, f"{format_zxid(zxid)} names an epoch, and no transaction", right)
         if zxid <= last:
-            what = f"{format_zxid(zxid)} is not beyond {format_zxid(last)}, which is before it"
-            raise document.error(place, what, "write the transactions beyond `zxid`, in ascending order")
+            problem = f"{format_zxid(zxid)} is not beyond {format_zxid(last)}, which is before it"
+            raise document.error(place, problem, "write the transactions beyond `zxid`, in ascending order")
         yield Txn(zxid, format_zxid(zxid) if entry.value is None else entry.value)
         last = zxid
 

@@ -55,11 +55,11 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
             if not isinstance(steps, list) or not steps:
                 right = "write its requests as a list, like [get -w /a]"
                 raise self.document.error(path, "a client asks nothing", right)
-            for at, step in enumerate(steps):
+            for place, step in enumerate(steps):
                 try:
                     script_of([step])
                 except RequestError as error:
-                    raise self.document.error((*path, position(at)), error.wrong, error.right) from None
+                    raise self.document.error((*path, position(place)), error.wrong, error.right) from None
             scripts.append(script_of(steps, self.keys.pipeline))
         return tuple(scripts)
 
@@ -76,8 +76,8 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
                 right = one_of(str(each) for each in range(1, keys.servers + 1))
                 raise document.error(("at", position(number)), f"unknown server {server}", right)
         if keys.at and len(keys.at) != len(scripts):
-            what = f"{keys.at} names the first server of each of {len(scripts)} clients"
-            raise document.error(("at",), what, "write as many as there are clients, or leave it out")
+            problem = f"{keys.at} names the first server of each of {len(scripts)} clients"
+            raise document.error(("at",), problem, "write as many as there are clients, or leave it out")
         return service_setup(
             scripts,
             servers=keys.servers,

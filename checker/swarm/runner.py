@@ -128,7 +128,9 @@ def _write(counts: WalkCounts, part: PartResult, tables: Tables) -> None:
         for position in verdict.premises:
             evaluations[position].premise += times
     of_steps = step_properties(properties)
-    counts.evaluations = {p.name: each for p, each in zip(properties, evaluations, strict=True) if p not in of_steps}
+    counts.evaluations = {
+        p.name: evaluation for p, evaluation in zip(properties, evaluations, strict=True) if p not in of_steps
+    }
     for tally, found in ((part.judged, verdicts.found), (part.final, lambda n: verdicts.verdicts[n].found)):
         for number in tally.unnoted():
             step, walk = divmod(int(tally.first[number]), 1 << 32)

@@ -180,8 +180,10 @@ def _read_all(paths: Sequence[Path]) -> tuple[list[Config], list[Problem]]:
         configs.append(config)
         # Without any quorum, every two quorums meet trivially, and that would not answer the question.
         if not config.view.contains_quorum(config.view.voters):
-            what = "all its servers together are not a quorum, so there is nothing to compare"
-            problems.append(Problem(str(path), 0, what, "name a zoo.cfg with server.N lines, and weights above zero"))
+            problem = "all its servers together are not a quorum, so there is nothing to compare"
+            problems.append(
+                Problem(str(path), 0, problem, "name a zoo.cfg with server.N lines, and weights above zero")
+            )
     return configs, problems
 
 

@@ -88,7 +88,7 @@ def _heading(trace: Trace) -> Iterator[str]:
 
 def _steps(trace: Trace) -> str:
     names = list(dict.fromkeys(name for step in trace.steps for name in step.truth))
-    head = "".join(f"<th>{escaped(each)}</th>" for each in ("step", "what happens", *trace.lanes, *names))
+    head = "".join(f"<th>{escaped(lane)}</th>" for lane in ("step", "what happens", *trace.lanes, *names))
     rows = "\n".join(_step(trace, step, names) for step in trace.steps)
     return f'<table class="steps">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
 

@@ -188,13 +188,13 @@ def _read(text: str) -> Trace:
     file = _checked("", lambda: msgspec.convert(_parsed(text), _ItfFile))
     meta = file.meta
     if (meta.format, meta.quorate) != ("ITF", VERSION):
-        what = f"it is of format {meta.format!r}, version {meta.quorate}"
-        raise _ContentError(what, f"this release reads 'ITF', version {VERSION}")
+        problem = f"it is of format {meta.format!r}, version {meta.quorate}"
+        raise _ContentError(problem, f"this release reads 'ITF', version {VERSION}")
     closes = meta.closing is not msgspec.UNSET
     if len(file.states) != len(meta.moves) + (0 if closes else 1):
-        what = f"it has {len(file.states)} states and {len(meta.moves)} moves"
+        problem = f"it has {len(file.states)} states and {len(meta.moves)} moves"
         right = "a loop has as many states as moves" if closes else "a trace has one state more than moves"
-        raise _ContentError(what, right)
+        raise _ContentError(problem, right)
     _check_finding(meta)
     _check_loop(file)
     lanes = [variable for variable in file.vars if variable not in (ACTION, PICKS)]

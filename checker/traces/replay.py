@@ -149,8 +149,8 @@ def _never(trace: Trace, job: Job, prop: Property, paths: Iterable[Path]) -> Rep
         finding = lasso.describe_lasso(job.model, prop, path, trace.loop, since)
         if (finding.clause, _canonical(values_of(finding))) == (trace.clause, _canonical(trace.values)):
             depth = since if prop.kind is Kind.RECOVERABLE else trace.loop or 0
-            found = Discovery(prop, finding, depth, path, trace.loop, since)
-            return ReplayResult(trace_of(job, found), path, found, tuple(_verified(job, found)))
+            discovery = Discovery(prop, finding, depth, path, trace.loop, since)
+            return ReplayResult(trace_of(job, discovery), path, discovery, tuple(_verified(job, discovery)))
         wrong = _clause(finding.clause, values_of(finding))
     raise ReplayError(trace.depth, f"{prop.name}: {_clause(trace.clause, trace.values)}, with {trace.shape}", wrong)
 

@@ -101,21 +101,21 @@ def validate(
     """
     began = time.monotonic()
     firsts = _firsts(paths)
-    found = Validation(tuple(firsts.values()), tuple(firsts))
+    validation = Validation(tuple(firsts.values()), tuple(firsts))
     tracks, replayed = [], []
     for sid, path in firsts.items():
         replayed.append(ReplayedRecords(path, keeps=together))
-        track = _alone(sid, path, frozenset(firsts), found, progress, replayed[-1])
-        found.steps += len(track)
+        track = _alone(sid, path, frozenset(firsts), validation, progress, replayed[-1])
+        validation.steps += len(track)
         tracks.append(track)
     needed = happens_before(tracks)
     if isinstance(needed, Mismatch):
-        found.mismatches.append(needed)
-    elif together and not found.mismatches:
-        _together(tracks, replayed, needed, found, progress, refines=refines)
-    found.mismatches.sort(key=lambda mismatch: mismatch.time)
-    found.seconds = time.monotonic() - began
-    return found
+        validation.mismatches.append(needed)
+    elif together and not validation.mismatches:
+        _together(tracks, replayed, needed, validation, progress, refines=refines)
+    validation.mismatches.sort(key=lambda mismatch: mismatch.time)
+    validation.seconds = time.monotonic() - began
+    return validation
 
 
 def _firsts(paths: Sequence[Path]) -> dict[Sid, Path]:

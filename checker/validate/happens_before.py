@@ -148,14 +148,14 @@ def happens_before(tracks: list[Track]) -> HappensBefore | Mismatch:
     """The precedence between records. If a server read a message that was not sent, the earliest such record, by its
     time, is the mismatch.
     """
-    found = HappensBefore(
+    order = HappensBefore(
         {track.sid: array("q", [NONE]) * len(track) for track in tracks}, {track.sid: set() for track in tracks}
     )
     ways = list(permutations(tracks, 2))
-    wrong = [_notified(tracks.index(sender), sender, reader, found) for sender, reader in ways]
-    wrong += [_connected(tracks, learner, leader, found) for learner, leader in ways]
+    wrong = [_notified(tracks.index(sender), sender, reader, order) for sender, reader in ways]
+    wrong += [_connected(tracks, learner, leader, order) for learner, leader in ways]
     mismatches = [each for each in wrong if each is not None]
-    return min(mismatches, key=lambda mismatch: mismatch.time) if mismatches else found
+    return min(mismatches, key=lambda mismatch: mismatch.time) if mismatches else order
 
 
 def _unsent(

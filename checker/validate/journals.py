@@ -156,8 +156,8 @@ def _records(path: Path, numbered: Iterator[tuple[int, bytes]]) -> Iterator[Reco
             yield begun
         elif sid is None:
             _check_kind(path)
-            what = 'not a journal: the first line must be a start record, {"journal": 2, ...}'
-            raise JournalError(path, number, what)
+            problem = 'not a journal: the first line must be a start record, {"journal": 2, ...}'
+            raise JournalError(path, number, problem)
         else:
             count += 1
             if line.n != count:

@@ -95,8 +95,8 @@ def _check_route(route: RouteAnswer, kills: int | None) -> None:
     if route.outcome is SafetyVerdict.UNSAFE:
         raise MappingError("a violation was found in these commands; ask checker rollout")
     if kills:
-        what = "no server may restart between a `reconfig` and its reply, so no server is killed"
-        raise MappingError(f"--kills {kills}: {what}; leave it out")
+        problem = "no server may restart between a `reconfig` and its reply, so no server is killed"
+        raise MappingError(f"--kills {kills}: {problem}; leave it out")
 
 
 def _follow(made: Plan, options: argparse.Namespace, number: int, folder: Path) -> FollowedRun:

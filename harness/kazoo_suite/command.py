@@ -83,8 +83,8 @@ class SuiteComparison(msgspec.Struct, frozen=True):
 def _total(outcomes: Mapping[str, SuiteOutcome] | None) -> str:
     if outcomes is None:
         return NOT_RUN
-    found = Counter(outcomes.values())
-    return ", ".join(f"{found[outcome]} {outcome}" for outcome in SuiteOutcome)
+    counter = Counter(outcomes.values())
+    return ", ".join(f"{counter[outcome]} {outcome}" for outcome in SuiteOutcome)
 
 
 LARGEST = 5

@@ -164,7 +164,7 @@ def load_schedule(file: Path) -> Schedule:
 def _explored(file: Path) -> tuple[Job, Discovery]:
     job = load(file)
     found = run_uninterrupted(job, Limits())
-    discoveries = [each for each in found.violations if each.loop is None]
+    discoveries = [violation for violation in found.violations if violation.loop is None]
     if not discoveries:
         raise ScheduleError(f"{file}: the exploration finds nothing to reproduce; name a scenario that is violated")
     return job, min(discoveries, key=lambda each: len(each.path))

@@ -76,8 +76,8 @@ def _operations(cls: type[requests.Multi] | type[requests.MultiRead], allowed: M
             if done:
                 return cls(tuple(operations)), at
             if number not in allowed:
-                what = f"opcode {number} cannot be part of it, only {sorted(allowed)}"
-                raise JuteError(name, f"operations[{len(operations)}]", at - HEADER.size, what)
+                problem = f"opcode {number} cannot be part of it, only {sorted(allowed)}"
+                raise JuteError(name, f"operations[{len(operations)}]", at - HEADER.size, problem)
             operation, at = _within(name, decode, allowed[number], data, at)
             operations.append(operation)
 
@@ -89,8 +89,8 @@ def _encode_results(encode: Encode, record: replies.MultiReply) -> bytes:
     for result in record.results:
         answer = result.record
         if RESULTS.get(result.type, ERROR) != (None if answer is None else type(answer)):
-            what = f"{type(answer).__name__} does not answer opcode {result.type} in it"
-            raise JuteError("MultiReply", "results", -1, what)
+            problem = f"{type(answer).__name__} does not answer opcode {result.type} in it"
+            raise JuteError("MultiReply", "results", -1, problem)
         err = answer.err if isinstance(answer, replies.ErrorReply) else 0
         parts.append(HEADER.pack(result.type, False, err))
         if answer is not None:
@@ -106,8 +106,8 @@ def _decode_results(decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
         if done:
             return replies.MultiReply(tuple(results)), at
         if number not in RESULTS:
-            what = f"type {number} is not a reply type, only {sorted(RESULTS)}"
-            raise JuteError("MultiReply", f"results[{len(results)}]", at - HEADER.size, what)
+            problem = f"type {number} is not a reply type, only {sorted(RESULTS)}"
+            raise JuteError("MultiReply", f"results[{len(results)}]", at - HEADER.size, problem)
         cls, answer = RESULTS[number], None
         if cls is not None:
             answer, at = _within("MultiReply", decode, cls, data, at)

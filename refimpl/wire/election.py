@@ -167,8 +167,8 @@ def _config(frame: bytes) -> bytes | None:
     (length,) = LENGTH.unpack_from(frame, UNVERSIONED_SIZE)
     left = len(frame) - WITH_CONFIG.size
     if not 0 <= length <= left:
-        what = f"length {length}, where 0 to {left} would be right"
-        raise JuteError("Notification", "config", UNVERSIONED_SIZE, what)
+        problem = f"length {length}, where 0 to {left} would be right"
+        raise JuteError("Notification", "config", UNVERSIONED_SIZE, problem)
     return frame[WITH_CONFIG.size : WITH_CONFIG.size + length]
 
 

@@ -195,8 +195,8 @@ class PacketDecoder:
             (length,) = COUNT.unpack_from(held, end) if end + COUNT.size <= len(held) else (0,)
             end += COUNT.size + max(length, 0)
             if length < -1 or end - at > MAX_AUTHINFO:
-                what = f"{count} identities, one with length {length}, where {MAX_AUTHINFO} bytes are the most"
-                raise JuteError("QuorumPacket", "authinfo", end, what)
+                problem = f"{count} identities, one with length {length}, where {MAX_AUTHINFO} bytes are the most"
+                raise JuteError("QuorumPacket", "authinfo", end, problem)
             if end > len(held):
                 return (), end
         return decode(_Authinfo, held[at:end])[0].authinfo, end

@@ -141,8 +141,8 @@ def decode_packet(packet: Packet) -> QuorumMessage:
     decoder = _DECODERS.get(packet.type)
     if decoder is None:
         names = {kind.value: kind.name for kind in PacketType}
-        what = f"{names.get(packet.type, packet.type)} is not supported"
-        raise UnknownPacketError("QuorumPacket", "type", 0, what)
+        problem = f"{names.get(packet.type, packet.type)} is not supported"
+        raise UnknownPacketError("QuorumPacket", "type", 0, problem)
     return decoder(packet)
 
 
@@ -225,8 +225,8 @@ def _decode_registration(packet: Packet) -> QuorumMessage:
     """Decode a registration. An old learner may omit the end of its LearnerInfo; one older than 3.4 is refused."""
     sid, protocol = _unpack(SID_AND_VERSION, packet)
     if protocol < PROTOCOL_VERSION:
-        what = f"protocol {protocol:#x}, where {PROTOCOL_VERSION:#x} (ZooKeeper 3.4) or higher is right"
-        raise JuteError("LearnerInfo", "protocolVersion", SID.size, what)
+        problem = f"protocol {protocol:#x}, where {PROTOCOL_VERSION:#x} (ZooKeeper 3.4) or higher is right"
+        raise JuteError("LearnerInfo", "protocolVersion", SID.size, problem)
     complete = len(packet.data or b"") >= LEARNER_INFO.size
     config = _unpack(LEARNER_INFO, packet)[2] if complete else 0
     info = zab.FollowerInfo(epoch_of(packet.zxid), packet.type == PacketType.OBSERVERINFO, config)
@@ -252,8 +252,8 @@ def _decode_new_leader(packet: Packet) -> QuorumMessage:
 def _decode_ping(packet: Packet) -> QuorumMessage:
     data = packet.data or b""
     if len(data) % SESSION_TIMEOUT.size:
-        what = f"{len(data)} bytes of sessions, where a multiple of {SESSION_TIMEOUT.size} would be right"
-        raise JuteError("PING", "data", len(data), what)
+        problem = f"{len(data)} bytes of sessions, where a multiple of {SESSION_TIMEOUT.size} would be right"
+        raise JuteError("PING", "data", len(data), problem)
     return PingPacket(packet.zxid, tuple(SESSION_TIMEOUT.iter_unpack(data)))
 
 

@@ -49,8 +49,8 @@ def encode_txn(zxid: int, change: Change) -> bytes:
         plain = HEADER.pack(change.session, change.cxid, zxid, change.time, number) + encode(record)
         return plain if change.digest is None else plain + DIGEST.pack(change.digest.version, change.digest.tree)
     except struct.error as error:
-        what = f"session {change.session}, cxid {change.cxid}, zxid {zxid}, time {change.time}: {error}"
-        raise JuteError("TxnHeader", "", -1, what) from None
+        problem = f"session {change.session}, cxid {change.cxid}, zxid {zxid}, time {change.time}: {error}"
+        raise JuteError("TxnHeader", "", -1, problem) from None
 
 
 class TxnEncoder:
@@ -92,8 +92,8 @@ def decode_txn(data: bytes) -> tuple[int, Change]:
     session, cxid, zxid, time, number = HEADER.unpack_from(data)
     cls = TYPES.get(number)
     if cls is None:
-        what = f"unknown type {number}; known are {sorted(TYPES)}"
-        raise JuteError("TxnHeader", "type", HEADER.size - 4, what)
+        problem = f"unknown type {number}; known are {sorted(TYPES)}"
+        raise JuteError("TxnHeader", "type", HEADER.size - 4, problem)
     record, digest = _decode_record(cls, data)
     return zxid, Change(session, cxid, time, record, digest)
 

@@ -96,8 +96,8 @@ def reject_unrecognised(properties: Mapping[str, Property], file: str, findings:
     """Add an error for each key that is invalid in a dynamic file (`QuorumPeerConfig.parseDynamicConfig`)."""
     for key, prop in properties.items():
         if not is_ensemble_key(key) and key != "version":
-            what = f"unrecognised parameter {key}"
-            findings.error(file, prop.line, what, "move it to the static file, zoo.cfg")
+            problem = f"unrecognised parameter {key}"
+            findings.error(file, prop.line, problem, "move it to the static file, zoo.cfg")
 
 
 def read_version(properties: Mapping[str, Property], file: str, findings: Findings) -> int:
@@ -107,8 +107,8 @@ def read_version(properties: Mapping[str, Property], file: str, findings: Findin
         return 0
     version = integer(prop.value, *LONG, base=16)
     if version is None:
-        what = f"version {prop.value!r} is not a hexadecimal number"
-        findings.error(file, prop.line, what, "write it like version=100000003")
+        problem = f"version {prop.value!r} is not a hexadecimal number"
+        findings.error(file, prop.line, problem, "write it like version=100000003")
     return version or 0
 
 
@@ -148,8 +148,8 @@ def _read_servers(
         if sid is None:
             findings.error(file, prop.line, f"{key} does not name a server by its number", _SERVER_FORM)
         elif sid in servers:
-            what = f"{key} is server {sid} once more, and ZooKeeper may take either line"
-            findings.error(file, prop.line, what, "keep one of the lines")
+            problem = f"{key} is server {sid} once more, and ZooKeeper may take either line"
+            findings.error(file, prop.line, problem, "keep one of the lines")
         else:
             server = _read_server(sid, prop, file, findings)
             servers[sid] = server or _guessed(sid, prop.value)
@@ -223,8 +223,8 @@ def _check_participants(ensemble: Ensemble, file: str, findings: Findings, stand
     if not voters and not standalone_enabled:
         findings.error(file, 0, "standaloneEnabled=false and no participant", "add server.N lines")
     elif len(voters) <= 1 and standalone_enabled and watched:
-        what = f"observers with {len(voters)} participant{'s' * (not voters)}"
-        findings.error(file, 0, what, "add participants, or set standaloneEnabled=false if there is one")
+        problem = f"observers with {len(voters)} participant{'s' * (not voters)}"
+        findings.error(file, 0, problem, "add participants, or set standaloneEnabled=false if there is one")
     elif voters and not ensemble.view.contains_quorum(ensemble.view.voters):
         findings.warn(file, 0, "all voters together are not a quorum", "give weights above zero")
 

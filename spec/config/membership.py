@@ -122,5 +122,5 @@ def _check_addresses_are_kept(present: Ensemble, requested: Ensemble) -> None:
     before = {server.sid: server.addresses for server in present.servers}
     for server in requested.servers:
         if before.get(server.sid, server.addresses) != server.addresses:
-            what = f"server {server.sid} has another address; remove it, and add it again by a second request"
-            raise BadMembersError(what)
+            problem = f"server {server.sid} has another address; remove it, and add it again by a second request"
+            raise BadMembersError(problem)

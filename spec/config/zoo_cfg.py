@@ -203,8 +203,8 @@ def _read_myid(text: str | None, settings: Settings) -> Sid | None:
     first = text.replace("\r", "\n").split("\n")[0]
     sid = integer(first, *LONG)
     if sid is None:
-        what = f"{first[:40]!r} is not a number"
-        settings.findings.error("myid", 1, what, "write the server's number alone, without blanks")
+        problem = f"{first[:40]!r} is not a number"
+        settings.findings.error("myid", 1, problem, "write the server's number alone, without blanks")
     return sid
 
 
@@ -291,8 +291,8 @@ def _check_complete(config: Config, settings: Settings, complete: bool) -> None:
         settings.error("tickTime", "tickTime is 0", "write the length of a tick in milliseconds")
     if config.min_session_timeout > config.max_session_timeout:
         key = "minSessionTimeout" if settings.get("minSessionTimeout") else "maxSessionTimeout"
-        what = f"session time-outs from {config.min_session_timeout} to {config.max_session_timeout} ms"
-        settings.error(key, what, "minSessionTimeout must not be the larger one")
+        problem = f"session time-outs from {config.min_session_timeout} to {config.max_session_timeout} ms"
+        settings.error(key, problem, "minSessionTimeout must not be the larger one")
     if not complete:
         return
     if config.data_dir is None:
@@ -313,5 +313,5 @@ def _check_membership(config: Config, settings: Settings, complete: bool) -> Non
             findings.error("myid", 0, "the file is missing", "write the server's number into dataDir/myid")
     elif config.server(config.myid) is None:
         listed = ", ".join(str(server.sid) for server in config.servers)
-        what = f"server {config.myid} is not in the server list of {config.file}"
-        findings.error("myid", 1, what, f"write one of {listed}, or add server.{config.myid}")
+        problem = f"server {config.myid} is not in the server list of {config.file}"
+        findings.error("myid", 1, problem, f"write one of {listed}, or add server.{config.myid}")

@@ -84,10 +84,10 @@ def _anew(rules: QueueRules, selector: Selector) -> RecipeStep[Selector]:
 
 
 def _through(rules: QueueRules, selector: Selector, event: Event) -> RecipeStep[Selector]:
-    done = queue.step(rules, selector.place, event)
-    selector = replace(selector, place=done.state)
+    result = queue.step(rules, selector.place, event)
+    selector = replace(selector, place=result.state)
     effects: list[Effect] = []
-    for effect in done.effects:
+    for effect in result.effects:
         effects.append(effect)
         match effect:
             case Observe(Holds(_, token)) if not selector.runs:

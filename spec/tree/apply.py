@@ -325,8 +325,8 @@ def _failed_multi(txns: tuple[Record, ...], failed: int) -> TxnResult:
     client's connection to this server has to be closed.
     """
     results = []
-    for at, txn in enumerate(txns):
-        otherwise = Code.OK if at < failed else Code.RUNTIME_INCONSISTENCY
+    for place, txn in enumerate(txns):
+        otherwise = Code.OK if place < failed else Code.RUNTIME_INCONSISTENCY
         code = code_of(txn.err) if isinstance(txn, ErrorTxn) else otherwise
         if code is Code.SESSION_MOVED:
             return TxnResult(code=code)

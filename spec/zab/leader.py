@@ -73,8 +73,8 @@ def begin(peer: Peer, rules: ZabRules) -> ZabResult:
     (ZOOKEEPER-1549).
     """
     if Variant.SNAPSHOT_OF_UNCOMMITTED in rules.variants and peer.durable.log:
-        taken = Snapshot(peer.durable.last_zxid, tuple(peer.durable.txns))
-        peer = replace(peer, durable=replace(peer.durable, dirty=taken))
+        snapshot = Snapshot(peer.durable.last_zxid, tuple(peer.durable.txns))
+        peer = replace(peer, durable=replace(peer.durable, dirty=snapshot))
     leader = Leader(FOLLOWERINFO, peer.durable.accepted_epoch + 1, (peer.sid,))
     return _choose_epoch(peer, leader, rules)
 

@@ -135,7 +135,7 @@ class Tables(Interner):
         self._steps_named = [f"the step of {actor.name!r}" for actor in model.actors]
         self._targets = {actor.name: self._target(position) for position, actor in enumerate(model.actors)}
         self._group_rows = np.array(
-            [(each.first, each.width, self._new_id(Node(n, ()))) for n, each in enumerate(self._layout.groups)],
+            [(group.first, group.width, self._new_id(Node(n, ()))) for n, group in enumerate(self._layout.groups)],
             np.uint32,
         ).reshape(-1, 3)
 

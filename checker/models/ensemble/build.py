@@ -74,10 +74,10 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     """
     wanted = tuple(properties)
     votes = keep_votes or any(read.column == VOTES for prop in wanted for read in prop.reads)
-    kept = RecordedFacts(votes, parts_read(wanted))
+    facts = RecordedFacts(votes, parts_read(wanted))
     channel_rules = _channel_rules(setup)
-    model = _assemble(name, setup, wanted, kept, channel_rules)
-    initial = _after_history(_assemble(name, _before_faults(setup), (), kept, channel_rules), setup, _guide(setup))
+    model = _assemble(name, setup, wanted, facts, channel_rules)
+    initial = _after_history(_assemble(name, _before_faults(setup), (), facts, channel_rules), setup, _guide(setup))
     late = frozenset(member.sid for member in setup.members if member.late)
     values = {**initial, FAULTS: Faults(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)

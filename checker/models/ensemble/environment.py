@@ -211,7 +211,7 @@ def _planned(setup: Setup, number: int, name: str, planned: PlannedAction) -> Ru
         standings = dict(zip(setup.sids, seen, strict=True))
         if not all(has_rejoined(standings, sid) for sid in planned.after):
             return None
-        others = {sid: _leader_of(each) for sid, each in standings.items() if sid != planned.sid}
+        others = {sid: _leader_of(standing) for sid, standing in standings.items() if sid != planned.sid}
         sends: tuple[Send, ...] | None = stop(setup, planned.sid)
         if planned.action == "start":
             sends = boot(setup, planned.sid, file, others, cut)

@@ -221,7 +221,7 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
             seen = any(each.family is family for each in history.unexpected)
             return history if seen else replace(history, unexpected=(*history.unexpected, fact))
         case Misfit(concern=concern) if HistoryPart.MISFITS in kept:
-            seen = any(each.concern is concern for each in history.misfits)
+            seen = any(misfit.concern is concern for misfit in history.misfits)
             return history if seen else replace(history, misfits=(*history.misfits, fact))
         case SyncAsked(server=server, epoch=epoch) if HistoryPart.SYNCS in kept:
             last = max((each.txn.zxid for each in history.committed if each.epoch <= epoch), default=0)
@@ -229,7 +229,7 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
         case SyncAnswered(server=server, zxid=zxid) if HistoryPart.SYNCS in kept:
             return replace(history, syncs=_answered(history.syncs, server, zxid))
         case SyncsEnded(server=server) if HistoryPart.SYNCS in kept:
-            left = tuple(each for each in history.syncs if each.server != server or each.answered is not None)
+            left = tuple(sync for sync in history.syncs if sync.server != server or sync.answered is not None)
             return replace(history, syncs=left)
         case Misapplied(server=server) if HistoryPart.MISAPPLIED in kept:
             seen = any(each.server == server for each in history.misapplied)
@@ -239,9 +239,9 @@ def _folded(history: History, fact: Fact, kept: frozenset[HistoryPart]) -> Histo
 
 def _answered(syncs: tuple[PendingSync, ...], server: Sid, zxid: int) -> tuple[PendingSync, ...]:
     """The syncs after the oldest one of a server is answered; it stays if the answer was early."""
-    for place, each in enumerate(syncs):
-        if each.server == server and each.answered is None:
-            early = (replace(each, answered=zxid),) if zxid < each.committed else ()
+    for place, sync in enumerate(syncs):
+        if sync.server == server and sync.answered is None:
+            early = (replace(sync, answered=zxid),) if zxid < sync.committed else ()
             return (*syncs[:place], *early, *syncs[place + 1 :])
     return syncs
 

@@ -83,11 +83,11 @@ def followers(standings: Mapping[Sid, ElectionStatus | str], leader: Sid) -> fro
     own = standings.get(leader)
     return frozenset(
         sid
-        for sid, each in standings.items()
-        if isinstance(each, ElectionStatus)
-        and each.leader == leader
-        and each.state in (FOLLOWING, LEADING)
-        and _connects(sid, each, own, leader)
+        for sid, standing in standings.items()
+        if isinstance(standing, ElectionStatus)
+        and standing.leader == leader
+        and standing.state in (FOLLOWING, LEADING)
+        and _connects(sid, standing, own, leader)
     )
 
 

@@ -51,7 +51,11 @@ class ScriptSummary:
         """The summary of all steps of all scripts; `watches` is the greatest number for one client."""
         scripts = tuple(scripts)
         asked = [record for script in scripts for step in script.steps for record in step]
-        whole = [each for record in asked for each in (record.operations if isinstance(record, Multi) else (record,))]
+        whole = [
+            operation
+            for record in asked
+            for operation in (record.operations if isinstance(record, Multi) else (record,))
+        ]
         flags = {CreateMode(record.flags) for record in whole if isinstance(record, Create)}
         watched = [
             sum(

@@ -173,7 +173,11 @@ class ServerText(NamedTuple):
         return ServerFiles(self.sid, self.origin, self.text, dynamic, config, self.told)
 
     def _placed(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-        return problems if self.written else tuple(Problem(each.file, 0, each.what, each.right) for each in problems)
+        return (
+            problems
+            if self.written
+            else tuple(Problem(problem.file, 0, problem.what, problem.right) for problem in problems)
+        )
 
 
 def collected(calls: Iterable[Callable[[], T]]) -> list[T]:

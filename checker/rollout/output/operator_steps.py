@@ -147,7 +147,7 @@ def _only_file(parts: list[PlanRoute]) -> str:
     """The file that all servers get; empty if they get several."""
     if not all(part.stage.new.given for part in parts):
         return ""
-    origins = {each.origin for part in parts for each in part.stage.new.servers.values()}
+    origins = {server.origin for part in parts for server in part.stage.new.servers.values()}
     return origins.pop() if len(origins) == 1 else ""
 
 

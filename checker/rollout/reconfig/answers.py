@@ -89,7 +89,7 @@ class RouteAnswer:
     @property
     def quorums_meet(self) -> bool:
         """Whether z3 has proved for each command that every quorum before it meets every quorum after it."""
-        return all(each.disjoint is None for each in self.commands)
+        return all(command.disjoint is None for command in self.commands)
 
     @property
     def finding(self) -> RunResult | None:

@@ -59,7 +59,7 @@ class ReconfigSpec(RunSpec):
     def files(self) -> Mapping[str, str]:
         """The files of the scenario by their names."""
         joiners = (_joiner(self._command, sid) for sid in self._command.joiners)
-        return {**self.stage.old.texts, **{name: text for each in joiners for name, text in each.items()}}
+        return {**self.stage.old.texts, **{name: text for joiner in joiners for name, text in joiner.items()}}
 
     @property
     def _command(self) -> MembershipCommand:

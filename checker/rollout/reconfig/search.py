@@ -51,7 +51,7 @@ def is_asked(request: PlanRequest, stage: Stage) -> bool:
     if any(each.working is not None for each in (request.old, request.new)):
         return False
     servers = (*request.old.servers.values(), *request.new.servers.values())
-    return stage.changes_members and any(each.config.reconfig_enabled for each in servers)
+    return stage.changes_members and any(server.config.reconfig_enabled for server in servers)
 
 
 def judge_reconfig(made: Plan, work: Work) -> None:

@@ -106,22 +106,22 @@ def _may_promise(z: AbstractZab, s: ZabState) -> VerificationCondition:
     The actions are those without a roll-out, which adds conditions to them.
     """
     r, n, other = (z.universe.constant(*each) for each in (("led", "reign"), ("n", "node"), ("other", "node")))
-    begun = ACTIONS["begin"].step(z, s, r=r)
+    result = ACTIONS["begin"].step(z, s, r=r)
     own, leaders = z.epoch(s.current(n)), z.epoch(s.current(z.server(r)))
     not_ahead = z3.And(
         n != z.server(r),
         s.accepted(n) < z.epoch(r),
         z3.Or(own < leaders, z3.And(own == leaders, s.last(n) <= s.last(z.server(r)))),
     )
-    first = ACTIONS["promise"].step(z, begun.after, n=n, r=r)
-    earlier = ACTIONS["promise"].step(z, begun.after, n=other, r=r)
+    first = ACTIONS["promise"].step(z, result.after, n=n, r=r)
+    earlier = ACTIONS["promise"].step(z, result.after, n=other, r=r)
     second = ACTIONS["promise"].step(z, earlier.after, n=n, r=r)
     goal = z3.And(
         *first.conditions.values(),
         z3.Implies(z3.And(other != n, *earlier.conditions.values()), z3.And(list(second.conditions.values()))),
     )
     sentence = "A server that is not ahead of a new leader, and has accepted no such epoch, may promise."
-    return VerificationCondition(ELECTION, "may_promise", sentence, (*begun.conditions.values(), not_ahead), goal)
+    return VerificationCondition(ELECTION, "may_promise", sentence, (*result.conditions.values(), not_ahead), goal)
 
 
 def _may_establish(z: AbstractZab, s: ZabState) -> VerificationCondition:

@@ -176,9 +176,9 @@ class _Narrator:
         self._elements = z.universe.elements
         # The first reign is the zero reign, so the numbers of reigns begin with 0.
         self._names = {
-            str(each): f"{self.LETTERS[sort]}{i + (sort != 'reign')}"
+            str(element): f"{self.LETTERS[sort]}{i + (sort != 'reign')}"
             for sort, elements in self._elements.items()
-            for i, each in enumerate(elements)
+            for i, element in enumerate(elements)
         }
 
     def run(self, told: Sequence[tuple[str, Mapping[str, Term]]], last: ZabState) -> list[str]:

@@ -102,11 +102,11 @@ def validate_recording(path: Path, progress: Progress = lambda *_: None) -> Reco
     judge = Judge()
     finding = _judged(path, judge, events, progress)
     committed = len(judge.committed)
-    found = RecordingValidation(path, header, judge.counts, tuple(judge.lives()), committed, finding)
+    validation = RecordingValidation(path, header, judge.counts, tuple(judge.lives()), committed, finding)
     if finding is not None:
-        found.explained, found.losses = _explained(path, header, events, finding, progress)
-    found.seconds = time.monotonic() - began
-    return found
+        validation.explained, validation.losses = _explained(path, header, events, finding, progress)
+    validation.seconds = time.monotonic() - began
+    return validation
 
 
 def _judged(path: Path, judge: Judge, events: Iterable[RecordedEvent], progress: Progress) -> RecordedMisfit | None:
@@ -127,7 +127,7 @@ def _explained(
 ) -> tuple[list[Explanation], list[RecordedMisfit]]:
     """The lines that do not fit, one after the other, each with the known defects of the release that explain it."""
     try:
-        known = [each for each in defects_of(release_named(header.release)) if each in VISIBLE]
+        known = [defect for defect in defects_of(release_named(header.release)) if defect in VISIBLE]
     except ReleaseError:
         return [], []
     assumed: frozenset[Variant] = frozenset()

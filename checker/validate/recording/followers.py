@@ -108,18 +108,18 @@ class FollowerTrack:
     def _step(self, world: Following, event: ZabEvent) -> Following | str | None:
         """A state after an event; the reason why the learner gives up; None if the event is impossible."""
         before = world.learner
-        done = zab_learner.step(self._peer(world.rest.durable), before, event, self.rules)
-        if done is None:
+        result = zab_learner.step(self._peer(world.rest.durable), before, event, self.rules)
+        if result is None:
             return None
-        if not isinstance(done.state, Learner):
+        if not isinstance(result.state, Learner):
             return f"nothing: it gives up its leader after {_what(event)}"
-        rest = replace(world.rest, durable=done.durable)
-        acknowledges = before.phase is LearnerPhase.SYNCHRONIZATION and done.state.phase is LearnerPhase.SYNCED
+        rest = replace(world.rest, durable=result.durable)
+        acknowledges = before.phase is LearnerPhase.SYNCHRONIZATION and result.state.phase is LearnerPhase.SYNCED
         if acknowledges and before.mode in (SyncMode.TRUNC, SyncMode.SNAP):
             tree = before.tree[-1].zxid if before.tree else 0
-            rest = replace(rest, covered=max(rest.covered, done.durable.last_zxid, before.snapshot, tree))
+            rest = replace(rest, covered=max(rest.covered, result.durable.last_zxid, before.snapshot, tree))
         read = world.read + isinstance(event, Receive)
-        return Following(rest, _once(done.state), read, (*world.unsent, *_messages(done.effects)))
+        return Following(rest, _once(result.state), read, (*world.unsent, *_messages(result.effects)))
 
     def _instead(self, world: Following) -> str:
         while not world.unsent:

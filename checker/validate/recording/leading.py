@@ -57,12 +57,12 @@ class LeaderSteps:
         return Peer(self.sid, self.view, durable)
 
     def _step(self, world: Leading, event: ZabEvent) -> Leading | str | None:
-        done = zab_leader.step(self._peer(world.rest.durable), world.leader, event, self.rules)
-        if done is None or not isinstance(done.state, Leader):
+        result = zab_leader.step(self._peer(world.rest.durable), world.leader, event, self.rules)
+        if result is None or not isinstance(result.state, Leader):
             return None
-        if bad := _unexpected(done.effects):
+        if bad := _unexpected(result.effects):
             return f"the leader must not read {bad}"
-        return replace(world, rest=replace(world.rest, durable=done.durable), leader=done.state)
+        return replace(world, rest=replace(world.rest, durable=result.durable), leader=result.state)
 
     def _written(self, world: Leading) -> Leading | None:
         after = self._step(world, Synced())
@@ -90,9 +90,9 @@ class LeaderSteps:
                 rest = old.delivered[read.get(old.number, 0) :]
                 late += [(old.learner, each.zxid) for each in rest if isinstance(each, Ack)]
                 read[old.number] = len(old.delivered)
-        gone = self._step(world, LearnerGone(stream.learner))
-        assert isinstance(gone, Leading)
-        return replace(gone, late=tuple(late), read=read)
+        result = self._step(world, LearnerGone(stream.learner))
+        assert isinstance(result, Leading)
+        return replace(result, late=tuple(late), read=read)
 
     def _with_epoch(self, world: Leading, stream: LearnerStream, epoch: int) -> Leading | str:
         unread = [each for each in self.streams if not world.read.get(each.number) and each.delivered]

@@ -129,10 +129,10 @@ def _decoded(path: Path, number: int, raw: bytes) -> _RecordedLine:
         return _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if not raw:
-            what = "the recording has no end: it is truncated; record the run again"
+            problem = "the recording has no end: it is truncated; record the run again"
         else:
-            what = f"it is damaged ({error}); a line is one JSON object, as the recorder wrote it"
-        raise JournalError(path, number, what) from None
+            problem = f"it is damaged ({error}); a line is one JSON object, as the recorder wrote it"
+        raise JournalError(path, number, problem) from None
 
 
 def _unknown(_number: int, line: _RecordedLine) -> RecordedEvent:
@@ -145,8 +145,8 @@ def _process(number: int, line: _RecordedLine) -> ProcessRecord:
     if line.e == "start":
         view = majority_view(_needed(line.voters, "voters", line), line.observers)
     log = tuple(_logged(text) for text in disk.log)
-    found = DiskRecord(disk.accepted, disk.current, tuple(map(_zxid, disk.snapshots)), log)
-    return ProcessRecord(number, line.t, _needed(line.sid, "sid", line), found, view)
+    record = DiskRecord(disk.accepted, disk.current, tuple(map(_zxid, disk.snapshots)), log)
+    return ProcessRecord(number, line.t, _needed(line.sid, "sid", line), record, view)
 
 
 def _link(number: int, line: _RecordedLine) -> LinkRecord:

@@ -228,9 +228,9 @@ class SimulatedDisk:
         parent, _, name = path.rpartition("/")
         names = self.directory(parent or "/")
         self._operate("create", path.encode(), needs_space=True)
-        made = Inode()
-        names.change((name, made))
-        return made
+        inode = Inode()
+        names.change((name, inode))
+        return inode
 
     def unlink(self, path: str) -> None:
         """Removes a file."""
