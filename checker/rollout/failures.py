@@ -8,7 +8,8 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 
 - A proof about quorums holds for every mixture of old and new files and for any faults. So it covers both directions.
 - The proof of an order covers the way on, if the operator keeps its conditions before the steps that follow. It covers
-  the way back until the order begins another stage of the theorem: until then every server may have either file.
+  the way back until the order begins another stage of the theorem: until then every server may have either file. It
+  does not where the rest of an interrupted roll-out is a proof about the new file alone.
 - No proof covers lost, old or foreign disks, unless they are harmless, nor of the defects of a release. Where
   the request names such disks, they are one more question. Where it names releases, the way on is SAFE only if the runs
   about their defects have a crash and lose nothing, and the way back was not run.
@@ -151,7 +152,12 @@ def _going_back(route: PlanRoute, order: Order, number: int, releases: ReleaseAn
         if fact.outcome is SafetyVerdict.STALLS and (fact.reason is not Reason.RECONFIG_OFF or order.leader in changed):
             return fact
     is_proved, proof = _by_proof(route, order)
-    in_order = proof is not None and not any(1 < condition.step <= number for condition in proof.conditions)
+    # Once every server that runs has the new file, the proof is about that file alone (`order_proof`).
+    in_order = (
+        proof is not None
+        and proof.stages[0].view == route.stage.old.view
+        and not any(1 < condition.step <= number for condition in proof.conditions)
+    )
     if not is_proved and not in_order:
         return Evidence(SafetyVerdict.OPEN, Reason.TWO_DISKS if route.stage.readdressed else Reason.BACK_NOT_EXPLORED)
     if releases is not None and releases.change.defects:

@@ -18,7 +18,7 @@ from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import Order, PlanRoute, pairs_of
-from checker.rollout.runs import RunResult, run_within
+from checker.rollout.runs import RunResult, run, run_within
 from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
 from checker.rollout.stages import Stage, reverse, whole
 from checker.rollout.steps import steps_of
@@ -291,3 +291,17 @@ def test_the_way_back_to_files_without_reconfig_enabled_comes_to_a_stop(tmp_path
     assert [row.going_on.outcome for row in found] == [SafetyVerdict.SAFE] * 3
     assert [row.going_back.outcome for row in found] == [*[SafetyVerdict.SAFE] * 2, SafetyVerdict.STALLS]
     assert found[2].going_back.reason is Reason.RECONFIG_OFF
+
+
+def test_the_way_back_is_not_covered_once_the_proof_is_about_the_new_file_alone() -> None:
+    """Servers 1 to 4 have the file of five, and 5 starts. By the old file {1, 2} decide, by the new one {3, 4, 5}."""
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    made = plan(PlanRequest(*folders, now=Interruption("now", frozenset({1, 2, 3, 4}), ())), run)
+    assert made.outcome is made.back.outcome is SafetyVerdict.SAFE if made.back else False
+    for order in made.direct.orders:
+        (row,) = failures(made.direct, order)
+        assert (row.going_on.outcome, row.going_back.outcome) == (SafetyVerdict.SAFE, SafetyVerdict.OPEN)
+    text = markdown(made)
+    assert "The way back takes it that server 5 never ran." in text
+    assert text.count("**Check first**: ") == 1
+    assert "`--explain` prints the steps of the way back" in markdown(made, evidence=False)

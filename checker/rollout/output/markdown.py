@@ -33,6 +33,7 @@ LONGEST = 65_536  # characters; GitHub refuses a longer comment
 LEFT_OUT = "Left out here: the comment would be too long. `--output FILE.md` has the whole answer."
 CUT = "\n\n(Cut off here: the comment would be too long. `--output FILE.md` has the whole answer.)\n"
 MORE = "`--explain` prints the evidence."
+MORE_WITH_THE_WAY_BACK = "`--explain` prints the steps of the way back, and the evidence."
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def markdown(plan: Plan, *, traces: bool = True, evidence: bool = True) -> str:
     `traces`: with every trace that was found. Without `evidence` a line points to it instead.
     """
     parts = ["\n".join(part.text) for part in sections(plan, traces=traces) if evidence or not part.evidence]
-    return "\n\n".join(parts if evidence else [*parts, MORE]) + "\n"
+    more = MORE if plan.back is None else MORE_WITH_THE_WAY_BACK
+    return "\n\n".join(parts if evidence else [*parts, more]) + "\n"
 
 
 def sections(plan: Plan, *, traces: bool) -> list[AnswerSection]:

@@ -103,7 +103,7 @@ def _forward(plan: Plan) -> list[str]:
             return [*lines, *repeated]
         if len(plan.advised) > 1:
             lines += [f"### Stage {number}", ""]
-        if check is not None:
+        if check is not None and not (part.orders and 1 in part.conditions_of(part.orders[0])):
             lines += [condition_sentence(check), ""]
         lines += [*_of_stage(plan, part), ""]
     lines += pods.end(plan.advised[-1]) if pods is not None else []

@@ -301,6 +301,9 @@ def _verdicts(plan: Plan) -> Iterator[str]:
         if plan.back.outcome is SafetyVerdict.SAFE and _steps(plan.back):
             yield f"The way back: {_basis([plan.back])}"
         yield from _problem(plan.back, "The way back")
+        if plan.back.stage.absent and plan.back.outcome is SafetyVerdict.SAFE:
+            absent = servers(sorted(plan.back.stage.absent))
+            yield f"The way back takes it that {absent} never ran. After a start of {absent} it is not decided."
 
 
 def _steps(part: PlanRoute) -> bool:
@@ -344,7 +347,8 @@ def _problem(part: PlanRoute, name: str) -> Iterator[str]:
             for reason, dangers in _open(part).items():
                 yield f"{name} is not decided ({reason}). Not excluded: {', or '.join(dict.fromkeys(dangers))}."
     if part.outcome in (SafetyVerdict.OPEN, SafetyVerdict.SAFE) and any(order.vain for order in part.orders):
-        yield "Not every step may be waited for: see the steps."
+        where = "On the way back not every step" if part.stage.absent else "Not every step"
+        yield f"{where} may be waited for: see the steps."
 
 
 def _open(part: PlanRoute) -> dict[str, list[str]]:
