@@ -71,6 +71,13 @@ def test_nothing_moves_and_the_runs_have_one_name_for_each_machine(
     assert (whole(read_folder(tmp_path / "a"), read_folder(tmp_path / "b")).moved) == (1, 2, 3)
 
 
+def test_a_move_that_is_unsafe_is_asked_again_with_the_same_machines(tmp_path: Path) -> None:
+    old, new = written(tmp_path / "a", NAMES), written(tmp_path / "b", ADDRESSES)
+    code, out, _ = cli("rollout", "--from", old, "--to", new, "--in-one-go")
+    assert code == ExitCode.SAFETY
+    assert f"ask again: `python -m checker rollout --from {old} --to {new} --same-machines`" in out
+
+
 def test_the_command_asks_and_judges_the_renaming_as_what_it_is(tmp_path: Path) -> None:
     given = ("rollout", "--from", str(written(tmp_path / "a", NAMES)), "--to", str(written(tmp_path / "b", ADDRESSES)))
     code, out, _ = cli(*given, "--budget", "1s", "--how", "one-by-one", "--in-one-go")

@@ -337,6 +337,9 @@ def _instead(plan: Plan) -> list[str]:
         return []
     command = f"python -m checker rollout --from {quote(plan.request.old.path)} --to {quote(plan.request.new.path)}"
     lines = ["## What to do instead", ""]
+    if plan.direct.stage.moved and not plan.request.new.names and plan.request.now is None:
+        same = code(f"{command} --same-machines")
+        lines += [f"If the hosts are the same machines under other names, ask again: {same}.", ""]
     if plan.request.way.is_of_controller and plan.request.order is None:
         by_hand = code(f"{command} --how one-by-one")
         return [*lines, f"{by_hand} judges steps that a person takes, and not a controller."]
