@@ -340,3 +340,13 @@ def test_the_rest_of_an_order_stays_the_same_where_a_voter_is_removed(tmp_path: 
     other = 3 - gone
     assert {leader: wholes[leader] for leader in (other, 3)} == {other: [gone, 3, other], 3: [gone, other, 3]}
     assert all(wholes[leader][1:] == rests[leader] for leader in (other, 3))
+
+
+def test_every_server_that_may_lead_now_is_named_with_its_order() -> None:
+    """4 and 1 have their new files. The order 2, 3, 5 is that of 3, and of 1, which is restarted no more."""
+    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", frozenset({1, 4}), ())), limited)
+    orders = {order.leader: [step.sid for step in order.steps] for order in made.direct.orders}
+    assert orders == {3: [2, 3, 5], 2: [3, 2, 5], 1: [2, 3, 5]}
+    text = markdown(made)
+    assert "**Server 3 or 1 leads now**:" in text and "| 2 | 3, 2, 5 |" in text

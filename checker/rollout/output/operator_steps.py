@@ -167,7 +167,8 @@ def _of_stage(plan: Plan, part: PlanRoute) -> list[str]:
         items = [*pods.all_stopped(part)]
     elif pods is not None:
         lines += [*pods.preparation(part), *([] if pods.takes(part) else [LAST_POD, ""])]
-    lines += [f"**Server {order.leader} leads now**:", ""] if others else []
+    leaders = " or ".join(str(same.leader) for same in part.orders if same.steps == order.steps)
+    lines += [f"**Server {leaders} leads now**:", ""] if others else []
     lines += [f"{number}. {item}" for number, item in enumerate(items, start=1)]
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
