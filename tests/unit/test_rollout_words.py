@@ -17,6 +17,7 @@ from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
+from checker.rollout.output.data import write_stages
 from checker.rollout.output.markdown import MORE, markdown
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Engine, Runner, RunResult
@@ -167,15 +168,39 @@ def test_stages_that_do_the_same_are_described_once(tmp_path: Path) -> None:
     text = markdown(grown((7, 3), tmp_path, fine), traces=False, evidence=False)
     rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| \d \|", line)]
     assert [row[1:5] for row in rows] == [
-        ["2", "4", "stop server 5", "`step-2.cfg`, without `server.5`"],
-        ["3", "4, 5", "stop server 6", "`step-3.cfg`, without `server.6`"],
-        ["4", "4, 5, 6", "stop server 7", f"`{tmp_path / '3'}`"],
+        ["2", "4", "stop server 5", "`DIR/stage-2/N/zoo.cfg`, without `server.5`"],
+        ["3", "4, 5", "stop server 6", "`DIR/stage-3/N/zoo.cfg`, without `server.6`"],
+        ["4", "4, 5, 6", "stop server 7", f"`{tmp_path / '3' / 'zoo.cfg'}`"],
     ]
     # By the file of stage 3 a quorum is three of 1, 2, 3 and 7. If 7 leads it stops first, and two are left.
     assert [row[5] for row in rows] == ["", "", "while server 1 is away, if server 7 leads"]
     assert "it restarts last" in text and "A server that goes stops first if it leads." in text
     waits = re.findall(r"Wait: `serves zk(\d) 2181`", text)
     assert sorted(waits) == ["1", "2", "3", "5", "6", "7"]
+
+
+@pytest.mark.parametrize("inputs", [("five", "three"), ("abc", "abd")], ids=" to ".join)
+def test_each_stage_names_the_file_of_each_server_and_the_file_exists(inputs: tuple[str, str], tmp_path: Path) -> None:
+    """`--stages` writes the files of the first stage; those of the last one are the files of `--to`."""
+    made = planned(*inputs, fine)
+    write_stages(made, tmp_path)
+    text = markdown(made, traces=False, evidence=False).partition("\n## If a step fails")[0]
+    _, *stages = re.split(r"(?m)^### Stage \d$", text)
+    assert len(stages) == 2
+    for part, section in zip(made.stages, stages, strict=True):
+        names = re.findall(r"`([^`\n]+\.cfg)`", section)
+        if part.stage.new.given:
+            assert set(names) == {given.origin for given in part.stage.new.servers.values()}
+        paths = {
+            sid: {Path(name.replace("DIR", str(tmp_path)).replace("/N/", f"/{sid}/")) for name in names}
+            for sid in part.stage.new.members
+        }
+        members = [f"server.{sid}=" for sid in sorted(part.stage.new.members)]
+        for named in paths.values():
+            assert named
+            for path in named:
+                lines = path.read_text(encoding="utf-8").splitlines()
+                assert [re.sub("=.*", "=", line) for line in lines if line.startswith("server.")] == members
 
 
 def test_an_answer_about_a_release_is_short() -> None:

@@ -13,6 +13,7 @@ from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Evidence, Reason
 from checker.rollout.failures import Failure, failures
+from checker.rollout.inputs.folders import settings
 from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.kubernetes import BY_PERSON, GO_BACK, LAST_POD, StatefulSet
 from checker.rollout.output.sentences import (
@@ -48,6 +49,7 @@ LEAVING = " A server that goes stops first if it leads."
 NO_WAITS = "Do not wait between the steps."
 UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
 DISK = "move its disk (`dataDir` and `dataLogDir`)"
+WRITTEN = "DIR/stage-{}/N/zoo.cfg"  # by `checker.rollout.output.data.write_stages`
 MOST_ORDERS = 2  # for other leaders, before one rule takes their place
 QUIET = (
     "**Before the first step** stop every client, and wait one session time-out. Begin when every `srvr` has the same "
@@ -105,7 +107,7 @@ def _forward(plan: Plan) -> list[str]:
             lines += [f"### Stage {number}", ""]
         if check is not None and not (part.orders and 1 in part.conditions_of(part.orders[0])):
             lines += [condition_sentence(check), ""]
-        lines += [*_of_stage(plan, part), ""]
+        lines += [*_of_stage(plan, part, number), ""]
     lines += pods.end(plan.advised[-1]) if pods is not None else []
     return lines[:-1]
 
@@ -126,7 +128,7 @@ def _preparation(plan: Plan) -> list[str]:
 
 
 def _functions(plan: Plan, parts: list[PlanRoute]) -> list[str]:
-    """The shell functions that the steps call, and the file of all servers."""
+    """The shell functions that the steps call."""
     in_pods, waits = StatefulSet.of_plan(plan) is not None, []
     for part in parts:
         of_all = part.way is Way.STOP_ALL or (part.way.is_of_controller and in_pods)
@@ -138,29 +140,28 @@ def _functions(plan: Plan, parts: list[PlanRoute]) -> list[str]:
     questions = dict.fromkeys(waits)
     assumed = dict.fromkeys(question.assumes for question in questions if question.assumes)
     functions = "\n".join(question.function for question in questions)
-    lines = [" ".join((*assumed, WAIT)), "", *fenced(functions, ""), ""] if questions else []
-    file = "" if in_pods else _only_file(parts)
-    return [*lines, f"The new file of every server is {code(file)}.", ""] if file else lines
+    return [" ".join((*assumed, WAIT)), "", *fenced(functions, ""), ""] if questions else []
 
 
-def _only_file(parts: list[PlanRoute]) -> str:
-    """The file that all servers get; empty if they get several."""
-    if not all(part.stage.new.given for part in parts):
-        return ""
-    origins = {server.origin for part in parts for server in part.stage.new.servers.values()}
-    return origins.pop() if len(origins) == 1 else ""
+def _origins(stage: Stage) -> list[str]:
+    """The files that the servers get, by server and without repetitions; none if `--stages` writes them."""
+    owned = sorted(stage.new.servers.items()) if stage.new.given else []
+    return list(dict.fromkeys(given.origin for _, given in owned))
 
 
-def _of_stage(plan: Plan, part: PlanRoute) -> list[str]:
-    """The steps for each server that may lead when the stage begins."""
+def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
+    """The files of a stage, and the steps for each server that may lead when it begins."""
     pods, order = StatefulSet.of_plan(plan), part.orders[0]
-    edited = pods is not None and pods.edits(part, 0)
-    lines = [] if part.stage.new.given or edited else [*_members(part.stage, in_pods=pods is not None), ""]
+    lines = []
+    if pods is None and len(origins := _origins(part.stage)) == 1:
+        lines = [f"The new file of every server is {code(origins[0])}.", ""]
+    elif not part.stage.new.given and (pods is None or not pods.edits(part, 0)):
+        lines = [*_members(part.stage, number, in_pods=pods is not None), ""]
     others = [other for other in part.orders if other.steps != order.steps]
     items = [_instruction(plan, part, order, step) for step in order.steps]
-    for number, condition in part.conditions_of(order).items():
-        if number:
-            items[number - 1] = f"{condition_sentence(condition)}\n\n   {items[number - 1]}"
+    for at, condition in part.conditions_of(order).items():
+        if at:
+            items[at - 1] = f"{condition_sentence(condition)}\n\n   {items[at - 1]}"
     if pods is not None and part.way.is_of_controller:
         items, others = [*pods.by_controller(part)], []
     elif pods is not None and part.way is Way.STOP_ALL:
@@ -169,7 +170,7 @@ def _of_stage(plan: Plan, part: PlanRoute) -> list[str]:
         lines += [*pods.preparation(part), *([] if pods.takes(part) else [LAST_POD, ""])]
     leaders = " or ".join(str(same.leader) for same in part.orders if same.steps == order.steps)
     lines += [f"**Server {leaders} leads now**:", ""] if others else []
-    lines += [f"{number}. {item}" for number, item in enumerate(items, start=1)]
+    lines += [f"{at}. {item}" for at, item in enumerate(items, start=1)]
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(calls), "")]
@@ -228,7 +229,7 @@ def _repeated(plan: Plan) -> list[str]:
         assert check is not None
         if len(later) == 1:
             title, duty = "### Stage 2", condition_sentence(check)
-        rows.append((str(number), ", ".join(map(str, check.stopped)), *_changed(plan, before.stage, part)))
+        rows.append((str(number), ", ".join(map(str, check.stopped)), *_changed(before.stage, part, number)))
     head = ("stage", "stay stopped", "change", "new file", "no service")
     used = [place for place in range(len(head)) if any(row[place] for row in rows)]
     lines = [[row[place] for place in used] for row in (head, ("---",) * len(head), *rows)]
@@ -244,18 +245,18 @@ def _shape(part: PlanRoute) -> tuple[object, ...] | None:
     return None if any(map(part.conditions_of, orders)) else (len(stage.added), len(stage.removed), waits)
 
 
-def _changed(plan: Plan, before: Stage, part: PlanRoute) -> tuple[str, str, str]:
+def _changed(before: Stage, part: PlanRoute, number: int) -> tuple[str, str, str]:
     """The server that comes or goes in a stage, the new file beside that of the stage before, and missing quorums."""
     stage, taken = part.stage, [(order, step) for order in part.orders for step in order.steps]
     change = f"stop {servers(stage.removed)}" if stage.removed else f"start {servers(stage.added)}"
     for sid in stage.added:
         is_waited = any(step.wait for _, step in taken if step.sid == sid)
         change += f", and wait: {code(wait_of(stage.new, sid).call)}" if is_waited else ""
-    file, old, new = code(plan.request.new.path), _member_lines(before), _member_lines(stage)
+    file, old, new = ", ".join(map(code, _origins(stage))), _member_lines(before), _member_lines(stage)
     if not stage.new.given:
         lines = [f"without {code(name)}" for name in old.keys() - new.keys()]
         lines += [f"with {code(f'{name}={line}')}" for name, line in new.items() if old.get(name) != line]
-        file = f"{code(_name_of(stage))}, {listed(lines)}"
+        file = f"{code(WRITTEN.format(number))}, {listed(lines)}"
     away = (
         f"while server {step.sid} is away, if server {order.leader} leads"
         for order, step in taken
@@ -277,20 +278,18 @@ def _check(condition: StageCondition) -> str:
     return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, and the others follow."
 
 
-def _members(stage: Stage, *, in_pods: bool) -> list[str]:
-    head = "The servers:" if in_pods else f"{code(_name_of(stage))} (written by `--stages DIR`) has these lines:"
-    return [head, "", *fenced("\n".join(f"{name}={line}" for name, line in _member_lines(stage).items()), "")]
-
-
-def _name_of(stage: Stage) -> str:
-    return f"{stage.new.label}{'-N' if len(set(stage.new.files.values())) > 1 else ''}.cfg"
+def _members(stage: Stage, number: int, *, in_pods: bool) -> list[str]:
+    written = (
+        f"The new file of server N is {code(WRITTEN.format(number))} (`--stages DIR` writes it). Its `server` lines:"
+    )
+    lines = "\n".join(f"{name}={line}" for name, line in _member_lines(stage).items())
+    return ["The servers:" if in_pods else written, "", *fenced(lines, "")]
 
 
 def _member_lines(stage: Stage) -> dict[str, str]:
     """The lines of the servers in the first file after a stage."""
-    text = next(text for text in stage.new.texts.values() if "server." in text)
-    lines = (line.strip().partition("=") for line in text.splitlines())
-    return {name: value for name, _, value in lines if name.startswith("server.")}
+    first = settings(stage.new.servers[min(stage.new.servers)])
+    return {name: value for name, value in first.items() if name.startswith("server.")}
 
 
 def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str:
@@ -301,9 +300,8 @@ def _instruction(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) ->
         stop = f"**Stop server {step.sid}**{'' if starts else ' for good'}"
         return f"{stop}.{service}" if pods is None else f"{stop}: {code(pods.command(step))}.{service}"
     new = part.stage.new
-    origin = new.servers[step.sid].origin if new.given else new.files[step.sid]
-    said = (_only_file([part]) and part in plan.advised) or (not new.given and len(set(new.files.values())) == 1)
-    file = f": {code(pods.command(step))}" if pods is not None else "" if said else f" with {code(origin)}"
+    own = f" with {code(new.servers[step.sid].origin)}" if len(_origins(part.stage)) > 1 else ""
+    file = own if pods is None else f": {code(pods.command(step))}"
     releases = plan.request.releases
     release = f" and ZooKeeper {releases.new}" if releases is not None and releases.is_upgrade else ""
     action = f"{'Start' if step.action == START else 'Restart'} server {step.sid}**{file}{release}"
