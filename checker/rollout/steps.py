@@ -188,8 +188,10 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     seen: set[tuple[Sid, ...]] = set()
     old, new = stage.old.view, stage.new.view
     promoted, demoted = old.observers & new.voters, old.voters & new.observers
+    # Observers come first, since the leader comes last: after its own restart it is another voter.
     restarted = sorted(
-        stage.restarted, key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, sid)
+        stage.restarted,
+        key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, old.is_voter(sid), sid),
     )
     others = [sid for sid in (*restarted, *stage.removed) if sid != leader]
     last = [sid for sid in (*stage.restarted, *stage.removed) if sid == leader]

@@ -350,3 +350,18 @@ def test_every_server_that_may_lead_now_is_named_with_its_order() -> None:
     assert orders == {3: [2, 3, 5], 2: [3, 2, 5], 1: [2, 3, 5]}
     text = markdown(made)
     assert "**Server 3 or 1 leads now**:" in text and "| 2 | 3, 2, 5 |" in text
+
+
+def test_the_rest_of_an_order_stays_the_same_where_the_leader_restarts_first(tmp_path: Path) -> None:
+    """Server 1 leads, and its port changes, so it goes first. Then 2 leads alone, and goes last, after observer 5."""
+    peers = "server.1=z1:{}:3888\nserver.2=z2:2888:3888\nserver.5=z5:2888:3888:observer\n"
+    for name, port in (("old", 2888), ("new", 2889)):
+        (tmp_path / name).mkdir()
+        text = GROUP.replace("group.1=1:2:3:4\n", "") + peers.format(port)
+        (tmp_path / name / "zoo.cfg").write_text(text, encoding="utf-8")
+    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+    request = PlanRequest(*folders, faults=0, how=Way.ONE_BY_ONE)
+    (first,) = (order for order in plan(request, limited).direct.orders if order.leader == 1)
+    rests = plan(replace(request, now=Interruption("now", frozenset({1}), ())), limited).direct.orders
+    assert [step.sid for step in first.steps] == [1, 5, 2]
+    assert {tuple(step.sid for step in rest.steps) for rest in rests} == {(5, 2)}
