@@ -26,7 +26,8 @@ from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import OrderError
 from spec.config import ConfigError
 from tests.properties.test_rollout_sweep import contradictions
-from tests.support.rollout_pairs import IDS, Cfg, pairs
+from tests.reality.interrupted import LITTLE, compared
+from tests.support.rollout_pairs import IDS, Cfg, pairs, write_servers
 
 FEW, MANY = 3, 60
 
@@ -46,7 +47,8 @@ def swept(count: int) -> tuple[int, list[str]]:
             try:
                 old, new = (read_folder(cfg.write(Path(name, which))) for cfg, which in zip(pair, "ab", strict=True))
                 applied = frozenset(some & (old.servers.keys() | new.servers.keys()))
-                _write(Path(name, "now"), old, new, applied)
+                for side, sids in ((new, applied), (old, old.servers.keys() - applied)):
+                    write_servers(Path(name, "now"), {sid: side.servers[sid] for sid in side.servers.keys() & sids})
                 now = read_now(read_folder(Path(name, "now"), together=False), old, new)
                 assert now.applied == applied | _same(old, new)
                 made = plan(PlanRequest(old, new, now=now), limited)
@@ -73,19 +75,6 @@ def _same(old: Folder, new: Folder) -> set[int]:
     return {sid for sid in both if keys_of(old.servers[sid]) == keys_of(new.servers[sid])}
 
 
-def _write(folder: Path, old: Folder, new: Folder, applied: frozenset[int]) -> None:
-    """Write the files of an interrupted roll-out, with a folder for each server that has a file."""
-    for sid in old.servers.keys() | new.servers.keys():
-        given = (new if sid in applied else old).servers.get(sid)
-        if given is not None:
-            place = folder / f"zookeeper-{sid - 1}"
-            place.mkdir(parents=True)
-            (place / "zoo.cfg").write_text(given.text, encoding="utf-8")
-            (place / "myid").write_text(f"{sid}\n", encoding="utf-8")
-            if given.dynamic is not None:
-                (place / (given.config.dynamic_config_file or "")).write_text(given.dynamic, encoding="utf-8")
-
-
 def test_a_few_interrupted_roll_outs_end_in_answers_that_brute_force_does_not_contradict() -> None:
     planned, contradicted = swept(FEW)
     assert planned and contradicted == []
@@ -95,3 +84,10 @@ def test_a_few_interrupted_roll_outs_end_in_answers_that_brute_force_does_not_co
 def test_many_interrupted_roll_outs_end_in_answers_that_brute_force_does_not_contradict() -> None:
     planned, contradicted = swept(MANY)
     assert planned > MANY // 2 and contradicted == []
+
+
+def test_a_plan_that_is_called_safe_goes_on_as_planned_after_each_of_its_steps() -> None:
+    """A few pairs of `python -m tests.reality.interrupted`."""
+    results = compared(6, 6, budget=LITTLE)
+    assert sum(result.steps for result in results) > 20
+    assert [result for result in results if result.disagreements] == []

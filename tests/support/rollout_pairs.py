@@ -12,6 +12,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from checker.rollout.inputs.folders import ServerFiles
+
 IDS = range(1, 6)
 Groups = tuple[frozenset[int], ...]
 
@@ -56,6 +58,17 @@ class Cfg:
             servers = f"reconfigEnabled=true\ndynamicConfigFile={name}\n"
         (folder / "zoo.cfg").write_text(settings + servers, encoding="utf-8")
         return folder
+
+
+def write_servers(folder: Path, servers: Mapping[int, ServerFiles]) -> None:
+    """Write the files of some servers, with a folder for each."""
+    for sid, files in servers.items():
+        place = folder / f"zookeeper-{sid - 1}"
+        place.mkdir(parents=True)
+        (place / "zoo.cfg").write_text(files.text, encoding="utf-8")
+        (place / "myid").write_text(f"{sid}\n", encoding="utf-8")
+        if files.dynamic is not None:
+            (place / (files.config.dynamic_config_file or "")).write_text(files.dynamic, encoding="utf-8")
 
 
 SETTINGS = st.fixed_dictionaries(
