@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from checker.scenario import bundled
 from spec.config import ConfigError
 from tests.support.command_line import cli
 
+OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
 THREE = bundled()[0].parent.parent / "rollouts" / "three"
 TEXT = (THREE / "zoo.cfg").read_text(encoding="utf-8")
 
@@ -156,11 +158,15 @@ def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "effect"),
     [
-        ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888;2181", Effect.CLIENTS),
+        ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888;2181", Effect.LOCAL),
         ("zoo3.example.org:2888:3888", "zoo3.example.org:2889:3888", Effect.MODELLED),
         ("zoo3.example.org:2888:3888", "zoo3.example.org:2888:3888:observer", Effect.MODELLED),
         ("zoo3.example.org:2888:3888", "new3.example.org:2888:3888", Effect.MODELLED),
         ("clientPort=2181", "clientPort=2182", Effect.CLIENTS),
+        ("clientPort=2181\n", "", Effect.CLIENTS),
+        ("clientPort=2181", "clientPort=2181\nclientPortAddress=0.0.0.0", Effect.LOCAL),
+        ("clientPort=2181", "clientPort=2181\nclientPortAddress=127.0.0.1", Effect.CLIENTS),
+        ("clientPort=2181", "clientPort=2181\nsecureClientPort=2281", Effect.CLIENTS),
         ("tickTime=2000", "tickTime=2000\nstandaloneEnabled=false", Effect.MODELLED),
         ("tickTime=2000", "tickTime=2000\ngroup.1=1:2:3", Effect.MODELLED),
     ],
@@ -168,6 +174,26 @@ def test_another_data_directory_may_be_an_empty_disk(tmp_path: Path) -> None:
 def test_a_server_line_is_modelled_but_for_its_client_port(tmp_path: Path, old: str, new: str, effect: Effect) -> None:
     found = differences(read_folder(THREE).servers, read_folder(changed(tmp_path, (old, new))).servers)
     assert {each.effect for each in found} == {effect}
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("port", ["2181", "2191"])
+def test_a_client_port_counts_by_the_address_at_which_the_server_listens(tmp_path: Path, port: str, back: bool) -> None:
+    """`QuorumPeerConfig.setupClientPort`: the server's own line, or else clientPort. Server 1 may get another port."""
+    for name in ("dyna", "dynb"):
+        shutil.copytree(OPERATOR / name, tmp_path / name)
+    file = tmp_path / "dynb" / "1" / "zoo.cfg"
+    file.write_text(file.read_text(encoding="utf-8").replace("2181", port), encoding="utf-8")
+    sides = [read_folder(tmp_path / name).servers for name in ("dyna", "dynb")]
+    listed_keys = differences(*(reversed(sides) if back else sides))
+    effects = {
+        (given.sid, given.key): given.effect for given in listed_keys if "server." in given.key or "Port" in given.key
+    }
+    of_clients = {(1, "clientPort"), (1, "server.1"), (2, "server.1"), (3, "server.1")} if port == "2191" else set()
+    keys = ("clientPort", "server.1", "server.2", "server.3")
+    assert effects == {
+        (sid, key): Effect.CLIENTS if (sid, key) in of_clients else Effect.LOCAL for sid in (1, 2, 3) for key in keys
+    }
 
 
 @pytest.mark.parametrize("key", ["ssl.keyStore.password", "sll.keyStore.pasword"])

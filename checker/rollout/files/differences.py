@@ -8,6 +8,7 @@ Rules of this module:
 - Values are compared as `java.util.Properties` reads them. Comments, blanks and the order of lines make no difference,
   nor does it matter whether a line is in the static or in the dynamic file.
 - A key has an effect by its value and by the whole file: of two `server.N` lines, only other peer addresses count.
+  A key or a line with a port for clients counts if the address at which the server listens for clients is another one.
 - The value of a key that names a password, or that ZooKeeper does not know, is not repeated (`shown`, `masked`).
 - During an interrupted roll-out (`read_now`) the file that a server has equals its old or its new file, key by key.
   Any other file is an error with its server and key. A new server without a file is not started yet. A server that
@@ -23,7 +24,7 @@ from pathlib import PurePosixPath
 
 from checker.execution import poll
 from checker.rollout.files.keys import DURABLE, Effect, KeyEffect, effect_of
-from checker.rollout.files.listeners import conflicts, occupied
+from checker.rollout.files.listeners import CLIENT, SECURE, changed_for_clients, conflicts, occupied
 from checker.rollout.inputs.folders import Folder, ServerFiles, settings
 from spec.config import Config, ConfigError, ServerLine, parse_zoo_cfg
 from spec.config.ensemble import is_ensemble_key
@@ -36,6 +37,9 @@ WITHHOLDING = frozenset({Effect.DISK, Effect.UNKNOWN, Effect.NOT_STATED})
 """The effects that no evidence covers: the verdict is not SAFE where a key has one of them."""
 BY_VALUE = frozenset({*WITHHOLDING, Effect.PEERS, Effect.DURABILITY, Effect.MODELLED})
 """The effects that depend on the value: a key that one input does not state may have them."""
+
+CLIENT_KEYS = {CLIENT: CLIENT, "clientPortAddress": CLIENT, SECURE: SECURE, "secureClientPortAddress": SECURE}
+SAME_ADDRESS = KeyEffect(Effect.LOCAL, "the same address, written in another way")
 
 SECRET = re.compile("passw|passphrase|secret|superdigest", re.IGNORECASE)
 SECRET_COMMENT = re.compile(r"^([ \t\f]*[#!][^=:]*(?:passw|passphrase|secret|superdigest)[^=:]*[=:]).*", re.IGNORECASE)
@@ -66,7 +70,8 @@ class Difference:
 
 def differences(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> tuple[Difference, ...]:
     """Every key that differs, by server and in the order of the keys, for the servers that both states have."""
-    return tuple(diff for sid in sorted(old.keys() & new.keys()) for diff in _of_server(sid, old[sid], new[sid]))
+    clients, sids = changed_for_clients(old, new), sorted(old.keys() & new.keys())
+    return tuple(diff for sid in sids for diff in _of_server(old[sid], new[sid], clients))
 
 
 def check_startable(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> None:
@@ -115,15 +120,15 @@ def _refusal(given: ServerFiles) -> tuple[Problem, ...]:
     return tuple(conflicts(given))
 
 
-def _of_server(sid: Sid, old: ServerFiles, new: ServerFiles) -> Iterator[Difference]:
+def _of_server(old: ServerFiles, new: ServerFiles, clients: frozenset[tuple[Sid, str]]) -> Iterator[Difference]:
     for key in _differing(old, new):
-        effect, note = _effect(key, settings(new).get(key), old.config, new.config)
+        effect, note = _effect(key, old, new, clients)
         if not (old.states(key) and new.states(key)) and (effect in BY_VALUE or key in DURABLE):
             effect, note = Effect.NOT_STATED, "one input does not state it, so it may change: compare the values"
         before, after = (
             shown(key, settings(files).get(key)) if files.states(key) else NOT_STATED for files in (old, new)
         )
-        yield Difference(sid, key, before, after, effect, note)
+        yield Difference(new.sid, key, before, after, effect, note)
 
 
 def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
@@ -138,16 +143,16 @@ def _differing(old: ServerFiles, new: ServerFiles) -> list[str]:
     keys = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
     if old.told is None and new.told is None:
         return keys
-    return [key for key in keys if not _same_effect(key, after.get(key), old.config, new.config)]
+    return [key for key in keys if not _same_effect(key, old, new)]
 
 
-def _same_effect(key: str, value: str | None, old: Config, new: Config) -> bool:
-    """Whether two values of a key mean the same, or have no effect."""
-    if key == "standaloneEnabled" and all(len(config.view.voters) > 1 for config in (old, new)):
+def _same_effect(key: str, old: ServerFiles, new: ServerFiles) -> bool:
+    """Whether two values of a key mean the same, or have no effect on who votes and on what is kept."""
+    if key == "standaloneEnabled" and all(len(given.view.voters) > 1 for given in (old, new)):
         return True
     if key in MEANINGS:
-        return MEANINGS[key](old) == MEANINGS[key](new)
-    return key not in DURABLE and _effect(key, value, old, new).effect not in BY_VALUE
+        return MEANINGS[key](old.config) == MEANINGS[key](new.config)
+    return key not in DURABLE and _effect(key, old, new, frozenset()).effect not in BY_VALUE
 
 
 def same_files(one: ServerFiles | None, other: ServerFiles | None) -> bool:
@@ -184,22 +189,22 @@ def masked(text: str) -> str:
     return text if shown_lines == lines else "\n".join(shown_lines)
 
 
-def _effect(key: str, value: str | None, old: Config, new: Config) -> KeyEffect:
-    before, after = _line(key, old), _line(key, new)
+def _effect(key: str, old: ServerFiles, new: ServerFiles, clients: frozenset[tuple[Sid, str]]) -> KeyEffect:
+    before, after = _line(key, old.config), _line(key, new.config)
     peers = [line and (line.addresses, line.learner_type) for line in (before, after)]
-    clients = [line and (line.client, line.secure_client) for line in (before, after)]
     same_peer = before is not None and peers[0] == peers[1]
     modelled = key in MODELLED or is_ensemble_key(key)
-    if modelled and old.effective_view.standalone and new.effective_view.standalone:
+    if modelled and old.config.effective_view.standalone and new.config.effective_view.standalone:
         # A standalone server looks at no other server, but its line names its host.
         return KeyEffect(Effect.MODELLED if before and after and not same_peer else Effect.LOCAL)
-    if same_peer and clients[0] == clients[1]:
-        return KeyEffect(Effect.LOCAL, "the same address, written in another way")
-    if same_peer:
-        return KeyEffect(Effect.CLIENTS, "its client port is another one")
+    if before and after and same_peer:
+        moved = (before.sid, CLIENT) in clients or before.secure_client != after.secure_client
+        return effect_of(CLIENT, None) if moved else SAME_ADDRESS
+    if key in CLIENT_KEYS and (new.sid, CLIENT_KEYS[key]) not in clients:
+        return SAME_ADDRESS
     if key == "dynamicConfigFile":  # its lines are compared one by one; its name states the version
-        return KeyEffect(Effect.LOCAL if old.version == new.version else Effect.MODELLED)
-    return KeyEffect(Effect.MODELLED) if modelled else effect_of(key, value)
+        return KeyEffect(Effect.LOCAL if old.config.version == new.config.version else Effect.MODELLED)
+    return KeyEffect(Effect.MODELLED) if modelled else effect_of(key, settings(new).get(key))
 
 
 def _line(key: str, config: Config) -> ServerLine | None:

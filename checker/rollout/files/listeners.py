@@ -40,7 +40,7 @@ from spec.quorum import Sid
 from spec.quorum.addresses import WILDCARDS, is_loopback
 from spec.text import integer
 
-ADMIN, CLIENT = "admin.serverPort", "clientPort"
+ADMIN, CLIENT, SECURE = "admin.serverPort", "clientPort", "secureClientPort"
 PROMETHEUS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 HIGHEST = 65535
 HANDSHAKE = (
@@ -68,13 +68,24 @@ def listeners_of(given: ServerFiles) -> tuple[Listener, ...]:
     return tuple(listener for listener in _listeners(given, settings(given)) if listener.port > 0)
 
 
+def changed_for_clients(old: Mapping[Sid, ServerFiles], new: Mapping[Sid, ServerFiles]) -> frozenset[tuple[Sid, str]]:
+    """The servers whose clients need another address, with the port: `CLIENT` or `SECURE`.
+
+    A server listens for clients by its own `server.N` line, or else by `clientPort` (`setupClientPort`).
+    """
+    return frozenset(
+        (sid, listener.name)
+        for sid in old.keys() & new.keys()
+        for listener in {*listeners_of(old[sid])} ^ {*listeners_of(new[sid])}
+        if listener.name in (CLIENT, SECURE)
+    )
+
+
 def _listeners(given: ServerFiles, values: Mapping[str, str]) -> Iterator[Listener]:
     config = given.config
     if config.client is not None:
         yield Listener(CLIENT, _bound(config.client.host), config.client.port)
-    yield Listener(
-        "secureClientPort", _bound(values.get("secureClientPortAddress", "")), _port(values, "secureClientPort")
-    )
+    yield Listener(SECURE, _bound(values.get("secureClientPortAddress", "")), _port(values, SECURE))
     own = config.server(given.sid)
     if own is not None and not config.effective_view.standalone:
         for address in own.addresses:
