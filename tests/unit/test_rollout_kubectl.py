@@ -141,7 +141,7 @@ def test_a_controller_gets_the_servers_of_each_stage_and_is_waited_for(tmp_path:
     """The probe is `ruok`: the rollout ends before servers serve, so every server is asked afterwards."""
     text = brief(planned(tmp_path))
     status = f"kubectl rollout status -n {NAMESPACE} statefulset/{NAME}"
-    patch, *others = commands(text)
+    patch, *others = commands(text.partition("## If a step fails")[0])
     assert others == [status, APPLY, status]
     listed = re.search(r'ZOO_SERVERS, value: "([^"]*)"', (OPERATOR / "rendered5.yaml").read_text(encoding="utf-8"))
     assert listed is not None
@@ -153,7 +153,65 @@ def test_a_controller_gets_the_servers_of_each_stage_and_is_waited_for(tmp_path:
     assert "for n in 0 1 2 3; do serves_kafka_zookeeper $n; done" in stages[0]
     assert "for n in 0 1 2 3 4; do serves_kafka_zookeeper $n; done" in stages[1]
     assert "zoo.cfg" not in text and "step-1" not in text and "myid" not in text
-    assert "delete a pod that hangs" in text
+
+
+MANIFEST = "In stage 1 run `kubectl apply -n kafka -f {}`."
+TICK = ('ZOO_TICK_TIME, value: "2000"', 'ZOO_TICK_TIME, value: "3000"')
+HAND = "never do that: apply the old manifest with the `replicas` and the servers of stage 1."
+
+
+def if_it_fails(made: Plan) -> str:
+    """The section on a step that fails."""
+    return brief(made).partition("## If a step fails\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize(("old", "new"), [(3, 5), (5, 3)])
+def test_a_stage_goes_back_to_the_state_before_itself(tmp_path: Path, old: int, new: int) -> None:
+    """The old manifest in stage 2 would be two stages in one go, which is unsafe (R10)."""
+    text = if_it_fails(planned(tmp_path, old=old, new=new))
+    assert "Or go back to the state before this stage: safe." in text
+    assert MANIFEST.format(tmp_path / f"{old}.yaml") in text
+    assert (
+        "In stage 2 never do that: repeat the patch of stage 1. Delete a pod that hangs: the StatefulSet does" in text
+    )
+
+
+def test_a_change_of_one_stage_goes_back_to_the_old_manifest(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    edited = planned(tmp_path / "new", TICK, old=5, new=5).request.new
+    made = plan(PlanRequest(planned(tmp_path, old=5, new=5).request.old, edited), fine)
+    undo = f"Or apply the old manifest (`kubectl apply -n kafka -f {tmp_path / '5.yaml'}`): safe. Delete a pod"
+    assert undo in if_it_fails(made)
+
+
+def test_a_patch_of_the_servers_is_no_way_back_from_a_stage_that_changes_other_keys(tmp_path: Path) -> None:
+    old = planned(tmp_path).request.old
+    (tmp_path / "new").mkdir()
+    made = plan(PlanRequest(old, planned(tmp_path / "new", TICK).request.new), fine)
+    assert HAND in if_it_fails(made) and "repeat the patch" not in if_it_fails(made)
+
+
+def test_files_without_a_patch_go_back_by_hand(tmp_path: Path) -> None:
+    old, new = grown(tmp_path, "kubernetes-docs", "--servers=3", "--servers=5")
+    made = plan(PlanRequest(read_input(str(old)), read_input(str(new)), how=Way.CONTROLLER), fine)
+    assert HAND in if_it_fails(made)
+
+
+def test_a_config_map_goes_back_by_its_patch_and_a_restart(tmp_path: Path) -> None:
+    """The template has the annotation of stage 1 already, so the patch alone restarts no pod."""
+    old, new = grown(tmp_path, "config-map", *LISTS["config-map"])
+    made = plan(PlanRequest(read_input(str(old)), read_input(str(new)), how=Way.CONTROLLER), fine)
+    assert re.search(
+        r"repeat the patch of stage 1\. Then restart the pods: `kubectl rollout restart [^`]*`\.", if_it_fails(made)
+    )
+
+
+def test_a_person_keeps_the_pods_that_run_on_the_way_back(tmp_path: Path) -> None:
+    """The patch of stage 1 has the `replicas` before stage 1: with them, two pods would stop at once."""
+    made = planned(tmp_path, how=Way.ONE_BY_ONE, old=5, new=3)
+    text = if_it_fails(made)
+    assert len(made.stages) == 2 and "apply the old manifest with the present replicas and OnDelete. In stage 2" in text
+    assert "repeat the patch of stage 1 with the present replicas. Then undo the steps of this stage backwards." in text
 
 
 def test_a_person_deletes_pods_behind_on_delete(tmp_path: Path) -> None:

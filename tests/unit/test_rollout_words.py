@@ -225,6 +225,13 @@ def test_the_way_back_stops_the_service_where_it_turns_reconfig_off() -> None:
     assert "No way back" not in markdown(planned("tls0", "tls1", fine), traces=False, evidence=False)
 
 
+def test_a_stage_is_undone_with_the_files_from_before_it() -> None:
+    """The files of the old folder, in stage 2, would be the change of two stages in one go (R10)."""
+    text = markdown(planned("five", "three", fine), traces=False, evidence=False)
+    assert "### Stage 2" in text and "the old files" not in text
+    assert "Or undo the steps of this stage backwards, with the files from before this stage" in text
+
+
 def test_a_gate_that_does_not_pass_says_so() -> None:
     """Exit code 22 with a positive headline would be a riddle."""
     made = planned("three", "five", unfinished, in_one_go=True)

@@ -5,7 +5,8 @@ waits for the controller. Where a person takes them, the strategy is OnDelete: n
 scale` starts or stops the last pod, and a pod that is deleted comes back with the new template.
 
 Rules of this module: a strategy that is changed by `kubectl apply` alone is refused, since the API server has set
-`rollingUpdate`; so it is patched first. A pod that hangs is not replaced when the old manifest is applied.
+`rollingUpdate`; so it is patched first. A pod that hangs is not replaced when an older template is applied. The way
+back from a stage leads to the state before that stage: the manifest of the first state would undo several at once.
 
 Source: Kubernetes, "StatefulSets": Update Strategies, Partitions, Forced rollback; `ValidateStatefulSetSpec`.
 """
@@ -13,15 +14,16 @@ Source: Kubernetes, "StatefulSets": Update Strategies, Partitions, Forced rollba
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from shlex import quote
 
 from checker.printable import code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.files.differences import masked
 from checker.rollout.inputs.folders import settings
+from checker.rollout.inputs.sources import STREAMS
 from checker.rollout.inputs.working import NOT_LISTED, MemberList, UpdateStrategy, WayOfWorking
 from checker.rollout.output.waits import wait_of
 from checker.rollout.route import PlanRoute
@@ -31,8 +33,7 @@ from spec.quorum import Sid
 
 ON_DELETE = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
 LAST_POD = "**A StatefulSet cannot take these steps**: it starts and stops its last pod only."
-BY_PERSON = "Or apply the old manifest with OnDelete and the present replicas, and undo the steps backwards"
-GO_BACK = "Or apply the old manifest, and delete a pod that hangs, which no StatefulSet replaces"
+HANGS = "Delete a pod that hangs: the StatefulSet does not replace it by itself."
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class StatefulSet:
     ordinals: Mapping[Sid, int]
     patched: bool
     listing: MemberList
+    old: str
 
     @classmethod
     def of_plan(cls, plan: Plan) -> StatefulSet | None:
@@ -53,7 +55,8 @@ class StatefulSet:
             return None
         patched = new.updates is not UpdateStrategy.ON_DELETE
         listing = new.listing if old.listing == new.listing else NOT_LISTED
-        return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched, listing)
+        ordinals, file = {**old.ordinals, **new.ordinals}, _file(plan.request.old.path, "OLD.yaml")
+        return cls(new.stateful_set, new.namespace, ordinals, patched, listing, file)
 
     def takes(self, part: PlanRoute) -> bool:
         """Whether it can take the steps of a stage: it starts and stops its last pod only."""
@@ -115,20 +118,47 @@ class StatefulSet:
 
     def _apply(self, part: PlanRoute, replicas: int, strategy: str = "") -> list[str]:
         if edits := self.edits(part, replicas):
-            return ["Give the servers of this stage to the present objects:", "", *fenced("\n".join(edits), "")]
+            return ["Set the servers of this stage:", "", *fenced("\n".join(edits), "")]
         servers = "" if part.stage.new.given else " and the servers above"
         command = code(f"kubectl apply{self._at} -f NEW.yaml")
         return [f"Apply the new manifest with `replicas: {replicas}`{strategy}{servers}: {command}."]
+
+    @property
+    def _restart(self) -> str:
+        return code(f"kubectl rollout restart{self._at} {self._object}")
+
+    def way_back(self, parts: Sequence[PlanRoute]) -> tuple[str, str]:
+        """The way back from a stage, and the sentences that say how to go it."""
+        alone, replicas = parts[0].way.is_of_controller, " with the present replicas"
+        by_hand = f"{replicas} and OnDelete"
+        command = code(f"kubectl apply{self._at} -f {quote(self.old)}")
+        # The template of now has the annotation of a stage already, so its patch restarts no pod.
+        restart = f" Then restart the pods: {self._restart}." if self.listing.config_map else ""
+        how = f"{restart} {HANGS}" if alone else " Then undo the steps of this stage backwards."
+        if len(parts) == 1 and not alone:
+            return f"Or apply the old manifest{by_hand}, and undo the steps backwards", ""
+        if len(parts) == 1:
+            return f"Or apply the old manifest ({command})", how
+        stage, before = ("stage 2", "stage 1") if len(parts) == 2 else ("a later stage", "the stage before it")
+        later = f"repeat the patch of {before}{'' if alone else replicas}"
+        # A patch of a variable changes the servers alone, and the last stage may change other keys.
+        others = not restart and any(not row.key.startswith("server.") for row in parts[-1].stage.differences)
+        if others or not all(self.edits(part, 0) for part in parts[:-1]):
+            number = " with the `replicas`" if alone else by_hand
+            later = f"apply the old manifest{number} and the servers of {before}"
+        first = f"run {command}" if alone else f"apply the old manifest{by_hand}"
+        how = f" In stage 1 {first}. In {stage} never do that: {later}.{how}"
+        return "Or go back to the state before this stage", how
 
     def by_controller(self, part: PlanRoute) -> Iterator[str]:
         """The steps of a stage that the controller takes, by the highest ordinal first."""
         yield _item(self._apply(part, len(part.stage.new.members)))
         if part.stage.new.given and self.listing.config_map:
-            restart = code(f"kubectl rollout restart{self._at} {self._object}")
-            yield f"If its pod template is the one of now, restart the pods: {restart}"  # no file is part of a template
-        yield f"Wait for the controller: {code(f'kubectl rollout status{self._at} {self._object}')}"
+            # No file is part of a template.
+            yield f"If its pod template is the one of now, restart the pods: {self._restart}"
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
-        yield _item(["Then wait until every server serves:", "", *_looped(calls)])
+        status = f"kubectl rollout status{self._at} {self._object}"
+        yield _item(["Wait for the controller, then for every server:", "", *fenced(f"{status}\n{_looped(calls)}", "")])
 
     def all_stopped(self, part: PlanRoute) -> Iterator[str]:
         """The steps if everything is stopped, and then started."""
@@ -141,15 +171,20 @@ class StatefulSet:
         return ["Then apply the new manifest as it is: no pod restarts.", ""] if self.patched and by_person else []
 
 
+def _file(path: str, name: str) -> str:
+    """The file that the user gave; another name where it was a stream, which is gone."""
+    return name if Path(path).parent in STREAMS else path
+
+
 def _item(lines: list[str]) -> str:
     """The lines as an item of a list with numbers."""
     return "\n".join([lines[0], *(line and f"   {line}" for line in lines[1:])])
 
 
-def _looped(calls: list[str]) -> list[str]:
-    """The calls as a block; a loop where they differ in the ordinal alone."""
+def _looped(calls: list[str]) -> str:
+    """The calls, one a line; a loop where they differ in the ordinal alone."""
     words = [call.split() for call in calls]
     if len({(name, *role) for name, _, *role in words}) > 1:
-        return fenced("\n".join(calls), "")
+        return "\n".join(calls)
     (name, _, *role), ordinals = words[0], " ".join(ordinal for _, ordinal, *_ in words)
-    return fenced(f"for n in {ordinals}; do {' '.join((name, '$n', *role))}; done", "")
+    return f"for n in {ordinals}; do {' '.join((name, '$n', *role))}; done"

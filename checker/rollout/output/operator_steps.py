@@ -15,7 +15,7 @@ from checker.rollout.claims import Evidence, Reason
 from checker.rollout.failures import Failure, failures
 from checker.rollout.inputs.folders import settings
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.output.kubernetes import BY_PERSON, GO_BACK, LAST_POD, StatefulSet
+from checker.rollout.output.kubernetes import LAST_POD, StatefulSet
 from checker.rollout.output.sentences import (
     changes,
     direction_sentence,
@@ -354,9 +354,10 @@ def _instead(plan: Plan) -> list[str]:
 
 IF_A_STEP_FAILS = (
     "If its server does not serve after some minutes, touch no other. Repair it, wait, and go on{check}: {on}. {undo}: "
-    "{back}."
+    "{back}.{how}"
 )
 UNDO = "Or undo the steps backwards with the old files"
+UNDO_STAGE = "Or undo the steps of this stage backwards, with the files from before this stage"
 SAID = frozenset({Reason.PROVED, Reason.PROVED_IN_ORDER, Reason.DEFECTS, Reason.DEFECTS_NOT_EXPLORED})
 """The reasons that stand above the steps."""
 ANSWERS = {
@@ -387,10 +388,13 @@ def if_a_step_fails(plan: Plan) -> list[str]:
     check = " with the checks that follow" if any(row.going_on.conditions for row in rows) else ""
     on, back = (_directions(rows, [getattr(row, name) for row in rows]) for name in ("going_on", "going_back"))
     waits = "" if all(is_waited_for(step) for row in rows for step in row.undo) else " (waits: `--explain`)"
-    undo, back = UNDO, "the service stops" if reverse_stops(plan) else back
-    if StatefulSet.of_plan(plan) is not None:
-        undo, waits = (GO_BACK, "") if plan.request.way.is_of_controller else (BY_PERSON, waits)
-    return ["## If a step fails", "", IF_A_STEP_FAILS.format(check=check, on=on, undo=f"{undo}{waits}", back=back)]
+    undo, how, pods = UNDO if len(plan.advised) == 1 else UNDO_STAGE, "", StatefulSet.of_plan(plan)
+    back = "the service stops" if reverse_stops(plan) else back
+    if pods is not None:
+        undo, how = pods.way_back(plan.advised)
+        waits = "" if plan.request.way.is_of_controller else waits
+    text = IF_A_STEP_FAILS.format(check=check, on=on, undo=f"{undo}{waits}", back=back, how=how)
+    return ["## If a step fails", "", text]
 
 
 def reverse_stops(plan: Plan) -> bool:

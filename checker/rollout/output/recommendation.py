@@ -435,7 +435,7 @@ def _duties(plan: Plan) -> Iterator[str]:
         probe = "" if readiness is None else f": {PROBES[readiness]}"
         yield (
             f"**Readiness**: a pod counts as ready before its server serves{probe}. So the StatefulSet does not wait "
-            "for service between two steps. A readinessProbe that asks `srvr` and looks for `Mode:` makes it wait."
+            "between two steps. One that asks `srvr` for `Mode:` makes it wait."
         )
     elif by_controller:
         yield (
