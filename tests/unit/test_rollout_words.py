@@ -203,6 +203,18 @@ def test_each_stage_names_the_file_of_each_server_and_the_file_exists(inputs: tu
                 assert [re.sub("=.*", "=", line) for line in lines if line.startswith("server.")] == members
 
 
+def test_the_place_of_the_dynamic_file_stands_once_before_the_steps(tmp_path: Path) -> None:
+    """A server reads its dynamic file where `dynamicConfigFile` says, and not beside its zoo.cfg."""
+    made = planned("dynb", "dyna", fine)
+    before, step, after = markdown(made, traces=False, evidence=False).partition("**Restart server 1**")
+    assert step and before.count("`zoo.cfg.dynamic`") == before.count("`/etc/zk/zoo.cfg.dynamic`") == 1
+    assert "dynamic" not in after
+    write_stages(made, tmp_path)
+    for name in ("zoo.cfg", "zoo.cfg.dynamic"):
+        assert (tmp_path / "stage-1" / "1" / name).read_text() == (OPERATOR / "dyna" / "1" / name).read_text()
+    assert "`zoo.cfg.dynamic`" not in markdown(planned("three", "five", fine), traces=False, evidence=False)
+
+
 def test_an_answer_about_a_release_is_short() -> None:
     """From three to five with 3.8.4: its defects lose a write, which the engine finds. No other run is explored."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from checker.rollout.answer import Plan, ReleaseAnswer
@@ -239,14 +239,12 @@ def write_traces(plan: Plan, folder: Path) -> None:
 def write_stages(plan: Plan, folder: Path) -> None:
     """Write the zoo.cfg of every server for every stage, with its dynamic file; the values of passwords are in it."""
     for number, route in enumerate(plan.advised, start=1):
-        side = route.stage.new
-        for sid, name in side.files.items():
+        for sid, given in route.stage.new.servers.items():
             place = folder / f"stage-{number}" / str(sid)
             make_folder(place)
-            write(place / "zoo.cfg", side.texts[name].replace(f"{name}.dynamic", "zoo.cfg.dynamic"))
-            for beside, text in side.texts.items():
-                if beside.startswith(f"{name}.dynamic"):
-                    write(place / f"zoo.cfg{beside.removeprefix(name)}", text)
+            if given.dynamic is not None:
+                write(place / PurePosixPath(given.config.dynamic_config_file or "").name, given.dynamic)
+            write(place / "zoo.cfg", given.text)
 
 
 def _stem_of(result: RunResult) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import PurePosixPath
 from shlex import quote
 
 from checker.printable import capital, code, fenced
@@ -86,7 +87,7 @@ def _back(plan: Plan, back: PlanRoute) -> list[str]:
     lines = [f"## The way back: {verdict_words(back)}", ""]
     if back.outcome_with_disks is SafetyVerdict.UNSAFE:
         return [*lines, "No order that was tried is safe: see what goes wrong."]
-    return [*lines, *_functions(plan, [back]), *_of_stage(plan, back)]
+    return [*lines, *_dynamic_files(plan, [back]), *_functions(plan, [back]), *_of_stage(plan, back)]
 
 
 def _forward(plan: Plan) -> list[str]:
@@ -98,7 +99,7 @@ def _forward(plan: Plan) -> list[str]:
     judged = "" if plan.outcome_with_disks is SafetyVerdict.SAFE else " that were judged"
     title = f"## The steps{judged}{', by restarts' if plan.reconfig_route is not None else ''}"
     pods = StatefulSet.of_plan(plan)
-    lines = [title, "", *_preparation(plan), *_functions(plan, plan.advised)]
+    lines = [title, "", *_preparation(plan), *_dynamic_files(plan, plan.advised), *_functions(plan, plan.advised)]
     repeated = _repeated(plan)
     for number, (part, check) in enumerate(zip(plan.advised, plan.checks_between, strict=True), start=1):
         if number > 1 and repeated:
@@ -125,6 +126,16 @@ def _preparation(plan: Plan) -> list[str]:
     if alone:
         lines += [f"Copy the data of server {min(stage.old.members)} first: it is the only copy.", ""]
     return lines + ([FILES_AT_THEIR_STEP, ""] if any(part.stage.changed_roles for part in plan.advised) else [])
+
+
+def _dynamic_files(plan: Plan, parts: list[PlanRoute]) -> list[str]:
+    """The places of the dynamic files, which `--to` and `--stages` have beside each zoo.cfg."""
+    files = (given for part in parts for given in part.stage.new.servers.values() if given.dynamic is not None)
+    paths = dict.fromkeys(given.config.dynamic_config_file or "" for given in files)
+    if not paths or StatefulSet.of_plan(plan) is not None:
+        return []
+    names = listed(dict.fromkeys(code(PurePosixPath(path).name) for path in paths))
+    return [f"Put {names}, beside each new file, where `dynamicConfigFile` says: {listed(map(code, paths))}.", ""]
 
 
 def _functions(plan: Plan, parts: list[PlanRoute]) -> list[str]:
