@@ -139,6 +139,38 @@ def test_every_leader_that_leads_now_has_its_order() -> None:
     assert rows == ["| 2 | 4, 1, 3, 2, 5 |", "| 1 | 4, 2, 3, 1, 5 |"]
 
 
+TITLES = {
+    Way.ONE_BY_ONE: "# Restart the servers one by one, and keep",
+    Way.NO_WAIT: "# Restart the servers one by one without waits, and keep",
+    Way.STOP_ALL: "# Stop all servers, then start them with the new files, and keep",
+}
+
+
+@pytest.mark.parametrize(("way", "title"), TITLES.items(), ids=[way.value for way in TITLES])
+def test_the_title_follows_the_way(way: Way, title: str) -> None:
+    """The steps of `stop-all` stop every server before one starts: a title about single restarts would be another."""
+    text = markdown(planned("tls0", "tls1", fine, how=way), traces=False, evidence=False)
+    assert text.startswith(title)
+    assert ("**Stop server 1**" in text) == (way is Way.STOP_ALL)
+
+
+def test_an_upgrade_of_stopped_servers_is_not_one_server_after_the_other() -> None:
+    change = ReleaseChange(release_named("3.8.4"), release_named("3.9.5"))
+    made = planned("three", "three", fine, how=Way.STOP_ALL, releases=change)
+    title = markdown(made, traces=False, evidence=False).partition("\n")[0]
+    assert "with all servers stopped: stop 1, 2 and 3" in title and "one server after the other" not in title
+
+
+def test_a_change_that_mixed_files_stop_has_a_way_without_mixed_files() -> None:
+    """Servers with and without TLS refuse each other; if all are stopped in between, no two of them meet."""
+    refused = markdown(planned("tls0", "tls3", fine), traces=False, evidence=False)
+    assert "Or stop all servers, then start them with the new files: ask with `--how stop-all`." in refused
+    stopped = planned("tls0", "tls3", fine, how=Way.STOP_ALL)
+    text = markdown(stopped, traces=False, evidence=False)
+    assert stopped.exit_code == 0 and text.startswith("# Stop all servers, then start them with the new files")
+    assert "needs three roll-outs" not in text and "Or stop all" not in text
+
+
 def test_no_reason_stands_twice() -> None:
     """A change that comes to a stop has its reason once: not in a heading, a note and a table."""
     text = markdown(planned("tls0", "tls3", fine), traces=False, evidence=False)

@@ -109,7 +109,7 @@ RULES: Mapping[SafetyVerdict, Sequence[tuple[Callable[[Plan], object], str]]] = 
         (lambda plan: not plan.direct.stage.remaining, "There is nothing to do: the two states are equal"),
         (
             lambda plan: plan.request.releases is not None and plan.request.releases.is_upgrade,
-            "{Change}, one server after the other: {steps}",
+            "{Change}, {manner}: {steps}",
         ),
         (lambda plan: not plan.direct.unchanged, "{Change} in one go: {steps}"),
         (
@@ -118,9 +118,9 @@ RULES: Mapping[SafetyVerdict, Sequence[tuple[Callable[[Plan], object], str]]] = 
         ),
         (
             lambda plan: any(difference.note for difference in plan.direct.stage.differences),
-            "Restart the servers one by one, and keep the conditions of the keys below",
+            "{restart}, and keep the conditions of the keys below",
         ),
-        (bool, "Restart the servers one by one: nothing changes for the ensemble"),
+        (bool, "{restart}: nothing changes for the ensemble"),
     ),
     SafetyVerdict.STALLS: ((bool, "Do not {change} in this way: it comes to a stop"),),
     SafetyVerdict.OPEN: (
@@ -136,6 +136,11 @@ RULES: Mapping[SafetyVerdict, Sequence[tuple[Callable[[Plan], object], str]]] = 
     ),
 }
 """The recommendations by the verdict on the protocol. The first one whose condition holds is given."""
+RESTARTS = {
+    Way.STOP_ALL: "Stop all servers, then start them with the new files",
+    Way.NO_WAIT: "Restart the servers one by one without waits",
+}
+MANNERS = {Way.STOP_ALL: "with all servers stopped", Way.NO_WAIT: "without waits"}
 
 
 def _by_protocol(plan: Plan) -> str:
@@ -150,6 +155,8 @@ def _by_protocol(plan: Plan) -> str:
     return rule.format(
         change=change,
         Change=capital(change),
+        restart=RESTARTS.get(plan.request.way, "Restart the servers one by one"),
+        manner=MANNERS.get(plan.request.way, WAYS[Way.ONE_BY_ONE]),
         order=order_words(orders[0]) if _is_given(plan) else "",
         count=NUMBERS[count] if count < len(NUMBERS) else count,
         stages=", then ".join(changes(part.stage) for part in plan.stages),
@@ -266,6 +273,7 @@ SASL = (
     "SASL needs three roll-outs: `quorum.auth.enableSasl`, then `quorum.auth.learnerRequireSasl`, then "
     "`quorum.auth.serverRequireSasl`."
 )
+STOP_ALL = "Or stop all servers, then start them with the new files: ask with `--how stop-all`."
 
 
 def notes(plan: Plan) -> list[str]:
@@ -457,10 +465,13 @@ def _duties(plan: Plan) -> Iterator[str]:
 
 def _keys(plan: Plan) -> Iterator[str]:
     differences = plan.direct.stage.differences
-    if plan.direct.stage.strangers:
+    if plan.direct.stage.strangers and plan.request.way is not Way.STOP_ALL:
         sasl = any(difference.key.startswith("quorum.auth.") for difference in differences)
         tls = any(difference.key in ("sslQuorum", "portUnification") for difference in differences)
-        yield " ".join(([TLS] if tls or not sasl else []) + ([SASL] if sasl else []))
+        stop = plan.outcome is SafetyVerdict.STALLS and not any(
+            answer.way is Way.STOP_ALL and answer.outcome is SafetyVerdict.UNSAFE for answer in plan.ways
+        )
+        yield " ".join(([TLS] if tls or not sasl else []) + ([SASL] if sasl else []) + ([STOP_ALL] if stop else []))
     keys: dict[tuple[Effect, str], dict[str, None]] = {}
     for difference in differences:
         if difference.effect is not Effect.MODELLED:
