@@ -8,6 +8,7 @@ semicolon, a question mark or a line; in it a code span is one word.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.data import write_stages
-from checker.rollout.output.markdown import MORE, markdown
+from checker.rollout.output.markdown import markdown
 from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Engine, Runner, RunResult
 from checker.rollout.scenarios import Question, RunSpec
@@ -91,8 +92,9 @@ def test_an_answer_is_short_on_a_terminal(inputs: tuple[str, ...], run: Runner) 
     old, new, *now = inputs
     made = planned(old, new, run, *now)
     check(markdown(made, traces=False, evidence=False))
-    brief, whole = markdown(made, traces=False, evidence=False).removesuffix(f"\n\n{MORE}\n"), markdown(made)
-    assert whole.startswith(brief) and whole[len(brief) :].lstrip().startswith("<details>")
+    brief, more, _ = markdown(made, traces=False, evidence=False).rpartition("\n\n`--explain` prints ")
+    whole = markdown(made)
+    assert more and whole.startswith(brief) and whole[len(brief) :].lstrip().startswith("<details>")
 
 
 STORIES = {
@@ -245,6 +247,20 @@ def test_the_place_of_the_dynamic_file_stands_once_before_the_steps(tmp_path: Pa
     for name in ("zoo.cfg", "zoo.cfg.dynamic"):
         assert (tmp_path / "stage-1" / "1" / name).read_text() == (OPERATOR / "dyna" / "1" / name).read_text()
     assert "`zoo.cfg.dynamic`" not in markdown(planned("three", "five", fine), traces=False, evidence=False)
+
+
+@pytest.mark.parametrize("folders", ["dataDir", "dataLogDir"])
+def test_a_new_server_has_no_data_in_any_folder_that_its_file_names(folders: str, tmp_path: Path) -> None:
+    """`QuorumPeerConfig.parseProperties`: `dataLogDir` has the log, and is `dataDir` where it is not set."""
+    for name in ("three", "five"):
+        shutil.copytree(OPERATOR / name, tmp_path / name)
+    for file in tmp_path.rglob("zoo.cfg"):
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if folders == "dataLogDir" or "dataLogDir" not in line))
+    inputs = (read_input(str(tmp_path / name)) for name in ("three", "five"))
+    text = markdown(plan(PlanRequest(*inputs), fine), traces=False, evidence=False)
+    empty = "`dataDir` or `dataLogDir`" if folders == "dataLogDir" else "`dataDir`"
+    assert f"A new server has its number in `dataDir/myid`, and nothing else in {empty}." in text
 
 
 def test_an_answer_about_a_release_is_short() -> None:

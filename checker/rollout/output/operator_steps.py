@@ -56,8 +56,8 @@ QUIET = (
     "**Before the first step** stop every client, and wait one session time-out. Begin when every `srvr` has the same "
     "`Zxid:`. Start clients again **after the last step**."
 )
-EVERY_MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in `dataDir`."
-MYID = "A new server has its number in `dataDir/myid`, and nothing else there."
+EVERY_MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in"
+MYID = "A new server has its number in `dataDir/myid`, and nothing else in"
 
 
 def steps(plan: Plan) -> list[list[str]]:
@@ -121,7 +121,10 @@ def _preparation(plan: Plan) -> list[str]:
         lines += [QUIET, ""] if answer.is_safe_if_quiet else []
     by_image = StatefulSet.of_plan(plan) is not None
     alone = stage.old.view.standalone
-    lines += [EVERY_MYID if alone else MYID, ""] if (stage.added or alone) and not by_image else []
+    if (stage.added or alone) and not by_image:
+        configs = [stage.new.servers[sid].config for sid in stage.added]
+        logs = " or `dataLogDir`" if any(config.data_log_dir != config.data_dir for config in configs) else ""
+        lines += [f"{EVERY_MYID if alone else MYID} `dataDir`{logs}.", ""]
     lines += [NO_WAITS, ""] if plan.request.way is Way.NO_WAIT else []
     if alone:
         lines += [f"Copy the data of server {min(stage.old.members)} first: it is the only copy.", ""]

@@ -48,7 +48,7 @@ QUORUMS_MEET = (
 QUORUMS_APART = (
     "{} may decide by the members before it, {} by those after it, and these have no server in common (found by z3)."
 )
-JOINER = "an empty `dataDir` but for `myid`, and with this `dynamicConfigFile`"
+JOINER = "an empty disk (`dataDir` and `dataLogDir`) but for `myid`, and with this `dynamicConfigFile`"
 CHECK = "**Check before the next command**: all print the same version, and the last joiner is a member. If not, wait."
 HAND_OVER = (
     "If it leads, another server takes over without an election, in a new epoch, and the reply may be lost: `config` "
