@@ -263,6 +263,23 @@ def test_a_new_server_has_no_data_in_any_folder_that_its_file_names(folders: str
     assert f"A new server has its number in `dataDir/myid`, and nothing else in {empty}." in text
 
 
+CHECKS = {
+    ("three", "five"): ("serves()", "`Mode: leader`"),
+    ("sec3", "sec5"): ("serves_by_http()", "`leader` in `server_state`"),
+}
+
+
+@pytest.mark.parametrize(("inputs", "named"), CHECKS.items())
+def test_a_check_names_the_field_that_the_wait_reads(inputs: tuple[str, str], named: tuple[str, str]) -> None:
+    """`srvr` prints `Mode:`; the AdminServer answers with `server_state` (`Commands.SrvrCommand`)."""
+    text = markdown(planned(*inputs, fine), traces=False, evidence=False)
+    function, field = named
+    assert f"one of servers 1, 2 and 3 says {field}, and the others follow." in text
+    (wait,) = (line for line in text.splitlines() if line.startswith(function))
+    names = {name for name in ("Mode: ", "server_state") if name in wait}
+    assert names == {name for name in ("Mode: ", "server_state") if name in field} and len(names) == 1
+
+
 def test_an_answer_about_a_release_is_short() -> None:
     """From three to five with 3.8.4: its defects lose a write, which the engine finds. No other run is explored."""
 

@@ -26,7 +26,7 @@ from checker.rollout.output.sentences import (
     verdict_words,
     who_looks,
 )
-from checker.rollout.output.waits import wait_of
+from checker.rollout.output.waits import LEADS, wait_of
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import Stage, one_at_a_time
@@ -107,7 +107,7 @@ def _forward(plan: Plan) -> list[str]:
         if len(plan.advised) > 1:
             lines += [f"### Stage {number}", ""]
         if check is not None and not (part.orders and 1 in part.conditions_of(part.orders[0])):
-            lines += [condition_sentence(check), ""]
+            lines += [condition_sentence(part.stage, check), ""]
         lines += [*_of_stage(plan, part, number), ""]
     lines += pods.end(plan.advised[-1]) if pods is not None else []
     return lines[:-1]
@@ -175,7 +175,7 @@ def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
     items = [_instruction(plan, part, order, step) for step in order.steps]
     for at, condition in part.conditions_of(order).items():
         if at:
-            items[at - 1] = f"{condition_sentence(condition)}\n\n   {items[at - 1]}"
+            items[at - 1] = f"{condition_sentence(part.stage, condition)}\n\n   {items[at - 1]}"
     if pods is not None and part.way.is_of_controller:
         items, others = [*pods.by_controller(part)], []
     elif pods is not None and part.way is Way.STOP_ALL:
@@ -206,7 +206,9 @@ def _other_leaders(part: PlanRoute, others: list[Order], *, ruled: bool) -> list
         unjudged = "" if order.explored or part.proved else " (not judged)"
         lines.append(f"| {order.leader} | {row}{unjudged} |")
     items = [(leader, at, check) for leader, given in checks for at, check in given.items() if at and not same]
-    details = [f"- server {leader} leads now, before step {at}: {_check(check)}" for leader, at, check in items]
+    details = [
+        f"- server {leader} leads now, before step {at}: {_check(part.stage, check)}" for leader, at, check in items
+    ]
     return [*lines, "", "There the checks are:", "", *details] if details else lines
 
 
@@ -242,7 +244,7 @@ def _repeated(plan: Plan) -> list[str]:
     for number, (before, part, check) in enumerate(zip(plan.advised, later, checks, strict=False), start=2):
         assert check is not None
         if len(later) == 1:
-            title, duty = "### Stage 2", condition_sentence(check)
+            title, duty = "### Stage 2", condition_sentence(part.stage, check)
         rows.append((str(number), ", ".join(map(str, check.stopped)), *_changed(before.stage, part, number)))
     head = ("stage", "stay stopped", "change", "new file", "no service")
     used = [place for place in range(len(head)) if any(row[place] for row in rows)]
@@ -279,15 +281,19 @@ def _changed(before: Stage, part: PlanRoute, number: int) -> tuple[str, str, str
     return change, file, "; ".join(away)
 
 
-def condition_sentence(condition: StageCondition) -> str:
+def condition_sentence(stage: Stage, condition: StageCondition) -> str:
     """The condition that the operator checks before a step or a stage."""
-    return f"**Check first**: {_check(condition)}"
+    return f"**Check first**: {_check(stage, condition)}"
 
 
-def _check(condition: StageCondition) -> str:
+def _check(stage: Stage, condition: StageCondition) -> str:
     sids = servers(condition.running)
     if not condition.renewed:
-        return f"one of {sids} says `Mode: leader`, and the others follow."
+        states = (
+            (stage.old if sid in stage.old.members - stage.renewed else stage.new, sid) for sid in condition.running
+        )
+        fields = dict.fromkeys(LEADS[wait_of(*server).question.mark] for server in states)
+        return f"one of {sids} says {' or '.join(fields)}, and the others follow."
     stopped = f" {capital(servers(condition.stopped))} must stay stopped." if condition.stopped else ""
     return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, and the others follow."
 

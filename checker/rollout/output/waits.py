@@ -27,6 +27,8 @@ POD = re.compile(r"(?P<stem>[a-z0-9-]+)-(?P<ordinal>[0-9]+)\.[a-z0-9-]+\.(?P<nam
 ROLES = "(leader|follower)"
 USUAL_PORT, ADMIN_PORT = "2181", "8080"
 MODE, STATE = "Mode: ", "server_state.*"
+LEADS = {MODE: "`Mode: leader`", STATE: "`leader` in `server_state`"}
+"""The words of a leader in the answer to a question, by its mark."""
 
 
 @dataclass(frozen=True)
