@@ -306,7 +306,7 @@ def test_a_stage_is_undone_with_the_files_from_before_it() -> None:
     """The files of the old folder, in stage 2, would be the change of two stages in one go (R10)."""
     text = markdown(planned("five", "three", fine), traces=False, evidence=False)
     assert "### Stage 2" in text and "the old files" not in text
-    assert "Or undo the steps of this stage backwards, with the files from before this stage" in text
+    assert "Or undo this stage backwards, with the files from before it" in text
 
 
 def test_a_gate_that_does_not_pass_says_so() -> None:

@@ -42,10 +42,10 @@ FILES_AT_THEIR_STEP = (
 )
 ELECTION = "It leads: no service for up to 2.9 s (measured)."
 REPEATED = (
-    "**Check first**, each time: all servers that do not stay stopped run with their new files, and cannot start with "
-    "others. One leads, and the others follow."
+    "**Check first**, each time: all but the stopped servers run with their new files, and cannot start with others. "
+    "One leads, and the others follow."
 )
-RULE = "If another server leads now, it restarts last, and the others in ascending order."
+RULE = "If another server leads, it restarts last, and the others in ascending order."
 LEAVING = " A server that goes stops first if it leads."
 NO_WAITS = "Do not wait between the steps."
 UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
@@ -377,7 +377,7 @@ IF_A_STEP_FAILS = (
     "{back}.{how}"
 )
 UNDO = "Or undo the steps backwards with the old files"
-UNDO_STAGE = "Or undo the steps of this stage backwards, with the files from before this stage"
+UNDO_STAGE = "Or undo this stage backwards, with the files from before it"
 SAID = frozenset({Reason.PROVED, Reason.PROVED_IN_ORDER, Reason.DEFECTS, Reason.DEFECTS_NOT_EXPLORED})
 """The reasons that stand above the steps."""
 ANSWERS = {
