@@ -313,5 +313,6 @@ def test_a_gate_that_does_not_pass_says_so() -> None:
     """Exit code 22 with a positive headline would be a riddle."""
     made = planned("three", "five", unfinished, in_one_go=True)
     assert made.exit_code == 22 and "**The gate does not pass**" in markdown(made, traces=False, evidence=False)
+    assert "Name a safe way: `--how one-by-one`." in markdown(made, traces=False, evidence=False)
     named = planned("three", "five", unfinished, in_one_go=True, how=Way.ONE_BY_ONE)
     assert named.exit_code == 0 and "The gate" not in markdown(named, traces=False, evidence=False)

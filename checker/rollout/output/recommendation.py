@@ -387,7 +387,9 @@ def _ways(plan: Plan) -> Iterator[str]:
         if names:
             yield f"**{words}**: {'; '.join(names) if len(ways) < len(others) else EVERY_OTHER}."
     if plan.depends_on_the_way:
-        yield "**The gate does not pass**: nothing says how the change is applied. Name a safe way with `--how`."
+        safe = (answer.way for answer in plan.ways if answer.outcome is SafetyVerdict.SAFE)
+        flags = " or ".join(code(f"--how {way.value}") for way in dict.fromkeys((plan.request.way, *safe)))
+        yield f"**The gate does not pass**: nothing says how the change is applied. Name a safe way: {flags}."
 
 
 def _releases(plan: Plan) -> Iterator[str]:
