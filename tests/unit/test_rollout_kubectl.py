@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_the_patches_of_a_stage_make_the_objects_that_have_its_servers(tmp_path:
         line.sid: line.addresses for line in stage.new.servers[1].config.servers
     }
     assert now.working is not None and set(now.working.ordinals) == {1, 2, 3, 4}
-    assert "kubectl patch" not in last and "-f NEW.yaml" in last
+    assert "kubectl patch" not in last and f"-f {new}`." in last
     restart = "If its pod template is the one of now, restart the pods: `kubectl rollout restart"
     assert (restart in last) == (name == "config-map"), "a new ConfigMap alone restarts no pod"
 
@@ -142,7 +143,7 @@ def test_a_controller_gets_the_servers_of_each_stage_and_is_waited_for(tmp_path:
     text = brief(planned(tmp_path))
     status = f"kubectl rollout status -n {NAMESPACE} statefulset/{NAME}"
     patch, *others = commands(text.partition("## If a step fails")[0])
-    assert others == [status, APPLY, status]
+    assert others == [status, APPLY.replace("NEW.yaml", str(tmp_path / "5.yaml")), status]
     listed = re.search(r'ZOO_SERVERS, value: "([^"]*)"', (OPERATOR / "rendered5.yaml").read_text(encoding="utf-8"))
     assert listed is not None
     variable = {"name": "ZOO_SERVERS", "value": " ".join(listed[1].split()[:4])}
@@ -217,13 +218,32 @@ def test_a_person_keeps_the_pods_that_run_on_the_way_back(tmp_path: Path) -> Non
 def test_a_person_deletes_pods_behind_on_delete(tmp_path: Path) -> None:
     """Server N runs in the pod N-1. Two pods cannot be started in another order than by their ordinals."""
     text = brief(planned(tmp_path, how=Way.ONE_BY_ONE))
-    patch, apply, *steps = commands(text)
+    patch, apply, *steps, last = commands(text)
     assert shlex.split(patch)[:6] == ["kubectl", "patch", "-n", NAMESPACE, f"statefulset/{NAME}", "-p"]
     assert json.loads(shlex.split(patch)[6]) == STRATEGY
-    assert apply == APPLY and "`replicas: 3`, `updateStrategy: {type: OnDelete}`" in text
+    assert (
+        apply == APPLY
+        and "Apply a copy of the new manifest with `replicas: 3`, `updateStrategy: {type: OnDelete}`" in text
+    )
     pods = [f"{DELETE} {NAME}-{ordinal}" for ordinal in (0, 1, 2)]
     assert steps == [f"{SCALE} --replicas=4", *pods, f"{SCALE} --replicas=5"]
-    assert "Then apply the new manifest as it is: no pod restarts." in text
+    assert last == APPLY.replace("NEW.yaml", str(tmp_path / "5.yaml")) and "as it is: `" in text
+    assert "**Check first**: one of servers 1, 2 and 3 (pods 0, 1 and 2) says" in text
+    assert "servers 1 to 4 (pods 0 to 3) run with their new files" in text
+
+
+def test_a_check_names_the_pods_as_the_waits_do(tmp_path: Path) -> None:
+    text = brief(planned(tmp_path, old=5, new=3))
+    assert "**Check first**: servers 1 to 4 (pods 0 to 3) run with their new files" in text
+    assert "Server 5 (pod 4) must stay stopped." in text
+
+
+@pytest.mark.parametrize("stream", ["/dev/fd/63", "/proc/self/fd/63", "/dev/stdin"])
+def test_a_stream_is_no_file_to_apply(tmp_path: Path, stream: str) -> None:
+    """A shell's `<(helm template ...)` is gone when the operator applies."""
+    request = planned(tmp_path).request
+    made = plan(PlanRequest(request.old, replace(request.new, path=stream)), fine)
+    assert APPLY in commands(brief(made)) and stream not in brief(made)
 
 
 PARTITION = ("{type: RollingUpdate}", "{type: RollingUpdate, rollingUpdate: {partition: 2}}")

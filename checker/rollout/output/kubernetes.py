@@ -14,7 +14,7 @@ Source: Kubernetes, "StatefulSets": Update Strategies, Partitions, Forced rollba
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from shlex import quote
@@ -25,6 +25,7 @@ from checker.rollout.files.differences import masked
 from checker.rollout.inputs.folders import settings
 from checker.rollout.inputs.sources import STREAMS
 from checker.rollout.inputs.working import NOT_LISTED, MemberList, UpdateStrategy, WayOfWorking
+from checker.rollout.output.sentences import row_of, servers
 from checker.rollout.output.waits import wait_of
 from checker.rollout.route import PlanRoute
 from checker.rollout.steps import RESTART, START, ServerStep
@@ -33,6 +34,7 @@ from spec.quorum import Sid
 
 ON_DELETE = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
 LAST_POD = "**A StatefulSet cannot take these steps**: it starts and stops its last pod only."
+COPY = "NEW.yaml"
 HANGS = "Delete a pod that hangs: the StatefulSet does not replace it by itself."
 
 
@@ -46,6 +48,7 @@ class StatefulSet:
     patched: bool
     listing: MemberList
     old: str
+    new: str
 
     @classmethod
     def of_plan(cls, plan: Plan) -> StatefulSet | None:
@@ -55,8 +58,13 @@ class StatefulSet:
             return None
         patched = new.updates is not UpdateStrategy.ON_DELETE
         listing = new.listing if old.listing == new.listing else NOT_LISTED
-        ordinals, file = {**old.ordinals, **new.ordinals}, _file(plan.request.old.path, "OLD.yaml")
-        return cls(new.stateful_set, new.namespace, ordinals, patched, listing, file)
+        files = _file(plan.request.old.path, "OLD.yaml"), _file(plan.request.new.path, COPY)
+        return cls(new.stateful_set, new.namespace, {**old.ordinals, **new.ordinals}, patched, listing, *files)
+
+    def with_pods(self, sids: Collection[Sid]) -> str:
+        """The servers with the ordinals of their pods, which the waits have: `server 4 (pod 3)`."""
+        ordinals = sorted(self.ordinals[sid] for sid in sids)
+        return f"{servers(sids)} (pod{'s' * (len(sids) > 1)} {row_of(ordinals)})"
 
     def takes(self, part: PlanRoute) -> bool:
         """Whether it can take the steps of a stage: it starts and stops its last pod only."""
@@ -119,9 +127,13 @@ class StatefulSet:
     def _apply(self, part: PlanRoute, replicas: int, strategy: str = "") -> list[str]:
         if edits := self.edits(part, replicas):
             return ["Set the servers of this stage:", "", *fenced("\n".join(edits), "")]
-        servers = "" if part.stage.new.given else " and the servers above"
-        command = code(f"kubectl apply{self._at} -f NEW.yaml")
-        return [f"Apply the new manifest with `replicas: {replicas}`{strategy}{servers}: {command}."]
+        words = f"with `replicas: {replicas}`{strategy}{'' if part.stage.new.given else ' and the servers above'}"
+        if strategy or not part.stage.new.given or replicas != len(part.stage.new.members):
+            return [f"Apply a copy of the new manifest {words}: {self._applied(COPY)}."]
+        return [f"Apply the new manifest {words}: {self._applied(self.new)}."]
+
+    def _applied(self, file: str) -> str:
+        return code(f"kubectl apply{self._at} -f {quote(file)}")
 
     @property
     def _restart(self) -> str:
@@ -131,7 +143,7 @@ class StatefulSet:
         """The way back from a stage, and the sentences that say how to go it."""
         alone, replicas = parts[0].way.is_of_controller, " with the present replicas"
         by_hand = f"{replicas} and OnDelete"
-        command = code(f"kubectl apply{self._at} -f {quote(self.old)}")
+        command = self._applied(self.old)
         # The template of now has the annotation of a stage already, so its patch restarts no pod.
         restart = f" Then restart the pods: {self._restart}." if self.listing.config_map else ""
         how = f"{restart} {HANGS}" if alone else " Then undo the steps of this stage backwards."
@@ -158,7 +170,7 @@ class StatefulSet:
             yield f"If its pod template is the one of now, restart the pods: {self._restart}"
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         status = f"kubectl rollout status{self._at} {self._object}"
-        yield _item(["Wait for the controller, then for every server:", "", *fenced(f"{status}\n{_looped(calls)}", "")])
+        yield _item(["Wait for controller and servers:", "", *fenced(f"{status}\n{_looped(calls)}", "")])
 
     def all_stopped(self, part: PlanRoute) -> Iterator[str]:
         """The steps if everything is stopped, and then started."""
@@ -168,7 +180,8 @@ class StatefulSet:
     def end(self, part: PlanRoute) -> list[str]:
         """The work after the last step."""
         by_person = not part.way.is_of_controller and part.way is not Way.STOP_ALL
-        return ["Then apply the new manifest as it is: no pod restarts.", ""] if self.patched and by_person else []
+        apply = f"Then apply the new manifest as it is: {self._applied(self.new)}. No pod restarts."
+        return [apply, ""] if self.patched and by_person else []
 
 
 def _file(path: str, name: str) -> str:

@@ -107,7 +107,7 @@ def _forward(plan: Plan) -> list[str]:
         if len(plan.advised) > 1:
             lines += [f"### Stage {number}", ""]
         if check is not None and not (part.orders and 1 in part.conditions_of(part.orders[0])):
-            lines += [condition_sentence(part.stage, check), ""]
+            lines += [condition_sentence(part.stage, check, pods), ""]
         lines += [*_of_stage(plan, part, number), ""]
     lines += pods.end(plan.advised[-1]) if pods is not None else []
     return lines[:-1]
@@ -175,7 +175,7 @@ def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
     items = [_instruction(plan, part, order, step) for step in order.steps]
     for at, condition in part.conditions_of(order).items():
         if at:
-            items[at - 1] = f"{condition_sentence(part.stage, condition)}\n\n   {items[at - 1]}"
+            items[at - 1] = f"{condition_sentence(part.stage, condition, pods)}\n\n   {items[at - 1]}"
     if pods is not None and part.way.is_of_controller:
         items, others = [*pods.by_controller(part)], []
     elif pods is not None and part.way is Way.STOP_ALL:
@@ -188,10 +188,10 @@ def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
     if part.way is Way.STOP_ALL:
         calls = [wait_of(part.stage.new, sid).call for sid in sorted(part.stage.new.members)]
         lines += ["", "Then wait until every server serves:", "", *fenced("\n".join(calls), "")]
-    return [*lines, *(_other_leaders(part, others, ruled=bool(_repeated(plan))) if others else [])]
+    return [*lines, *(_other_leaders(part, others, pods, ruled=bool(_repeated(plan))) if others else [])]
 
 
-def _other_leaders(part: PlanRoute, others: list[Order], *, ruled: bool) -> list[str]:
+def _other_leaders(part: PlanRoute, others: list[Order], pods: StatefulSet | None, *, ruled: bool) -> list[str]:
     """The order for each other server that may lead now, and its checks; one rule if it is `ruled`, or for many."""
     conditions = part.conditions_of(part.orders[0])
     checks = [(order.leader, part.conditions_of(order)) for order in others]
@@ -207,7 +207,8 @@ def _other_leaders(part: PlanRoute, others: list[Order], *, ruled: bool) -> list
         lines.append(f"| {order.leader} | {row}{unjudged} |")
     items = [(leader, at, check) for leader, given in checks for at, check in given.items() if at and not same]
     details = [
-        f"- server {leader} leads now, before step {at}: {_check(part.stage, check)}" for leader, at, check in items
+        f"- server {leader} leads now, before step {at}: {_check(part.stage, check, pods)}"
+        for leader, at, check in items
     ]
     return [*lines, "", "There the checks are:", "", *details] if details else lines
 
@@ -281,20 +282,21 @@ def _changed(before: Stage, part: PlanRoute, number: int) -> tuple[str, str, str
     return change, file, "; ".join(away)
 
 
-def condition_sentence(stage: Stage, condition: StageCondition) -> str:
+def condition_sentence(stage: Stage, condition: StageCondition, pods: StatefulSet | None = None) -> str:
     """The condition that the operator checks before a step or a stage."""
-    return f"**Check first**: {_check(stage, condition)}"
+    return f"**Check first**: {_check(stage, condition, pods)}"
 
 
-def _check(stage: Stage, condition: StageCondition) -> str:
-    sids = servers(condition.running)
+def _check(stage: Stage, condition: StageCondition, pods: StatefulSet | None) -> str:
+    named = servers if pods is None else pods.with_pods
+    sids = named(condition.running)
     if not condition.renewed:
         states = (
             (stage.old if sid in stage.old.members - stage.renewed else stage.new, sid) for sid in condition.running
         )
         fields = dict.fromkeys(LEADS[wait_of(*server).question.mark] for server in states)
         return f"one of {sids} says {' or '.join(fields)}, and the others follow."
-    stopped = f" {capital(servers(condition.stopped))} must stay stopped." if condition.stopped else ""
+    stopped = f" {capital(named(condition.stopped))} must stay stopped." if condition.stopped else ""
     return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, and the others follow."
 
 
