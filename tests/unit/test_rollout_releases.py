@@ -60,7 +60,7 @@ def test_an_upgrade_restarts_every_server_with_the_new_release(upgrade: Plan) ->
     text = upgrade.releases.runs_about(Question.DEFECTS)[0].spec.text
     assert text.count("like: 3.8.4") == text.count("like: 3.9.5") == 3
     text = markdown(upgrade)
-    assert "The new file of every server is `" in text and "and ZooKeeper 3.9.5. Wait:" in text
+    assert "Every server gets `" in text and "and ZooKeeper 3.9.5. Wait:" in text
 
 
 def test_without_a_fault_no_acknowledged_write_is_lost(upgrade: Plan) -> None:

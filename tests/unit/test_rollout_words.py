@@ -259,8 +259,8 @@ def test_a_new_server_has_no_data_in_any_folder_that_its_file_names(folders: str
         file.write_text("".join(line for line in lines if folders == "dataLogDir" or "dataLogDir" not in line))
     inputs = (read_input(str(tmp_path / name)) for name in ("three", "five"))
     text = markdown(plan(PlanRequest(*inputs), fine), traces=False, evidence=False)
-    empty = "`dataDir` or `dataLogDir`" if folders == "dataLogDir" else "`dataDir`"
-    assert f"A new server has its number in `dataDir/myid`, and nothing else in {empty}." in text
+    empty = ", and an empty `dataLogDir`" if folders == "dataLogDir" else ""
+    assert f"A new server has only `myid`, its number, in `dataDir`{empty}." in text
 
 
 CHECKS = {

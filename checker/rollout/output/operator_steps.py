@@ -45,7 +45,7 @@ REPEATED = (
     "**Check first**, each time: all but the stopped servers run with their new files, and cannot start with others. "
     "One leads, and the others follow."
 )
-RULE = "If another server leads, it restarts last, and the others in ascending order."
+RULE = "If another server leads, it restarts last, the others in ascending order."
 LEAVING = " A server that goes stops first if it leads."
 NO_WAITS = "Do not wait between the steps."
 UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
@@ -56,8 +56,8 @@ QUIET = (
     "**Before the first step** stop every client, and wait one session time-out. Begin when every `srvr` has the same "
     "`Zxid:`. Start clients again **after the last step**."
 )
-EVERY_MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in"
-MYID = "A new server has its number in `dataDir/myid`, and nothing else in"
+EVERY_MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in `dataDir`"
+MYID = "A new server has only `myid`, its number, in `dataDir`"
 
 
 def steps(plan: Plan) -> list[list[str]]:
@@ -123,8 +123,10 @@ def _preparation(plan: Plan) -> list[str]:
     alone = stage.old.view.standalone
     if (stage.added or alone) and not by_image:
         configs = [stage.new.servers[sid].config for sid in stage.added]
-        logs = " or `dataLogDir`" if any(config.data_log_dir != config.data_dir for config in configs) else ""
-        lines += [f"{EVERY_MYID if alone else MYID} `dataDir`{logs}.", ""]
+        logs = (
+            ", and an empty `dataLogDir`" if any(config.data_log_dir != config.data_dir for config in configs) else ""
+        )
+        lines += [f"{EVERY_MYID if alone else MYID}{logs}.", ""]
     lines += [NO_WAITS, ""] if plan.request.way is Way.NO_WAIT else []
     if alone:
         lines += [f"Copy the data of server {min(stage.old.members)} first: it is the only copy.", ""]
@@ -168,7 +170,7 @@ def _of_stage(plan: Plan, part: PlanRoute, number: int = 1) -> list[str]:
     pods, order = StatefulSet.of_plan(plan), part.orders[0]
     lines = []
     if pods is None and len(origins := _origins(part.stage)) == 1:
-        lines = [f"The new file of every server is {code(origins[0])}.", ""]
+        lines = [f"Every server gets {code(origins[0])}.", ""]
     elif not part.stage.new.given and (pods is None or not pods.edits(part, 0)):
         lines = [*_members(part.stage, number, in_pods=pods is not None), ""]
     others = [other for other in part.orders if other.steps != order.steps]
@@ -301,9 +303,7 @@ def _check(stage: Stage, condition: StageCondition, pods: StatefulSet | None) ->
 
 
 def _members(stage: Stage, number: int, *, in_pods: bool) -> list[str]:
-    written = (
-        f"The new file of server N is {code(WRITTEN.format(number))} (`--stages DIR` writes it). Its `server` lines:"
-    )
+    written = f"Server N gets {code(WRITTEN.format(number))} (`--stages DIR`), with:"
     lines = "\n".join(f"{name}={line}" for name, line in _member_lines(stage).items())
     return ["The servers:" if in_pods else written, "", *fenced(lines, "")]
 
