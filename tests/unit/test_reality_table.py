@@ -15,7 +15,7 @@ from tests.reality.table import summary
 PRINTED = """\
 ## The steps
 
-First paste this wait:
+Paste this wait:
 
 ```
 serves() { until echo srvr | nc "$1" "$2" | grep -Eq "Mode: ${3:-(leader|follower)}"; do sleep 1; done; }

@@ -208,7 +208,7 @@ def test_stages_that_do_the_same_are_described_once(tmp_path: Path) -> None:
     ]
     # By the file of stage 3 a quorum is three of 1, 2, 3 and 7. If 7 leads it stops first, and two are left.
     assert [row[5] for row in rows] == ["", "", "while server 1 is away, if server 7 leads"]
-    assert "it restarts last" in text and "A server that goes stops first if it leads." in text
+    assert "it restarts last" in text and "One that goes stops first if it leads." in text
     waits = re.findall(r"Wait: `serves zk(\d) 2181`", text)
     assert sorted(waits) == ["1", "2", "3", "5", "6", "7"]
 
@@ -260,7 +260,7 @@ def test_a_new_server_has_no_data_in_any_folder_that_its_file_names(folders: str
     inputs = (read_input(str(tmp_path / name)) for name in ("three", "five"))
     text = markdown(plan(PlanRequest(*inputs), fine), traces=False, evidence=False)
     empty = ", and an empty `dataLogDir`" if folders == "dataLogDir" else ""
-    assert f"A new server has only `myid`, its number, in `dataDir`{empty}." in text
+    assert f"A new server has only `dataDir/myid`, its number{empty}." in text
 
 
 CHECKS = {
@@ -278,6 +278,14 @@ def test_a_check_names_the_field_that_the_wait_reads(inputs: tuple[str, str], na
     (wait,) = (line for line in text.splitlines() if line.startswith(function))
     names = {name for name in ("Mode: ", "server_state") if name in wait}
     assert names == {name for name in ("Mode: ", "server_state") if name in field} and len(names) == 1
+
+
+def test_an_answer_in_stages_with_the_reason_is_short() -> None:
+    """One server is replaced by another in two stages, and a run says why not in one go."""
+    made = planned("abc", "abd", Engine().run)
+    text = markdown(made, traces=False, evidence=False)
+    check(text)
+    assert "## Why not in one go" in text and "### Stage 2" in text
 
 
 def test_an_answer_about_a_release_is_short() -> None:

@@ -35,7 +35,7 @@ from checker.rollout.ways import Way
 from spec.quorum import Sid
 from spec.releases import upgrade_conditions
 
-WAIT = "First paste this wait:"
+WAIT = "Paste this wait:"
 FILES_AT_THEIR_STEP = (
     "Copy a new file to a server at its step, and not earlier. A server that crashes before its step must come back "
     "with its old file."
@@ -43,10 +43,10 @@ FILES_AT_THEIR_STEP = (
 ELECTION = "It leads: no service for up to 2.9 s (measured)."
 REPEATED = (
     "**Check first**, each time: all but the stopped servers run with their new files, and cannot start with others. "
-    "One leads, and the others follow."
+    "One leads, the others follow."
 )
 RULE = "If another server leads, it restarts last, the others in ascending order."
-LEAVING = " A server that goes stops first if it leads."
+LEAVING = " One that goes stops first if it leads."
 NO_WAITS = "Do not wait between the steps."
 UNWAITED = (Way.STOP_ALL, Way.NO_WAIT, Way.UNREADY_CONTROLLER)
 DISK = "move its disk (`dataDir` and `dataLogDir`)"
@@ -57,7 +57,7 @@ QUIET = (
     "`Zxid:`. Start clients again **after the last step**."
 )
 EVERY_MYID = "Each server needs its number in `dataDir/myid`; a new one has nothing else in `dataDir`"
-MYID = "A new server has only `myid`, its number, in `dataDir`"
+MYID = "A new server has only `dataDir/myid`, its number"
 
 
 def steps(plan: Plan) -> list[list[str]]:
@@ -299,7 +299,7 @@ def _check(stage: Stage, condition: StageCondition, pods: StatefulSet | None) ->
         fields = dict.fromkeys(LEADS[wait_of(*server).question.mark] for server in states)
         return f"one of {sids} says {' or '.join(fields)}, and the others follow."
     stopped = f" {capital(named(condition.stopped))} must stay stopped." if condition.stopped else ""
-    return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, and the others follow."
+    return f"{sids} run with their new files, and cannot start with others.{stopped} One leads, the others follow."
 
 
 def _members(stage: Stage, number: int, *, in_pods: bool) -> list[str]:
