@@ -20,7 +20,7 @@ from itertools import combinations, permutations
 
 from checker.engine import Finding, Kind
 from checker.models.ensemble.setup import Link, Setup
-from checker.models.ensemble.status import ElectionStatus
+from checker.models.ensemble.status import ElectionStatus, has_rejoined
 from checker.properties.projections import ENSEMBLE_PROPERTIES, Statuses, serving, statuses_and_links_of
 from checker.properties.registry import Condition
 from checker.properties.role_patterns import witnesses
@@ -79,7 +79,7 @@ def _settles(setup: Setup) -> Condition:
         statuses = dict(zip(setup.sids, seen, strict=True))
         for leader in serving(statuses, cut):
             near = [s for s in statuses if s == leader or _link(s, leader) not in cut]
-            if all(_is_with(statuses[sid], leader) for sid in near):
+            if all(_is_with(statuses, sid, leader) for sid in near):
                 return Finding("everybody within reach of a leader is with it", (("leader", leader),))
         return None
 
@@ -129,8 +129,10 @@ def _by_addresses(running: Mapping[Sid, ElectionStatus], group: Collection[Sid])
     )
 
 
-def _is_with(each: ElectionStatus | str, leader: Sid) -> bool:
-    return isinstance(each, str) or (each.leader == leader and each.serves)
+def _is_with(statuses: Statuses, sid: Sid, leader: Sid) -> bool:
+    """Whether a server does not run, or serves with this leader, and can connect to it by its file."""
+    status = statuses[sid]
+    return isinstance(status, str) or (status.leader == leader and has_rejoined(statuses, sid))
 
 
 def _link(one: Sid, other: Sid) -> Link:

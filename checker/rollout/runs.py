@@ -31,7 +31,7 @@ from checker.execution import compile_kernels, ended_by, run_uninterrupted
 from checker.job import Job
 from checker.models.ensemble.actions import Action
 from checker.models.ensemble.setup import PLAN, server_name
-from checker.models.ensemble.status import ElectionStatus, election_status, is_established
+from checker.models.ensemble.status import ElectionStatus, connects, election_status, is_established
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import RESTART
 from checker.scenario import ScenarioError, from_text
@@ -237,7 +237,11 @@ def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult
         return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.ELECTIONS)
     row, index = found.path[-1].row, job.model.index
     running = _running(_statuses(spec, job, row))
-    looking = tuple(sid for sid, status in running.items() if status.leader is None)
+    looking = tuple(
+        sid
+        for sid, status in running.items()
+        if status.leader is None or not connects(sid, status, running.get(status.leader), status.leader)
+    )
     if not looking:
         return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.INIT_LIMIT)
     stuck = _waited_for(spec, row[index[PLAN]]) if PLAN in index else None

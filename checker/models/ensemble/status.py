@@ -87,7 +87,7 @@ def followers(standings: Mapping[Sid, ElectionStatus | str], leader: Sid) -> fro
         if isinstance(standing, ElectionStatus)
         and standing.leader == leader
         and standing.state in (FOLLOWING, LEADING)
-        and _connects(sid, standing, own, leader)
+        and connects(sid, standing, own, leader)
     )
 
 
@@ -108,10 +108,10 @@ def has_rejoined(standings: Mapping[Sid, ElectionStatus | str], sid: Sid) -> boo
     own = standings[sid]
     if not isinstance(own, ElectionStatus) or not own.serves or own.leader is None:
         return False
-    return is_established(standings, own.leader) and _connects(sid, own, standings[own.leader], own.leader)
+    return is_established(standings, own.leader) and connects(sid, own, standings[own.leader], own.leader)
 
 
-def _connects(sid: Sid, learner: ElectionStatus, leading: ElectionStatus | str | None, leader: Sid) -> bool:
+def connects(sid: Sid, learner: ElectionStatus, leading: ElectionStatus | str | None, leader: Sid) -> bool:
     """Whether the addresses of the two files allow a learner to connect to its leader (`Learner.connectToLeader`).
 
     A standalone server has no quorum port.
