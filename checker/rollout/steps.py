@@ -191,14 +191,16 @@ def candidates(stage: Stage, leader: Sid | None) -> Iterator[Steps]:
     # Observers come first, since the leader comes last: after its own restart it is another voter.
     restarted = sorted(
         stage.restarted,
-        key=lambda sid: (sid not in stage.readdressed, sid not in promoted, sid in demoted, old.is_voter(sid), sid),
+        key=lambda sid: (sid not in stage.readdressed, sid not in promoted, old.is_voter(sid), sid),
     )
-    others = [sid for sid in (*restarted, *stage.removed) if sid != leader]
+    # A leader with its old file counts a voter that has become an observer, so that such a voter comes after it.
+    late = [sid for sid in restarted if sid in demoted and sid != leader]
+    others = [sid for sid in (*restarted, *stage.removed) if sid != leader and sid not in late]
     last = [sid for sid in (*stage.restarted, *stage.removed) if sid == leader]
     places = range(len(others), -1, -1) if last else [len(others)]
     for place in reversed(places) if leader in (*stage.removed, *stage.readdressed) else places:
         for order in permutations(others):
-            whole = (*stage.added, *order[:place], *last, *order[place:])
+            whole = (*stage.added, *order[:place], *last, *order[place:], *late)
             seen.add(whole)
             yield _steps(stage, whole)
     yield from (_steps(stage, order) for order in permutations(stage.remaining) if order not in seen)
