@@ -207,8 +207,6 @@ def changed(digest: int, view: Store, operations: Iterable[Operation]) -> int:
         if type(operation) is not Put and type(operation) is not Remove:
             continue
         path = operation.path
-        if path.startswith(_NONE_BELOW):
-            continue
         former = seen[path] if path in seen else view.node(path)
         if former is not None:
             digest -= znode_digest(path, former)
