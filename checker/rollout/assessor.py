@@ -30,7 +30,6 @@ from checker.rollout.scenarios import (
     CRASHES,
     DISCONNECTS,
     NO_LOSS,
-    OF_RELEASES,
     PARTITIONS,
     SAFE_DATA,
     SERVED_ALONE,
@@ -68,6 +67,10 @@ class Inquiry:
     alone: tuple[str, ...]
     kinds: tuple[str, ...]
     zab: bool = True
+
+    def invariants(self, stage: Stage) -> tuple[str, ...]:
+        """The invariants in a stage."""
+        return (*self.always, *(self.alone if stage.standalone else ()))
 
 
 _DISKS = Inquiry(NO_LOSS, (ALONE_COMPLETE,), (CRASHES, PARTITIONS, DISCONNECTS))
@@ -138,16 +141,12 @@ class Assessor:
     def ask(self, question: Question, route: PlanRoute, order: Order, faults: Faults | None = None) -> RunResult:
         """Ask a question about an order under some faults; the run that answers it, or that finds a violation."""
         inquiry, stage = INQUIRIES[question], route.stage
-        if question is Question.GIVEN_DISKS:
-            order = replace(order, steps=with_disks(stage, order.steps, route.disks))
         spec = self._spec(route, order, question, faults)
-        spec = replace(spec, zab=inquiry.zab, always=(*inquiry.always, *(inquiry.alone if stage.standalone else ())))
+        spec = replace(spec, zab=inquiry.zab, always=inquiry.invariants(stage), releases=route.releases)
         if inquiry.zab:
             spec = replace(spec, writes=1, elections=2)
         if question is Question.GIVEN_DISKS:
-            spec = replace(spec, disks=route.disks)
-        if question in OF_RELEASES:
-            spec = replace(spec, releases=route.releases)
+            spec = replace(spec, steps=with_disks(stage, order.steps, route.disks), disks=route.disks)
         if question is Question.QUIET_DEFECTS:  # the write is made before the first step: on every disk, and applied
             running = sorted(stage.running - self._down)
             spec = replace(spec, opening=(*spec.opening, {"write": order.leader}, {"settle": running}))
@@ -185,13 +184,13 @@ class Assessor:
         leaders that is the only question, so that a run that is not finished is followed by one of the election alone.
         """
         vain: list[RunResult] = []
-        always = _leaders(route.stage)
+        always, alone = _leaders(route.stage), INQUIRIES[Question.ELECTION].invariants(route.stage)
         while True:
             spec = self._spec(route, Order(leader, steps), Question.ELECTION)
             spec = replace(spec, always=always, recoverable=True)
             result = self._work.ask(spec)
             if (beside_a_proof or route.proved) and result.outcome is SafetyVerdict.OPEN:
-                result = self._work.ask(replace(spec, zab=False, always=always[1:]))
+                result = self._work.ask(replace(spec, zab=False, always=alone))
             if result.outcome is not SafetyVerdict.STALLS or result.stuck is None or route.way.is_of_controller:
                 break
             vain.append(result)
@@ -271,7 +270,7 @@ class Assessor:
 
 def _leaders(stage: Stage) -> tuple[str, ...]:
     """The invariants about leaders; the first one needs epochs."""
-    return (*LEADERS, SERVED_ALONE) if stage.standalone else LEADERS
+    return (LEADERS[0], *INQUIRIES[Question.ELECTION].invariants(stage))
 
 
 def splits(faults: int, kinds: Iterable[str]) -> Iterator[dict[str, int]]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_result, worst_verdict
 from checker.rollout.scenarios import Question
 from spec.quorum import Sid
 
@@ -102,10 +102,10 @@ class Evidence:
 def evidence_of(results: Iterable[RunResult], *, whole: bool = True) -> Evidence:
     """The evidence of some runs; without `whole` some were left out, so that they are not enough to call it SAFE."""
     runs = tuple(results)
-    outcome = worst_verdict(result.outcome for result in runs)
+    worst = worst_result(runs)
+    outcome = SafetyVerdict.OPEN if worst is None else worst.outcome
     if outcome is SafetyVerdict.UNSAFE:
-        found = (result for result in runs if result.outcome is outcome)
-        return Evidence(outcome, Reason.FOUND, min(found, key=lambda result: sum(result.spec.faults.values())))
+        return Evidence(outcome, Reason.FOUND, worst)
     if not any(result.begun for result in runs):
         return Evidence(SafetyVerdict.OPEN, Reason.NO_WORK_LEFT)
     if outcome is SafetyVerdict.SAFE and not whole:

@@ -8,8 +8,7 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 
 - A proof about quorums holds for every mixture of old and new files and for any faults. So it covers both directions.
 - The proof of an order covers the way on, if the operator keeps its conditions before the steps that follow. It covers
-  the way back until the order begins another stage of the theorem: until then every server may have either file. It
-  does not where the rest of an interrupted roll-out is a proof about the new file alone.
+  the way back until the order begins another stage of the theorem: until then every server may have either file.
 - No proof covers lost, old or foreign disks, unless they are harmless, nor of the defects of a release. Where
   the request names such disks, they are one more question. Where it names releases, the way on is SAFE only if the runs
   about their defects have a crash and lose nothing, and the way back was not run.
@@ -27,19 +26,14 @@ from dataclasses import dataclass, replace
 
 from checker.rollout.answer import ReleaseAnswer
 from checker.rollout.claims import Evidence, Reason, worst_of
-from checker.rollout.order_proof import OrderProof
-from checker.rollout.route import Order, PlanRoute
+from checker.rollout.route import SAFETY, Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.stages import Stage, reverse
 from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, has_quorum
 from spec.quorum import Sid
 
-WITH_DISKS = (
-    Question.ELECTION,
-    Question.COMMITS,
-    Question.GIVEN_DISKS,
-)  # the last one is asked only if the request names disks
+WITH_DISKS = (*SAFETY, Question.GIVEN_DISKS)  # the last one is asked only if the request names disks
 
 
 @dataclass(frozen=True)
@@ -67,14 +61,14 @@ def failures(
     releases: ReleaseAnswer | None = None,
 ) -> tuple[Failure, ...]:
     """The state after each step of an order, if that step fails; `releases` is the answer about the releases."""
-    stage, rows = route.stage, []
+    stage, rows, proof = route.stage, [], _by_proof(route)
     for number, step in enumerate(order.steps, start=1):
         done = order.steps[: number - 1]
         new = (stage.renewed | {other.sid for other in done if other.action != STOP}) - {step.sid} - down
         old = stage.running - stage.renewed - {other.sid for other in done} - {step.sid} - down
         serves = has_quorum(stage, new | old, new)
-        on = _going_on(route, order, number, releases)
-        back = _going_back(route, order, number, releases)
+        on = _going_on(route, order, number, releases, proof)
+        back = _going_back(route, order, number, releases, proof)
         undo = _undone(stage, order.leader, (*done, step))
         rows.append(Failure(number, step, tuple(sorted(new)), tuple(sorted(old)), serves, on, back, undo))
     return tuple(rows)
@@ -96,19 +90,22 @@ def _undone(stage: Stage, leader: Sid, steps: Sequence[ServerStep]) -> Steps:
     return tuple(undone)
 
 
-def _by_proof(route: PlanRoute, order: Order) -> tuple[bool, OrderProof | None]:
-    """Whether a proof covers every mixture of files and the given disks, or else the proof of the order, if any."""
-    if route.stage.readdressed:
-        return False, None
+def _by_proof(route: PlanRoute) -> Reason | None:
+    """PROVED if a proof covers every mixture of files and the given disks, or PROVED_IN_ORDER, or None."""
     reasons = {claim.evidence.reason for claim in route.claims if claim.question in WITH_DISKS}
+    if route.stage.readdressed:
+        return None
     if reasons == {Reason.PROVED_IN_ORDER} and not route.disks:
-        return False, route.order_proof(order)
-    return reasons == {Reason.PROVED} and route.proved and not route.stage.gossips, None
+        return Reason.PROVED_IN_ORDER
+    covered = reasons == {Reason.PROVED} and route.proved and not route.stage.gossips
+    return Reason.PROVED if covered else None
 
 
-def _going_on(route: PlanRoute, order: Order, number: int, releases: ReleaseAnswer | None) -> Evidence:
+def _going_on(
+    route: PlanRoute, order: Order, number: int, releases: ReleaseAnswer | None, proof: Reason | None
+) -> Evidence:
     """The way on after a step, by its number. A server that fails is a crash in the runs about releases."""
-    evidence = _going_on_by_protocol(route, order, number)
+    evidence = _going_on_by_protocol(route, order, number, proof)
     if releases is None or not releases.change.defects or evidence.outcome is not SafetyVerdict.SAFE:
         return evidence
     outcome, runs = releases.verdict(), releases.runs_about(Question.DEFECTS)
@@ -119,13 +116,12 @@ def _going_on(route: PlanRoute, order: Order, number: int, releases: ReleaseAnsw
     return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
 
 
-def _going_on_by_protocol(route: PlanRoute, order: Order, number: int) -> Evidence:
-    is_proved, proof = _by_proof(route, order)
-    if is_proved:
-        return Evidence(SafetyVerdict.SAFE, Reason.PROVED)
-    if proof is not None:
-        later = tuple(condition for condition in proof.conditions if condition.step > number)
-        return Evidence(SafetyVerdict.SAFE, Reason.PROVED_IN_ORDER, conditions=later)
+def _going_on_by_protocol(route: PlanRoute, order: Order, number: int, proof: Reason | None) -> Evidence:
+    if proof is Reason.PROVED:
+        return Evidence(SafetyVerdict.SAFE, proof)
+    if proof is Reason.PROVED_IN_ORDER and (in_order := route.order_proof(order)) is not None:
+        later = tuple(condition for condition in in_order.conditions if condition.step > number)
+        return Evidence(SafetyVerdict.SAFE, proof, conditions=later)
     claims = [claim for claim in route.claims if claim.question in WITH_DISKS]
     if claims and (worst := worst_of(claims)).outcome is not SafetyVerdict.SAFE:
         return worst
@@ -143,7 +139,9 @@ def _going_on_by_protocol(route: PlanRoute, order: Order, number: int) -> Eviden
     return Evidence(SafetyVerdict.OPEN, Reason.NO_CRASH_EXPLORED)
 
 
-def _going_back(route: PlanRoute, order: Order, number: int, releases: ReleaseAnswer | None) -> Evidence:
+def _going_back(
+    route: PlanRoute, order: Order, number: int, releases: ReleaseAnswer | None, proof: Reason | None
+) -> Evidence:
     """The way back after a step, by its number. No run about a release covers it."""
     changed = frozenset(step.sid for step in order.steps[:number])
     begun = replace(route.stage, applied=route.stage.applied | changed)
@@ -151,15 +149,9 @@ def _going_back(route: PlanRoute, order: Order, number: int, releases: ReleaseAn
         # A server without `reconfigEnabled` follows the first leader, which has its old file: seen on 3.9.5.
         if fact.outcome is SafetyVerdict.STALLS and (fact.reason is not Reason.RECONFIG_OFF or order.leader in changed):
             return fact
-    is_proved, proof = _by_proof(route, order)
-    # Once every server that runs has the new file, the proof is about that file alone (`order_proof`).
-    in_order = (
-        proof is not None
-        and proof.stages[0].view == route.stage.old.view
-        and not any(1 < condition.step <= number for condition in proof.conditions)
-    )
-    if not is_proved and not in_order:
+    in_order = route.order_proof(order) if proof is Reason.PROVED_IN_ORDER else None
+    if proof is not Reason.PROVED and (in_order is None or not in_order.covers_way_back(route.stage.old.view, number)):
         return Evidence(SafetyVerdict.OPEN, Reason.TWO_DISKS if route.stage.readdressed else Reason.BACK_NOT_EXPLORED)
     if releases is not None and releases.change.defects:
         return Evidence(SafetyVerdict.OPEN, Reason.DEFECTS_NOT_EXPLORED)
-    return Evidence(SafetyVerdict.SAFE, Reason.PROVED if is_proved else Reason.PROVED_IN_ORDER)
+    return Evidence(SafetyVerdict.SAFE, Reason.PROVED if in_order is None else Reason.PROVED_IN_ORDER)

@@ -36,7 +36,7 @@ from checker.rollout.stages import Stage
 from checker.rollout.steps import START, STOP, Steps
 from checker.rollout.ways import Way, proof_covers
 from checker.symbolic.rollout_premise import RunningView, disjoint_stages
-from spec.quorum import Sid
+from spec.quorum import Sid, View
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,14 @@ class OrderProof:
     def by_step(self) -> dict[int, StageCondition]:
         """The condition before each step that has one, by the number of the step from 1."""
         return {condition.step: condition for condition in self.conditions}
+
+    def covers_way_back(self, old: View, step: int) -> bool:
+        """Whether the way back after a step, by its number, to files with this view is covered.
+
+        In a stage of the theorem every server may have the file of that stage or of the one before.
+        """
+        begun = zip(self.stages, self.conditions, strict=False)  # each condition with the stage that it ends
+        return all(before.view == old for before, condition in begun if condition.step <= step)
 
 
 def condition_between(done: Sequence[Stage], stage: Stage, down: frozenset[Sid] = frozenset()) -> StageCondition:

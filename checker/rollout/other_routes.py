@@ -25,7 +25,7 @@ from checker.rollout.answer import Plan, PlanRequest, ReleaseAnswer
 from checker.rollout.assessor import INQUIRIES, Case, splits
 from checker.rollout.disks import harmless, remedies, with_lost_volumes
 from checker.rollout.releases import ReleaseChange
-from checker.rollout.route import QUESTIONS, Order, PlanRoute, too_large
+from checker.rollout.route import QUESTIONS, SAFETY, Order, PlanRoute, too_large
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import OF_RELEASES, Question
 from checker.rollout.search import PlanSearch
@@ -41,12 +41,11 @@ MOST_WAITS_FIRST = (
     *(Way.ONE_BY_ONE, Way.PARALLEL, Way.NO_WAIT, Way.STOP_ALL),
     *(Way.CONTROLLER, Way.PARALLEL_CONTROLLER, Way.UNREADY_CONTROLLER),
 )
-SAFETY = (Question.ELECTION, Question.COMMITS)
 
 
-def judge_ways(made: Plan, search: PlanSearch) -> None:
+def judge_ways(plan: Plan, search: PlanSearch) -> None:
     """Judge the change in one go in each way of working, whatever way the plan itself follows."""
-    base, routes, known = made.direct, dict[Way, PlanRoute](), list(made.direct.runs)
+    base, routes, known = plan.direct, dict[Way, PlanRoute](), list(plan.direct.runs)
     # A proof covers every leader, so that those of the plan are enough.
     planned_leaders = [order.leader for order in base.orders] if base.quorums_meet else []
     leaders = planned_leaders or search.leaders(base.stage)
@@ -60,13 +59,13 @@ def judge_ways(made: Plan, search: PlanSearch) -> None:
             routes[way] = planned
             continue
         # A controller restarts a server that is not ready, which is a crash to the others.
-        faults = max(1, made.request.faults) if way.is_of_controller else made.request.faults
+        faults = max(1, plan.request.faults) if way.is_of_controller else plan.request.faults
         route = replace(base.blank, way=way, faults=faults, asked=asked)
-        route.orders = [_order(route, base, leader, search, made.request.down) for leader in leaders]
+        route.orders = [_order(route, base, leader, search, plan.request.down) for leader in leaders]
         _explore_way(route, search, known)
         known += route.runs
         routes[way] = route
-    made.ways = tuple(routes[way] for way in Way)
+    plan.ways = tuple(routes[way] for way in Way)
 
 
 def _order(route: PlanRoute, base: PlanRoute, leader: Sid, search: PlanSearch, down: frozenset[Sid]) -> Order:
@@ -111,22 +110,22 @@ def _carried(route: PlanRoute, known: Sequence[RunResult]) -> Iterator[RunResult
 # Disks.
 
 
-def judge_disks(made: Plan, search: PlanSearch) -> None:
+def judge_disks(plan: Plan, search: PlanSearch) -> None:
     """Judge the disks of the request in the stages that the plan recommends, and find the safe ways.
 
     Raises checker.symbolic.disjoint.UndecidedError.
     """
-    request = made.request
-    for number, part in enumerate(made.advised):
+    request = plan.request
+    for number, part in enumerate(plan.advised):
         part.disks = {
             sid: hazard
             for sid, hazard in request.disks.items()
             if sid in part.stage.added or (sid in part.stage.running and not number)
         }
         _explore_disks(part, search, request)
-    if made.outcome is not SafetyVerdict.SAFE:
-        first = made.advised[0]
-        made.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
+    if plan.outcome is not SafetyVerdict.SAFE:
+        first = plan.advised[0]
+        plan.remedies = remedies(first.stage, first.disks, request.down, quorums_meet=first.quorums_meet)
 
 
 def _explore_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) -> None:
@@ -152,13 +151,13 @@ def _explore_disks(part: PlanRoute, search: PlanSearch, request: PlanRequest) ->
 # The way back.
 
 
-def judge_way_back(made: Plan, stage: Stage, search: PlanSearch) -> None:
+def judge_way_back(plan: Plan, stage: Stage, search: PlanSearch) -> None:
     """Judge the way from a stage back to the old files and hosts, with the disks that are lost by one more restart."""
-    request = made.request
-    made.back = search.searched(replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))).direct
-    spared = request.new.servers.keys() - set(made.back.stage.restarted)
-    made.back.disks = with_lost_volumes(request.old, request.new, {}, spared | request.down)
-    _explore_disks(made.back, search, request)
+    request = plan.request
+    plan.back = search.searched(replace(reverse(stage), outdated=stage.applied.intersection(stage.readdressed))).direct
+    spared = request.new.servers.keys() - set(plan.back.stage.restarted)
+    plan.back.disks = with_lost_volumes(request.old, request.new, {}, spared | request.down)
+    _explore_disks(plan.back, search, request)
 
 
 # Releases.
@@ -171,11 +170,11 @@ def check_releases(releases: ReleaseChange, stage: Stage) -> None:
         raise OrderError(f"{problem}; make two roll-outs of it, the upgrade and then the members", "to-release")
 
 
-def judge_releases(made: Plan, releases: ReleaseChange, search: PlanSearch, work: Work) -> None:
+def judge_releases(plan: Plan, releases: ReleaseChange, search: PlanSearch, work: Work) -> None:
     """Judge the releases along the steps that the plan recommends, if these are safe by the protocol."""
-    if made.outcome is not SafetyVerdict.SAFE or not made.direct.stage.remaining:
+    if plan.outcome is not SafetyVerdict.SAFE or not plan.direct.stage.remaining:
         return
-    parts = [part for part in made.advised if part.stage.remaining]
+    parts = [part for part in plan.advised if part.stage.remaining]
     routes = tuple(
         replace(part.blank, orders=part.orders, disks={}, releases=releases, asked=OF_RELEASES)
         for part in parts
@@ -183,7 +182,7 @@ def judge_releases(made: Plan, releases: ReleaseChange, search: PlanSearch, work
     )
     for question in reversed(OF_RELEASES):
         search.assessor.seek(question, _cases(question, routes))
-    made.releases = answer = ReleaseAnswer(releases, routes)
+    plan.releases = answer = ReleaseAnswer(releases, routes)
     if answer.finding is None:
         return
     spec, old = answer.finding.spec, ReleaseChange(releases.old, releases.old)
@@ -191,7 +190,7 @@ def judge_releases(made: Plan, releases: ReleaseChange, search: PlanSearch, work
         alone = {defect: work.ask(replace(spec, releases=None, variants=(defect,))) for defect in releases.defects}
         staying = work.ask(replace(spec, releases=old)) if releases.is_upgrade else None
     culprits = tuple(defect for defect, result in alone.items() if result.outcome is SafetyVerdict.UNSAFE)
-    made.releases = replace(answer, staying=staying, culprits=culprits)
+    plan.releases = replace(answer, staying=staying, culprits=culprits)
 
 
 def _cases(question: Question, routes: Sequence[PlanRoute]) -> Iterator[Case]:
@@ -201,6 +200,6 @@ def _cases(question: Question, routes: Sequence[PlanRoute]) -> Iterator[Case]:
             yield route, order, {}
             if route.runs[-1].outcome is SafetyVerdict.OPEN:
                 break
-    for route in routes[:1]:
-        for faults in splits(route.faults, INQUIRIES[question].kinds):
-            yield from ((other, other.orders[0], faults) for other in routes)
+    # All stages have the same number of faults.
+    for faults in splits(routes[0].faults, INQUIRIES[question].kinds) if routes else ():
+        yield from ((route, route.orders[0], faults) for route in routes)

@@ -68,7 +68,8 @@ def pairs_of(stage: Stage) -> tuple[ViewPair, ...]:
 
 
 LARGEST = 9  # servers that are explored: an election looks at every set of them
-QUESTIONS = (Question.ELECTION, Question.COMMITS, Question.HEALING)
+SAFETY = (Question.ELECTION, Question.COMMITS)
+QUESTIONS = (*SAFETY, Question.HEALING)
 
 
 @dataclass(frozen=True)
@@ -239,8 +240,7 @@ class PlanRoute:
         given_disks = question is Question.GIVEN_DISKS
         if self.unchanged and not runs and question in QUESTIONS:
             return Evidence(SafetyVerdict.SAFE, Reason.PROVED if question is not Question.HEALING else Reason.UNCHANGED)
-        is_safety = question in (Question.ELECTION, Question.COMMITS)
-        covered = is_safety or (self.proved and given_disks and harmless(self.stage, self.disks))
+        covered = question in SAFETY or (self.proved and given_disks and harmless(self.stage, self.disks))
         if covered and self.is_settled_by_proof:
             reason = Reason.PROVED if self.proved else Reason.PROVED_IN_ORDER
             return Evidence(SafetyVerdict.SAFE, reason, runs=tuple(runs))

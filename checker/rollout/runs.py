@@ -144,6 +144,14 @@ Runner = Callable[[RunSpec, float], RunResult]
 """Runs a question with at most this number of seconds of work."""
 
 
+def worst_result(results: Iterable[RunResult]) -> RunResult | None:
+    """The result with the worst outcome, and of these the one with the fewest faults; None without any."""
+    order = list(SafetyVerdict)
+    return min(
+        results, key=lambda result: (order.index(result.outcome), sum(result.spec.faults.values())), default=None
+    )
+
+
 class Engine:
     """Runs questions with the table engine, and compiles its kernels where they are needed first."""
 

@@ -107,14 +107,14 @@ class PlanSearch:
         self.answer([plan.direct])
         return plan
 
-    def _gossip(self, made: Plan, steps: Steps) -> None:
+    def _gossip(self, plan: Plan, steps: Steps) -> None:
         """The elections where servers send each other configurations, if the files state the versions of these."""
-        stage, leaders = made.direct.stage, self.leaders(made.direct.stage)
-        made.notes.append(_which_version(stage))
+        stage, leaders = plan.direct.stage, self.leaders(plan.direct.stage)
+        plan.notes.append(_which_version(stage))
         if stage.states_versions and not stage.mixes_reconfig:
-            self.assessor.with_versions(made.direct, steps, leaders)
+            self.assessor.with_versions(plan.direct, steps, leaders)
         else:
-            made.direct.orders = [Order(leader, steps, explored=False) for leader in leaders]
+            plan.direct.orders = [Order(leader, steps, explored=False) for leader in leaders]
 
     def unexplored(self, stage: Stage, leader: Sid, way: Way | None = None) -> Order:
         """The preferred order, without runs."""
@@ -141,56 +141,56 @@ class PlanSearch:
                 self._judge_stages(plan)
         return plan
 
-    def _search_orders_and_stages(self, made: Plan) -> None:
+    def _search_orders_and_stages(self, plan: Plan) -> None:
         """Judge orders of the direct change, and stages, in the order of the rules above."""
-        standalone = made.direct.stage.standalone
-        if self._try_unsplit(made, proved=True):
-            if made.direct.outcome is SafetyVerdict.SAFE:
+        standalone = plan.direct.stage.standalone
+        if self._try_unsplit(plan, proved=True):
+            if plan.direct.outcome is SafetyVerdict.SAFE:
                 return
-            ranks, direct = list(SafetyVerdict), (made.outcome, made.outcome_with_disks)
-            self._judge_stages(made)
-            staged = made.outcome, made.outcome_with_disks
+            ranks, direct = list(SafetyVerdict), (plan.outcome, plan.outcome_with_disks)
+            self._judge_stages(plan)
+            staged = plan.outcome, plan.outcome_with_disks
             if [ranks.index(verdict) for verdict in staged] <= [ranks.index(verdict) for verdict in direct]:
-                made.stages = []
+                plan.stages = []
             return
-        if not (standalone and self._try_unsplit(made)):
+        if not (standalone and self._try_unsplit(plan)):
             if not self._request.explored:
-                self._judge_stages(made)
-            if made.stages and made.outcome_with_disks is SafetyVerdict.SAFE:
-                self._show_danger(made)
+                self._judge_stages(plan)
+            if plan.stages and plan.outcome_with_disks is SafetyVerdict.SAFE:
+                self._show_danger(plan)
                 return
-            if standalone or not self._try_unsplit(made):
-                self._try_orders(made)
-        if made.direct.outcome_with_disks is SafetyVerdict.SAFE:
-            made.stages = []
-        elif not made.stages:
-            self._judge_stages(made)
+            if standalone or not self._try_unsplit(plan):
+                self._try_orders(plan)
+        if plan.direct.outcome_with_disks is SafetyVerdict.SAFE:
+            plan.stages = []
+        elif not plan.stages:
+            self._judge_stages(plan)
 
-    def _judge_stages(self, made: Plan) -> None:
+    def _judge_stages(self, plan: Plan) -> None:
         """Judge the change in stages, if stages may be the answer."""
         old, new = self._request.old, self._request.new
         if self._request.in_one_go or self._request.now is not None:
             return
         if reason := refused_between(old, new):
-            made.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
-        made.stages = [self.assessor.begin(part) for part in one_at_a_time(old, new)]
-        self._judge_parts(made.stages)
+            plan.notes.append(f"no stages are planned: ZooKeeper refuses a file between the two folders ({reason})")
+        plan.stages = [self.assessor.begin(part) for part in one_at_a_time(old, new)]
+        self._judge_parts(plan.stages)
 
-    def _show_danger(self, made: Plan) -> None:
+    def _show_danger(self, plan: Plan) -> None:
         """Search one order of the direct change for a violation: the reason for the stages.
 
         It is the first order that may make two quorums of the servers that run.
         """
-        stage, (leader, *_) = made.direct.stage, self.leaders(made.direct.stage)
+        stage, (leader, *_) = plan.direct.stage, self.leaders(plan.direct.stage)
         if too_large(stage):
-            made.direct.orders.append(self.unexplored(stage, leader))
+            plan.direct.orders.append(self.unexplored(stage, leader))
             return
         orders = list(islice(self._orders(stage, leader), ORDERS_LOOKED_AT))
         steps = next((steps for steps in orders if may_split(stage, steps, self._request.down)), orders[0])
         with self._work.beside():
-            self.follow(made.direct, [(leader, steps)])
-            self.answer([made.direct], whole=False)
-        made.tried, made.unsafe = 1, int(made.direct.outcome_with_disks is SafetyVerdict.UNSAFE)
+            self.follow(plan.direct, [(leader, steps)])
+            self.answer([plan.direct], whole=False)
+        plan.tried, plan.unsafe = 1, int(plan.direct.outcome_with_disks is SafetyVerdict.UNSAFE)
 
     def follow(
         self,
@@ -298,13 +298,13 @@ class PlanSearch:
         route.orders += best.orders
         route.runs += best.runs
 
-    def _try_unsplit(self, made: Plan, *, proved: bool = False) -> bool:
+    def _try_unsplit(self, plan: Plan, *, proved: bool = False) -> bool:
         """An order for every leader that cannot split the servers which run; whether it is one to follow.
 
         With `proved` each of them has a proof. Without, it is not one to follow if it is unsafe all the same. Nor is
         one where the operator would wait in vain; but an interrupted roll-out has no better way than a proved one.
         """
-        trial, planned = made.direct.blank, list[tuple[Sid, Steps]]()
+        trial, planned = plan.direct.blank, list[tuple[Sid, Steps]]()
         if too_large(trial.stage):
             return False
         for leader in self.leaders(trial.stage):
@@ -316,14 +316,14 @@ class PlanSearch:
                 return False
         waits = not (proved and trial.stage.applied)
         if self.follow(trial, planned, beside_a_proof=proved, waits=waits):
-            made.tried += 0 if proved else len(trial.orders)
+            plan.tried += 0 if proved else len(trial.orders)
             return False
         self.answer([trial], whole=False)
-        made.tried += len(planned)
+        plan.tried += len(planned)
         if trial.outcome_with_disks is SafetyVerdict.UNSAFE and not proved:
-            made.unsafe += 1
+            plan.unsafe += 1
             return False
-        made.direct = trial
+        plan.direct = trial
         self.answer([trial])
         return True
 
@@ -335,25 +335,25 @@ class PlanSearch:
             if way is not Way.PARALLEL or not may_split(stage, changed, down):
                 yield changed
 
-    def _try_orders(self, made: Plan) -> None:
+    def _try_orders(self, plan: Plan) -> None:
         """Orders of a change whose quorums may be disjoint, until one is safe; the first stays as the example."""
-        stage, (leader, *others) = made.direct.stage, self.leaders(made.direct.stage)
+        stage, (leader, *others) = plan.direct.stage, self.leaders(plan.direct.stage)
         if too_large(stage):
-            made.direct.orders.append(self.unexplored(stage, leader))
+            plan.direct.orders.append(self.unexplored(stage, leader))
             return
         for number, steps in enumerate(islice(self._orders(stage, leader), ORDERS_TRIED)):
             if number and not self._work.left:
                 break
-            trial = made.direct.blank
+            trial = plan.direct.blank
             self.follow(trial, [(leader, steps)])
             self.answer([trial], whole=not number)
             if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 self.answer([trial])
             if trial.outcome_with_disks is SafetyVerdict.SAFE:  # for this leader; the others were not explored
                 trial.orders += [self.unexplored(stage, other) for other in others]
-            made.tried += 1
-            made.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
-            if not made.direct.runs or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
-                made.direct = trial
+            plan.tried += 1
+            plan.unsafe += trial.outcome_with_disks is SafetyVerdict.UNSAFE
+            if not plan.direct.runs or trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
+                plan.direct = trial
             if trial.outcome_with_disks is not SafetyVerdict.UNSAFE:
                 break

@@ -353,19 +353,21 @@ def _service(plan: Plan, part: PlanRoute, order: Order, step: ServerStep) -> str
 
 def _instead(plan: Plan) -> list[str]:
     """The alternative that may be safe if the requested change is not; empty if nothing is known."""
-    parts = one_at_a_time(plan.request.old, plan.request.new) if plan.request.now is None else ()
-    if plan.request.disks:
+    request, is_given = plan.request, plan.request.order is not None
+    by_controller = request.way.is_of_controller and not is_given
+    if request.disks or not (by_controller or is_given or plan.outcome is SafetyVerdict.UNSAFE):
         return []
-    command = f"python -m checker rollout --from {quote(plan.request.old.path)} --to {quote(plan.request.new.path)}"
+    command = f"python -m checker rollout --from {quote(request.old.path)} --to {quote(request.new.path)}"
     lines = ["## What to do instead", ""]
-    if plan.direct.stage.moved and not plan.request.new.names and plan.request.now is None:
+    if plan.direct.stage.moved and not request.new.names and request.now is None:
         same = code(f"{command} --same-machines")
         lines += [f"If the hosts are the same machines under other names, ask again: {same}.", ""]
-    if plan.request.way.is_of_controller and plan.request.order is None:
+    if by_controller:
         by_hand = code(f"{command} --how one-by-one")
         return [*lines, f"{by_hand} judges steps that a person takes, and not a controller."]
-    if plan.request.order is None:
-        return [] if plan.outcome is not SafetyVerdict.UNSAFE else [*lines, "No order that was tried is safe."]
+    if not is_given:
+        return [*lines, "No order that was tried is safe."]
+    parts = one_at_a_time(request.old, request.new) if request.now is None else ()
     stages = "; then ".join(changes(part) for part in parts)
     lines += [f"One server at a time, the leader last in each stage: {stages}.", ""] if parts else []
     return [*lines, f"{code(command)}, without `--order`, {'judges each stage' if parts else 'tries other orders'}."]

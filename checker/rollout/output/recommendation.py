@@ -33,8 +33,8 @@ from checker.rollout.output.sentences import (
 from checker.rollout.reconfig.answers import RouteAnswer
 from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.reconfig.section import obstacle, safer
-from checker.rollout.route import Order, PlanRoute
-from checker.rollout.runs import SafetyVerdict
+from checker.rollout.route import SAFETY, Order, PlanRoute
+from checker.rollout.runs import SafetyVerdict, worst_result
 from checker.rollout.scenarios import CRASHES, Question
 from checker.rollout.ways import Way
 
@@ -147,9 +147,8 @@ def _by_protocol(plan: Plan) -> str:
     """The recommendation without regard to the defects of a release."""
     change, orders = change_of(plan, plan.direct), plan.direct.orders
     evidence = [claim.evidence for part in plan.advised for claim in part.claims]
-    unsafe = [answer.finding for answer in evidence if answer.reason is Reason.FOUND and answer.finding is not None]
-    unsafe = [result for result in unsafe if result.outcome is SafetyVerdict.UNSAFE]
-    finding = min(unsafe, key=lambda result: sum(result.spec.faults.values()), default=None)
+    found = [answer.finding for answer in evidence if answer.reason is Reason.FOUND and answer.finding is not None]
+    finding = worst_result(result for result in found if result.outcome is SafetyVerdict.UNSAFE)
     disks, count = sorted(plan.request.disks.items()), len(plan.stages)
     rule = next(words for holds, words in RULES[plan.outcome] if holds(plan))
     return rule.format(
@@ -222,7 +221,6 @@ def _as_tried(plan: Plan) -> str:
 # The notes.
 
 PROMISE = "never two leaders, no acknowledged write lost"
-SAFETY = (Question.ELECTION, Question.COMMITS)
 PROVED = frozenset({Reason.PROVED, Reason.UNCHANGED})
 DANGERS = {
     Question.ELECTION: "two leaders",

@@ -26,7 +26,7 @@ from checker.rollout.output.sentences import (
     servers,
 )
 from checker.rollout.reconfig.questions import ReconfigSpec
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_result
 from checker.rollout.scenarios import SERVED_ALONE, THROWN_AWAY, Question
 from checker.rollout.steps import RESTART, START, STOP, unwaited
 from checker.traces.sequence_diagrams import escaped as mermaid_text
@@ -45,11 +45,9 @@ TOLD = frozenset({*(action for action in Action if action.traits.fault), Action.
 
 def what_goes_wrong(plan: Plan) -> list[str]:
     """The story of the run that a reader should see: a violation, with the fewest faults."""
-    results = told_runs(plan)
-    safe = plan.outcome is SafetyVerdict.SAFE and not plan.stages
-    if not results or safe or plan.reconfig_route is not None:
+    result, safe = worst_result(told_runs(plan)), plan.outcome is SafetyVerdict.SAFE and not plan.stages
+    if result is None or safe or plan.reconfig_route is not None:
         return []
-    result = min(results, key=lambda run: (run.outcome is not SafetyVerdict.UNSAFE, sum(run.spec.faults.values())))
     if plan.stages:
         return ["## Why not in one go", "", f"{capital(finding_words(result))}. {likelihood(result)}".rstrip()]
     return ["## What goes wrong", "", _whole_story(result)]

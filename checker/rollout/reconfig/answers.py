@@ -23,7 +23,7 @@ from checker.rollout.claims import Claim, evidence_of, verdict_of
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
 from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.reconfig.refusals import Refusal
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.runs import RunResult, SafetyVerdict, worst_result
 from checker.rollout.scenarios import Question
 from checker.symbolic.disjoint import DisjointQuorums
 
@@ -95,11 +95,7 @@ class RouteAnswer:
     def finding(self) -> RunResult | None:
         """The violation with the fewest faults."""
         results = (result for budget in FaultBudget for result in self.results(budget))
-        return min(
-            (result for result in results if result.found is not None),
-            key=lambda result: sum(result.spec.faults.values()),
-            default=None,
-        )
+        return worst_result(result for result in results if result.found is not None)
 
 
 class Preference(Enum):
