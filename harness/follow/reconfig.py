@@ -10,7 +10,7 @@ Rules of this module:
 - ACLs are skipped. No server is killed: the answer says that none may restart between a command and its reply.
 - A voter that leaves is made to lead first, if its id allows that, so that the leadership is handed over.
 
-Source: `checker.rollout.reconfig.section`; docs/reference-reconfig-facts.md.
+Source: `checker.rollout.output.by_reconfig`; docs/reference-reconfig-facts.md.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ from checker.rollout.files.differences import Difference, Interruption, masked
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.working import WayOfWorking
 from checker.rollout.order_proof import OrderProof, StageCondition
+from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.reconfig.answers import CommandAnswer, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.reconfig.refusals import Refusal
-from checker.rollout.reconfig.section import obstacle, safer
 from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question

@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from checker.printable import escaped, folded
 from checker.rollout.answer import Plan
 from checker.rollout.output import evidence as behind
+from checker.rollout.output.by_reconfig import commands, comparison
 from checker.rollout.output.operator_steps import if_a_step_fails, steps, steps_behind
 from checker.rollout.output.recommendation import headline, notes, recommendation
 from checker.rollout.output.story import runs, what_goes_wrong
-from checker.rollout.reconfig.section import commands, comparison
 
 MARKER = "<!-- quorate: rollout -->"
 LONGEST = 65_536  # characters; GitHub refuses a longer comment

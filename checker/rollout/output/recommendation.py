@@ -14,6 +14,7 @@ from checker.rollout.answer import Plan, ReleaseAnswer
 from checker.rollout.claims import Reason
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.working import Readiness
+from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.operator_steps import reverse_stops
 from checker.rollout.output.sentences import (
     HAZARD_NAMES,
@@ -32,7 +33,6 @@ from checker.rollout.output.sentences import (
 )
 from checker.rollout.reconfig.answers import RouteAnswer
 from checker.rollout.reconfig.questions import FaultBudget
-from checker.rollout.reconfig.section import obstacle, safer
 from checker.rollout.route import SAFETY, Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict, worst_result
 from checker.rollout.scenarios import CRASHES, Question

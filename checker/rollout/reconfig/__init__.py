@@ -5,8 +5,6 @@ refusals   the reasons for which ZooKeeper would refuse them, or this planner ca
 questions  the questions about a command, as scenarios
 answers    the verdict on each route, and which way is safer
 search     the runs
-section    the answer as Markdown
-fields     the answer as data
 
 Rules of this package:
 

@@ -19,7 +19,7 @@ from spec.quorum import Majority, Sid
 
 
 class Obstacle(Enum):
-    """A reason against `reconfig`. `checker.rollout.reconfig.section` has the sentence and the remedy for each."""
+    """A reason against `reconfig`. `checker.rollout.output.by_reconfig` has the sentence and the remedy for each."""
 
     STANDALONE = "standalone"
     DISABLED = "disabled"  # at every server that runs now
