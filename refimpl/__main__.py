@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["demo"]:
         return demo.main(words[1:])
     if words[:1] == ["simulate"]:
-        from refimpl.simulation import command  # noqa: PLC0415 - a server needs neither it nor the checker
+        from simulation import command  # noqa: PLC0415 - a server needs neither it nor the checker
 
         return command.main(words[1:])
     options = arguments(words)

@@ -2,7 +2,7 @@
 
 A server finds its system in the context of the code that runs (`contextvars`), as it finds its event loop. The default
 is the real one. A simulation gives each server another, so that one process holds several servers with separate clocks,
-disks and addresses (`refimpl.simulation`).
+disks and addresses (`simulation`).
 
 `Thread` does work in order: the executor of `concurrent.futures`, without what a single thread needs not.
 

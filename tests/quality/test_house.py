@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("spec", "checker", "refimpl")
-FOLDERS = ("spec", "checker", "refimpl", "harness", "benchmarks", "research")
+PACKAGES = ("spec", "checker", "refimpl", "simulation")
+FOLDERS = ("spec", "checker", "refimpl", "simulation", "harness", "benchmarks", "research")
 EMPTY_NAMES = {
     "words",
     "kept",

@@ -1,4 +1,4 @@
-"""No module imports itself through others: the import graph of `spec`, `checker` and `refimpl` has no circles.
+"""No module imports itself through others: the import graph of the four packages of the product has no circles.
 
 The graph has an edge for each import statement of a module: at its top, inside a function, and below TYPE_CHECKING.
 Python accepts circles of the last two kinds, but a reader cannot understand one of their modules without the others.
@@ -18,6 +18,7 @@ REMAINING: dict[str, set[frozenset[str]]] = {
     "spec": set(),
     "checker": set(),
     "refimpl": set(),
+    "simulation": set(),
 }
 """The circles that are left in each package. No circle may be added; a circle that is gone must be deleted here."""
 

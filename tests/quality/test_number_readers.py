@@ -46,4 +46,12 @@ def test_mypy_finds_each_conversion_of_a_text_and_nothing_else(tmp_path: Path) -
 def test_the_gate_has_the_plugin() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
     assert settings["plugins"] == [PLUGIN]
-    assert set(settings["packages"]) == {"spec", "checker", "refimpl", "harness", "benchmarks", "research"}
+    assert set(settings["packages"]) == {
+        "spec",
+        "checker",
+        "refimpl",
+        "simulation",
+        "harness",
+        "benchmarks",
+        "research",
+    }

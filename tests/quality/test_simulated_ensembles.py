@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from refimpl.simulation.run import plan_of
-from refimpl.simulation.swarm import run_plan
+from simulation.run import plan_of
+from simulation.swarm import run_plan
 from tests.simulation.mutant import REPOSITORY, Mutant
 from tests.simulation.table import ALL
 

@@ -132,8 +132,8 @@ def hunted(mutant: Mutant, seconds: float) -> Hunt:
 def _search(mutant: Mutant, seconds: float) -> Hunt:
     sys.meta_path.insert(0, _MutatedFinder(mutant))
     began = time.process_time()
-    run = importlib.import_module("refimpl.simulation.run")
-    swarm = importlib.import_module("refimpl.simulation.swarm")
+    run = importlib.import_module("simulation.run")
+    swarm = importlib.import_module("simulation.swarm")
     swarm.LONGEST = seconds
     seed = FIRST_SEED
     while time.process_time() - began < seconds:

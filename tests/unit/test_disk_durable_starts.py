@@ -12,10 +12,10 @@ import pytest
 from refimpl.disk import epochs
 from refimpl.disk.files import make_directories
 from refimpl.disk.txnlog import TxnLog
-from refimpl.simulation.world.loop import PowerOff, SimulatedLoop
-from refimpl.simulation.world.machine import Machine
-from refimpl.simulation.world.network import Network
-from refimpl.simulation.world.paths import SimulatedPath
+from simulation.world.loop import PowerOff, SimulatedLoop
+from simulation.world.machine import Machine
+from simulation.world.network import Network
+from simulation.world.paths import SimulatedPath
 from tests.unit.test_disk_txnlog import payload
 
 DATA = SimulatedPath("/data")

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ARCHITECTURE, GLOSSARY = DOCS / "architecture.md", DOCS / "glossary.md"
 EACH_PAGE = pytest.mark.parametrize("page", [ARCHITECTURE, GLOSSARY], ids=lambda page: page.stem)
-TOPS = "spec|checker|refimpl|harness|benchmarks|research|tests|docs"
+TOPS = "spec|checker|refimpl|simulation|harness|benchmarks|research|tests|docs"
 PATH = re.compile(rf"(?<![\w./-])(?:\.\./)?((?:{TOPS})/[\w./-]*)")
 LINK = re.compile(rf"\[`(?P<label>(?:{TOPS})/[^`]*)`\]\(\.\./(?P<file>[^)#]+)\)")
 NAME_BESIDE_A_LINK = re.compile(LINK.pattern + r",?\s+`")
@@ -99,7 +99,7 @@ def definitions() -> dict[str, str]:
 
 def packaged() -> Iterator[Path]:
     """The modules of the project, and the page of the explorer; without the packages installed below a test."""
-    for top in ("spec", "checker", "refimpl", "harness", "benchmarks", "research", "tests"):
+    for top in ("spec", "checker", "refimpl", "simulation", "harness", "benchmarks", "research", "tests"):
         for path in (ROOT / top).rglob("*"):
             if path.suffix in {".py", ".js", ".pml"} and "node_modules" not in path.parts:
                 yield path

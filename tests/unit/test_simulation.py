@@ -11,20 +11,20 @@ import pytest
 from msgspec.structs import replace
 
 from checker.report.verdict import ExitCode
-from refimpl.simulation import command, swarm
-from refimpl.simulation.command import minimised
-from refimpl.simulation.faults import KINDS, Fault
-from refimpl.simulation.report import RunSummary, swarm_report
-from refimpl.simulation.run import Plan, plan_of
-from refimpl.simulation.swarm import run_plan
-from refimpl.simulation.workload import KINDS as WORK
+from simulation import command, swarm
+from simulation.command import minimised
+from simulation.faults import KINDS, Fault
+from simulation.report import RunSummary, swarm_report
+from simulation.run import Plan, plan_of
+from simulation.swarm import run_plan
+from simulation.workload import KINDS as WORK
 
 SUMMARY = RunSummary("1", (), 100.0, 0.5, {"kill": 1}, {"set: ok": 3}, {"looking": 2}, 4, 3, "00")
 
 
 def digest(hash_seed: str) -> str:
     """The digest of all packets and all operations of the disks of one run, in a process of its own."""
-    code = "from refimpl.simulation.run import *; print(simulate(plan_of(5, 3, 1, 20.0)).digest)"
+    code = "from simulation.run import *; print(simulate(plan_of(5, 3, 1, 20.0)).digest)"
     ran = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

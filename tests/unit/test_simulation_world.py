@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from refimpl.simulation.world.disk import SECTOR, SimulatedDisk
-from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
-from refimpl.simulation.world.machine import LONGEST_CALL, Machine
-from refimpl.simulation.world.network import ListeningSocket, Network
-from refimpl.simulation.world.paths import SimulatedPath
-from refimpl.simulation.world.transport import End
 from refimpl.system import SYSTEM
+from simulation.world.disk import SECTOR, SimulatedDisk
+from simulation.world.loop import DeadlockError, Process, SimulatedLoop
+from simulation.world.machine import LONGEST_CALL, Machine
+from simulation.world.network import ListeningSocket, Network
+from simulation.world.paths import SimulatedPath
+from simulation.world.transport import End
 
 SERVER, CLIENT = "10.0.0.1", "10.0.0.2"
 

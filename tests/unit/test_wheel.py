@@ -12,13 +12,13 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("checker", "refimpl", "spec")
+PACKAGES = ("checker", "refimpl", "simulation", "spec")
 PROGRAM = """
-import checker, refimpl, spec
+import checker, refimpl, simulation, spec
 from checker.engine import plain, search
 from checker.models.rounds import election
 
-for package in (checker, refimpl, spec):
+for package in (checker, refimpl, simulation, spec):
     print(package.__file__)
 print(search.__file__)
 for engine in (plain, search):
@@ -115,5 +115,5 @@ def test_it_explores_a_model_from_another_folder(installed: Path, tmp_path: Path
     )
     assert ran.returncode == 0, ran.stderr
     *paths, by_plain, by_tables = ran.stdout.splitlines()
-    assert [Path(path).is_relative_to(installed) for path in paths] == [True] * 4
+    assert [Path(path).is_relative_to(installed) for path in paths] == [True] * (len(PACKAGES) + 1)
     assert by_plain == by_tables == "13 17 exhausted"

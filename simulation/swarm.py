@@ -27,9 +27,9 @@ from pathlib import Path
 from checker.histories import ClientHistoryError, FinalZnodes, check, history_of
 from checker.job import Verdict
 from checker.validate import JournalError, validate
-from refimpl.simulation.report import RunSummary
-from refimpl.simulation.run import Outcome, Plan, simulate
-from refimpl.simulation.workload import Numbered
+from simulation.report import RunSummary
+from simulation.run import Outcome, Plan, simulate
+from simulation.workload import Numbered
 from spec.quorum import Sid
 
 SAMPLE = 4

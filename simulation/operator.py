@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 
-from refimpl.simulation.ensemble import CLIENT_PORT, SimulatedEnsemble, address_of, server_line
-from refimpl.simulation.session import ClientSession, NoAnswerError
-from refimpl.simulation.world.loop import SimulatedLoop
+from simulation.ensemble import CLIENT_PORT, SimulatedEnsemble, address_of, server_line
+from simulation.session import ClientSession, NoAnswerError
+from simulation.world.loop import SimulatedLoop
 from spec.quorum import Sid, View
 from spec.tree.requests import Reconfig
 

@@ -20,9 +20,9 @@ import msgspec
 
 from checker.histories import Operation
 from checker.histories.record import ANY_VERSION, Kind
-from refimpl.simulation.ensemble import CLIENT_PORT, address_of
-from refimpl.simulation.session import Answer, ClientSession, NoAnswerError, SessionExpiredError
-from refimpl.simulation.world.loop import SimulatedLoop
+from simulation.ensemble import CLIENT_PORT, address_of
+from simulation.session import Answer, ClientSession, NoAnswerError, SessionExpiredError
+from simulation.world.loop import SimulatedLoop
 from spec.quorum import Sid
 from spec.tree.data import OPEN_ACL_UNSAFE
 from spec.tree.replies import Code, OperationResult

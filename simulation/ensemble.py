@@ -18,12 +18,12 @@ import msgspec
 from refimpl.disk.files import DataError
 from refimpl.node import Node
 from refimpl.process import FailedError, StartError, read_settings, serve
-from refimpl.simulation.inspection import Inspector
-from refimpl.simulation.world.loop import OWNER, PowerOff, Process, SimulatedLoop
-from refimpl.simulation.world.machine import JOURNALS, Machine
-from refimpl.simulation.world.network import Network
-from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.tree import Tree
+from simulation.inspection import Inspector
+from simulation.world.loop import OWNER, PowerOff, Process, SimulatedLoop
+from simulation.world.machine import JOURNALS, Machine
+from simulation.world.network import Network
+from simulation.world.paths import SimulatedPath
 from spec.config import ConfigError
 from spec.quorum import Sid, View
 from spec.zab.state import Leader, Learner

@@ -19,8 +19,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from refimpl.simulation.world.loop import Process, SimulatedLoop
-from refimpl.simulation.world.transport import End
+from simulation.world.loop import Process, SimulatedLoop
+from simulation.world.transport import End
 
 CONNECT_TIMEOUT = 60.0
 LONGEST_LATENCY = 5.0

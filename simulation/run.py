@@ -26,16 +26,16 @@ from checker.histories import Bound, Entry, FinalZnodes, Leaf, Pause
 from refimpl.disk import database
 from refimpl.disk.files import DataError
 from refimpl.process import StartError, read_settings
-from refimpl.simulation.ensemble import CLIENT_PORT, JOURNAL, ZOO_CFG, EnsembleSettings, SimulatedEnsemble, address_of
-from refimpl.simulation.faults import Fault, faults_of
-from refimpl.simulation.injection import Injector
-from refimpl.simulation.operator import FOLLOWING, Operator
-from refimpl.simulation.session import ClientSession, NoAnswerError, SessionExpiredError
-from refimpl.simulation.workload import ROOT, Client, Numbered, Pair
-from refimpl.simulation.world.loop import DeadlockError, Process, SimulatedLoop
-from refimpl.simulation.world.network import Network
-from refimpl.simulation.world.paths import SimulatedPath
 from refimpl.tree import Tree
+from simulation.ensemble import CLIENT_PORT, JOURNAL, ZOO_CFG, EnsembleSettings, SimulatedEnsemble, address_of
+from simulation.faults import Fault, faults_of
+from simulation.injection import Injector
+from simulation.operator import FOLLOWING, Operator
+from simulation.session import ClientSession, NoAnswerError, SessionExpiredError
+from simulation.workload import ROOT, Client, Numbered, Pair
+from simulation.world.loop import DeadlockError, Process, SimulatedLoop
+from simulation.world.network import Network
+from simulation.world.paths import SimulatedPath
 from spec.config import ConfigError
 from spec.quorum import Sid, View
 from spec.tree.data import OPEN_ACL_UNSAFE, stat_of

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from refimpl.simulation.world.loop import PowerOff, Process
+from simulation.world.loop import PowerOff, Process
 
 
 class SimulatedThread(Executor):

@@ -17,7 +17,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from refimpl.simulation.world.loop import Process, SimulatedLoop
+from simulation.world.loop import Process, SimulatedLoop
 
 KERNEL_BUFFER = 64 << 10
 """Bytes that a connection takes before its sender has to wait."""

@@ -20,9 +20,9 @@ from refimpl.peers.learners import Learners
 from refimpl.peers.quorum_endpoint import TOGETHER, QuorumEndpoint
 from refimpl.peers.quorum_port import QuorumSockets
 from refimpl.peers.quorum_socket import QuorumSocket
-from refimpl.simulation.world.loop import Process
-from refimpl.simulation.world.network import Network
 from refimpl.wire import quorum as wire
+from simulation.world.loop import Process
+from simulation.world.network import Network
 from spec import server as spec_server
 from spec.election.messages import LeaderLost
 from spec.server import Event

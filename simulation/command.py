@@ -25,10 +25,10 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.report.verdict import ExitCode
-from refimpl.simulation.faults import Fault
-from refimpl.simulation.report import RunSummary, SwarmReport, shortened, swarm_report
-from refimpl.simulation.run import WARM_UP, Plan, plan_of
-from refimpl.simulation.swarm import run_all, run_plan
+from simulation.faults import Fault
+from simulation.report import RunSummary, SwarmReport, shortened, swarm_report
+from simulation.run import WARM_UP, Plan, plan_of
+from simulation.swarm import run_all, run_plan
 from spec.text import between, decimals_between, required_integer
 
 MOST_RUNS = 120

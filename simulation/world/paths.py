@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import PosixPath
 from typing import IO, Any, Protocol, cast
 
-from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
-from refimpl.simulation.world.loop import Process
 from refimpl.system import system
+from simulation.world.disk import Directory, Inode, SimulatedDisk
+from simulation.world.loop import Process
 
 
 class DiskSystem(Protocol):

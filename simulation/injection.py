@@ -14,10 +14,10 @@ from collections.abc import Callable
 from functools import partial
 
 from checker.histories import Pause
-from refimpl.simulation.ensemble import SimulatedEnsemble, address_of
-from refimpl.simulation.faults import Fault
-from refimpl.simulation.operator import Operator
-from refimpl.simulation.world.network import Network
+from simulation.ensemble import SimulatedEnsemble, address_of
+from simulation.faults import Fault
+from simulation.operator import Operator
+from simulation.world.network import Network
 from spec.quorum import Sid
 
 NO_CRASH = 1 << 60

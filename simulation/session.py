@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from refimpl.jute import decode, encode
-from refimpl.simulation.world.loop import SimulatedLoop
 from refimpl.wire.client import PING_XID
 from refimpl.wire.frames import Frames
+from simulation.world.loop import SimulatedLoop
 from spec.tree.data import Record
 from spec.tree.replies import (
     ChildrenReply,

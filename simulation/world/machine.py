@@ -18,12 +18,12 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from refimpl.simulation.world.disk import Directory, Inode, SimulatedDisk
-from refimpl.simulation.world.loop import PowerOff, Process, SimulatedLoop
-from refimpl.simulation.world.network import ListeningSocket, Network
-from refimpl.simulation.world.paths import SimulatedPath
-from refimpl.simulation.world.thread import SimulatedThread
 from refimpl.system import SYSTEM, System
+from simulation.world.disk import Directory, Inode, SimulatedDisk
+from simulation.world.loop import PowerOff, Process, SimulatedLoop
+from simulation.world.network import ListeningSocket, Network
+from simulation.world.paths import SimulatedPath
+from simulation.world.thread import SimulatedThread
 
 EPOCH_MS = 1_700_000_000_000
 """The wall clock of every machine at the start of a run, in milliseconds since 1970."""
