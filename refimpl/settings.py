@@ -1,16 +1,22 @@
-"""The settings that a node reads from its zoo.cfg in addition to the membership: limits, addresses, files.
+"""The settings that a node reads from its zoo.cfg in addition to the membership: limits, addresses, files, operators'
+ports.
 
 Rules this module keeps:
 
 - Keys and defaults are ZooKeeper's. A key that ZooKeeper would turn into a system property `zookeeper.<key>` is read
   here under its bare name.
-- If the file has no client address, the node listens on loopback; ZooKeeper would listen on all interfaces.
+- If the file has no address for clients, the AdminServer or the metrics, the node listens there on loopback;
+  ZooKeeper would listen on all interfaces.
+- A key that asks for TLS at the AdminServer is an error, never ignored.
 - `quorate.existsNeedsRead=false` makes exists answer as it did before 3.8.4: it returned the Stat of any znode to every
   client.
 - An invalid number is an error that names the file and the key, and it is reported before the node starts.
 
-Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProcessor` (snapCount).
+Source: `QuorumPeerConfig.parseProperties`, `ZooKeeperServer`, `SyncRequestProcessor` (snapCount); `JettyAdminServer`,
+`AdminServerFactory`, `PrometheusMetricsProvider.configure`.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +24,6 @@ from typing import TypeVar
 
 import msgspec
 
-from refimpl.admin.settings import AdminSettings
 from refimpl.clients.auth import has_sasl_provider, super_users
 from refimpl.clients.settings import ClientSettings
 from refimpl.system import system
@@ -40,6 +45,61 @@ _SAFER = {
 """The feature that keys with these prefixes request, unless their value is false."""
 
 _INSTEAD = {"requireClientAuthScheme": "write sessionRequireClientSASLAuth=true, or enforce.auth.enabled and .schemes"}
+
+
+PROMETHEUS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+WITHOUT_PORT = frozenset(
+    {
+        "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider",
+        "org.apache.zookeeper.metrics.impl.NullMetricsProvider",
+    }
+)
+"""The providers that open no port."""
+_WITHOUT_TLS = ("admin.portUnification", "admin.forceHttps", "admin.needClientAuth")
+
+
+class AdminError(ValueError):
+    """A setting of the AdminServer or of the metrics is invalid; the message names the key, the fault, the remedy."""
+
+
+class AdminSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The addresses of both ports, None for a port that is not opened; `idle` is in milliseconds."""
+
+    admin: Address | None = None
+    url: str = "/commands"
+    idle: int = 30_000
+    metrics: Address | None = None
+
+    @classmethod
+    def of(cls, properties: dict[str, str]) -> AdminSettings:
+        """Reads the keys of zoo.cfg. Raises AdminError."""
+        for key in _WITHOUT_TLS:
+            if is_true(properties, key):
+                raise AdminError(f"{key}=true: TLS at the AdminServer is not supported; put a TLS proxy before it")
+        admin = None
+        if is_true(properties, "admin.enableServer", otherwise="true"):
+            port = _admin_number(properties, "admin.serverPort", 8080)
+            admin = Address(properties.get("admin.serverAddress", LOOPBACK), port)
+        url = properties.get("admin.commandURL", "/commands").rstrip("/")
+        if not url.startswith("/"):
+            raise AdminError(f"admin.commandURL={url}: not a path; write one such as /commands")
+        provider = properties.get("metricsProvider.className")
+        if provider is not None and provider not in WITHOUT_PORT and provider != PROMETHEUS:
+            raise AdminError(f"metricsProvider.className={provider}: no such provider; write {PROMETHEUS}")
+        metrics = None
+        if provider == PROMETHEUS:
+            port = _admin_number(properties, "metricsProvider.httpPort", 7000)
+            metrics = Address(properties.get("metricsProvider.httpHost", LOOPBACK), port)
+        idle = _admin_number(properties, "admin.idleTimeout", 30_000, most=(1 << 31) - 1, least=1)
+        return cls(admin=admin, url=url, idle=idle, metrics=metrics)
+
+
+def _admin_number(properties: dict[str, str], key: str, default: int, most: int = 65535, least: int = 0) -> int:
+    text = properties.get(key)
+    number = default if text is None else integer(text, *INT)
+    if number is None or not least <= number <= most:
+        raise AdminError(f"{key}={text}: not a number from {least} to {most}; write one")
+    return number
 
 
 class Settings(msgspec.Struct, frozen=True):

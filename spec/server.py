@@ -31,15 +31,15 @@ from spec.durable import Durable
 from spec.effects import Configure, ConfigureNext, Disconnect, Effect, Effects, Persist, ServerStep, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
-from spec.election.state import Election, ElectionRules, Peer
+from spec.election.state import Election, ElectionRules, Peer, Summary
 from spec.election.vote import ServerState, Vote, is_observer
-from spec.quorum import Sid, View, seen_after_activation, seen_beside, views_in_use, votes_in
+from spec.quorum import Sid, View, seen_after_activation, seen_beside
 from spec.variants import Variant
 from spec.zab import disk, leader, learner, memory
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
 from spec.zab.state import Leader, Learner, StaleMemory, ZabResult, ZabRules
 
-__all__ = ["Durable", "Event", "Server", "Summary", "crash", "start", "step", "summary"]
+__all__ = ["Durable", "Event", "Server", "crash", "start", "step", "summary"]
 
 Event: TypeAlias = ElectionEvent | ZabEvent
 _ZAB_EVENTS: tuple[type, ...] = get_args(ZabEvent)
@@ -81,38 +81,6 @@ class Server(msgspec.Struct, frozen=True):
         """The part of the server that its protocol parts read."""
         remains = self.remains
         return Peer(self.sid, self.view, self.durable, remains.tree, remains.unlogged, remains.unlisted, self.last_seen)
-
-
-class Summary(msgspec.Struct, frozen=True):
-    """The view of a server that the election oracle, and invariants about elections, may use.
-
-    - `state` and `round` are None and 0 while the server does not run.
-    - `leader` is the server that a decided server follows or observes, or the server itself if it leads; None
-      otherwise.
-    - `vote` is the decided vote, and for a LOOKING server the vote with which it **entered** its election. Later
-      changes of its proposal are left out, because an oracle abstracts from them.
-    - `announced` is the vote that a LOOKING server sends to a server outside its view; None otherwise.
-    - `last_seen` is the view that it has seen last, where that is not its own.
-    """
-
-    sid: Sid
-    running: bool
-    state: ServerState | None
-    leader: Sid | None
-    round: int
-    vote: Vote
-    announced: Vote | None
-    view: View
-    last_seen: View | None = None
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """The views of which an election needs a quorum each."""
-        return views_in_use(self.view, self.last_seen)
-
-    def is_voter(self, sid: Sid) -> bool:
-        """Whether this server counts the votes of another one."""
-        return votes_in(self.views, sid)
 
 
 def step(

@@ -11,8 +11,8 @@ from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.record.ensemble import Plan, record
-from harness.record.writer import Recorder
 from harness.releases import DEBIAN
+from harness.reproduce.recorder import Recorder
 from spec.text import between, decimals_between
 
 MOST_SERVERS = 9

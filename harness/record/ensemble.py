@@ -21,8 +21,8 @@ from typing import Protocol
 
 from harness import real
 from harness.processes import Process, ServerError, wait_until
-from harness.record.writer import Recorder
 from harness.reproduce.proxies import Fate, Network, WirePacket
+from harness.reproduce.recorder import Recorder
 from harness.servers import CREATE, SERVE_SECONDS, SYNC, WORLD, Servers
 from harness.session import Session
 from harness.zoo_cfg import View, members, write_zoo_cfg

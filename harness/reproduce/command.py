@@ -14,10 +14,10 @@ from checker.cli.command import refused
 from harness import real, releases
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
-from harness.record.writer import Recorder
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
 from harness.reproduce.gates import compile_shim
+from harness.reproduce.recorder import Recorder
 from harness.reproduce.result import Outcome, Reproduction, StepReport, WriteFate
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, with_losses, without
 from spec.text import between

@@ -16,13 +16,13 @@ from checker.engine.model import Row
 from checker.models.ensemble import PlannedReconfig
 from checker.models.ensemble.actions import Action
 from harness.processes import ServerError
-from harness.record.writer import Recorder
 from harness.reproduce.comparison import Comparison, agree, list_zxids, text_of, zxid_of
 from harness.reproduce.elections import ElectionControl
 from harness.reproduce.ends import UNMODELLED, begin, recover
 from harness.reproduce.gates import ServerThread
 from harness.reproduce.lab import POLL_SECONDS, HarnessError, Lab
 from harness.reproduce.proxies import Fate, Way, WirePacket
+from harness.reproduce.recorder import Recorder
 from harness.reproduce.result import Outcome, Reproduction, StepReport
 from harness.reproduce.schedule import Schedule, ScheduledStep, wire_form
 from harness.session import Session

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from harness import real
 from harness.processes import LOOPBACK, Process, ServerError, srvr, wait_until
-from harness.record.writer import Recorder
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
 from harness.reproduce.gates import DiskGate, ThreadGate
 from harness.reproduce.proxies import Network, Record
+from harness.reproduce.recorder import Recorder
 from harness.servers import CREATE, WORLD, Servers
 from harness.session import Session
 from harness.zoo_cfg import View as Written

@@ -20,9 +20,9 @@ from functools import partial
 
 from refimpl.admin.commands import answer_command
 from refimpl.admin.http import TEXT, HttpAnswer, HttpPort, HttpRequest
-from refimpl.admin.settings import AdminSettings
 from refimpl.admin.view import AdminView, process_figures
 from refimpl.listening import ListenError, SmallShare
+from refimpl.settings import AdminSettings
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTERS = frozenset({"connection_rejected", "digest_mismatches_count"})

@@ -49,9 +49,9 @@ from itertools import combinations
 
 import msgspec
 
+from spec.election.state import Summary
 from spec.election.vote import NO_DATABASE, ServerState, Vote, is_better
 from spec.quorum import Sid, have_quorums, opens
-from spec.server import Summary
 
 Link = frozenset[Sid]
 """The link between two servers: the set of both."""

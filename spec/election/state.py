@@ -112,6 +112,38 @@ class Peer(msgspec.Struct, frozen=True):
         return self.view.is_voter(self.sid) and self.initial_vote.zxid != NO_DATABASE
 
 
+class Summary(msgspec.Struct, frozen=True):
+    """The view of a server that the election oracle, and invariants about elections, may use.
+
+    - `state` and `round` are None and 0 while the server does not run.
+    - `leader` is the server that a decided server follows or observes, or the server itself if it leads; None
+      otherwise.
+    - `vote` is the decided vote, and for a LOOKING server the vote with which it **entered** its election. Later
+      changes of its proposal are left out, because an oracle abstracts from them.
+    - `announced` is the vote that a LOOKING server sends to a server outside its view; None otherwise.
+    - `last_seen` is the view that it has seen last, where that is not its own.
+    """
+
+    sid: Sid
+    running: bool
+    state: ServerState | None
+    leader: Sid | None
+    round: int
+    vote: Vote
+    announced: Vote | None
+    view: View
+    last_seen: View | None = None
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views of which an election needs a quorum each."""
+        return views_in_use(self.view, self.last_seen)
+
+    def is_voter(self, sid: Sid) -> bool:
+        """Whether this server counts the votes of another one."""
+        return votes_in(self.views, sid)
+
+
 class Ballot(msgspec.Struct, frozen=True):
     """A vote of this round, and whether its sender had decided when it sent it."""
 

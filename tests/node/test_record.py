@@ -11,10 +11,10 @@ from checker.job import Verdict
 from checker.validate.recording import RecordingValidation, validate_recording
 from harness.__main__ import main
 from harness.record.ensemble import Plan, record
-from harness.record.writer import Recorder
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
 from harness.reproduce.gates import compile_shim
+from harness.reproduce.recorder import Recorder
 from harness.reproduce.result import Outcome
 from harness.reproduce.schedule import load_schedule
 from spec.variants import Variant

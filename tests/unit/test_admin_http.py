@@ -20,8 +20,8 @@ from refimpl.admin.http import (
     HttpPort,
     HttpRequest,
 )
-from refimpl.admin.settings import PROMETHEUS, AdminError, AdminSettings
 from refimpl.listening import SmallShare
+from refimpl.settings import PROMETHEUS, AdminError, AdminSettings
 from spec.config import Address
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from spec.durable import Durable
 from spec.election import Deliver, Notification, ServerState, Vote
+from spec.election.state import Summary
 from spec.quorum import majority_view
-from spec.server import Server, Summary, crash, start, step, summary
+from spec.server import Server, crash, start, step, summary
 
 THREE = majority_view({1, 2, 3})
 FIVE = majority_view({1, 2, 3, 4, 5})

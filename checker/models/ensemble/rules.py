@@ -40,8 +40,9 @@ from spec.effects import Timer
 from spec.election import oracle
 from spec.election.channel import Channel
 from spec.election.messages import Deliver, Elected, Fired, LeaderLost, Notification, QuorumLost, ViewHeard
+from spec.election.state import Summary
 from spec.quorum import Addresses, Port, Sid, View, reaches, votes_in
-from spec.server import Server, Summary, summary
+from spec.server import Server, summary
 
 
 def rules(setup: Setup, groups: Groups = ()) -> tuple[Rule, ...]:
