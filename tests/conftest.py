@@ -12,8 +12,6 @@
   other down. The tests of each shipped scenario form a group: they share its exploration and nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

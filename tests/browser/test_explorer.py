@@ -34,7 +34,6 @@ VISIBLE_MOVES = """() => {
 
 @contextmanager
 def serving(names: tuple[str, ...]) -> Iterator[Server]:
-    """An explorer of these scenarios, served by a thread."""
     with Server(Handlers(map(with_folder, names))) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -91,7 +90,6 @@ def begin_at(page: Page, server: Server, number: int) -> None:
 
 
 def choose(page: Page, name: str) -> None:
-    """Select another of the scenarios."""
     entry = page.locator("#jobs option", has_text=f"/{name}.yaml").first
     page.select_option("#jobs", value=entry.get_attribute("value"))
     page.get_by_role("heading", name=job(name).name, exact=True).wait_for()

@@ -4,8 +4,6 @@ Each test cites the behaviour of real servers. The planner must find it without 
 order of messages, so it may find more; in that case the test says so.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -44,7 +42,6 @@ def whole_levels(spec: RunSpec, seconds: float) -> RunResult:
 
 
 def planned_for(spec: PlanRequest) -> Plan:
-    """Return a plan whose work is counted in states."""
     return plan(spec, whole_levels)
 
 
@@ -70,13 +67,11 @@ def without_faults(made: Plan, question: Question) -> Evidence:
 
 
 def trace_of(answer: Evidence) -> Trace:
-    """Return the trace of an answer."""
     assert answer.finding is not None and answer.finding.trace is not None
     return answer.finding.trace
 
 
 def stage(old: str, new: str) -> Stage:
-    """Return the direct change as one stage."""
     return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 

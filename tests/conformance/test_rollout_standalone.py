@@ -3,8 +3,6 @@
 `tests/node/test_standalone.py` follows the same plans on real servers.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -10,8 +10,6 @@ and the transactions it has delivered. A server that leads or follows without se
 differ in its role: whether it waits for others in that role or looks for a leader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
@@ -86,7 +84,6 @@ def outcome(sids: tuple[Sid, ...], seen: Iterable[Any]) -> Outcome | None:
 
 @cache
 def outcomes(setup: Setup) -> frozenset[Outcome]:
-    """Return every outcome of a setup, by a plain search over all its states."""
     model, reads = ensemble("outcomes", setup), reads_of(setup)
     known, left, found = {model.initial()}, [model.initial()], set()
     while left:

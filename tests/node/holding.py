@@ -1,7 +1,5 @@
 """A server that holds answers as `CommitProcessor` of 3.6.0 to 3.8.0 does: until another connection has a request."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections import Counter

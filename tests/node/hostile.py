@@ -29,7 +29,6 @@ def recorded(name: str, kinds: str) -> list[bytes]:
 
 
 def framed(data: bytes) -> bytes:
-    """Return the data with its length before it, as on the client and the election port."""
     return struct.pack(">i", len(data)) + data
 
 
@@ -49,7 +48,6 @@ def connection(port: int, *, patience: float = WAIT) -> Iterator[socket.socket]:
 
 
 def send(to: socket.socket, data: bytes) -> bool:
-    """Send data; return False if the server has already closed the connection."""
     try:
         to.sendall(data)
     except OSError:
@@ -107,7 +105,6 @@ def spoiled(stream: bytes, chance: random.Random) -> bytes:
 
 
 def resident(ensemble: Ensemble) -> Sizes:
-    """Return the resident memory of each server in bytes."""
     return {sid: psutil.Process(ensemble.process(sid).pid).memory_info().rss for sid in ensemble.running}
 
 
@@ -117,7 +114,6 @@ def log_of(ensemble: Ensemble, sid: int) -> str:
 
 
 def wait_said(ensemble: Ensemble, sid: int, text: str) -> None:
-    """Wait until a server's log contains a text."""
     wait_until(lambda: text in log_of(ensemble, sid), WAIT, f"server {sid} says {text!r}", ensemble.process(sid).log)
 
 
@@ -128,7 +124,6 @@ def wait_looks(ensemble: Ensemble, sid: int) -> None:
 
 @contextmanager
 def client(ensemble: Ensemble, *sids: int) -> Iterator[KazooClient]:
-    """A client of these servers, or of all."""
     with client_at(ensemble, *sids, timeout=30.0) as opened:
         yield opened
 
@@ -153,7 +148,6 @@ def check_unharmed(ensemble: Ensemble, before: Sizes, growth: int) -> None:
 
 
 def leads_alone(ensemble: Ensemble) -> bool:
-    """Whether exactly one server reports that it leads."""
     return sum(ensemble.role(sid) in ("leader", "standalone") for sid in ensemble.running) == 1
 
 

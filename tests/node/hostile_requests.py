@@ -38,7 +38,6 @@ def hostile_requests(port: str, seed: int, count: int) -> Iterator[HostileReques
 
 
 def size(chance: random.Random, most: int) -> int:
-    """Return a size up to `most`, of any order of magnitude, the larger ones more often."""
     return int(most ** chance.random() ** 0.5)
 
 
@@ -122,12 +121,10 @@ def http(chance: random.Random, path: str) -> bytes:
 
 
 def admin(chance: random.Random) -> bytes:
-    """Return requests of the AdminServer; PORT stands for its number."""
     return http(chance, f"/commands/{chance.choice(COMMANDS)}")
 
 
 def metrics(chance: random.Random) -> bytes:
-    """Return scrapes of the metrics; PORT stands for the number of the port."""
     return http(chance, "/metrics")
 
 

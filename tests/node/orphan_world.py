@@ -90,7 +90,6 @@ class Relay:
         self._flows.set()
 
     def close(self) -> None:
-        """Close everything."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -191,7 +190,6 @@ class World:
         return {name: self._reader.get(f"{self.path}/{name}")[1].ephemeralOwner for name in names}
 
     def wait_znodes(self, number: int) -> dict[str, int]:
-        """Wait for this number of znodes, and return them."""
         wait_until(lambda: len(self.znodes()) == number, WAIT, f"{number} znodes")
         return self.znodes()
 
@@ -207,7 +205,6 @@ class World:
             each.get(timeout=WAIT)
 
     def delete(self, name: str) -> None:
-        """Delete a znode by its name."""
         self._reader.delete(f"{self.path}/{name}")
 
 
@@ -230,6 +227,5 @@ class Curator:
         return self._process.stdout.readline().strip()
 
     def end(self) -> None:
-        """Kill it."""
         self._process.kill()
         self._process.communicate()

@@ -65,7 +65,6 @@ class World:
         assert lost.wait(WAIT)
 
     def server_of(self, client: KazooClient) -> int:
-        """Return the id of the server of a client."""
         port = client._connection._socket.getpeername()[1]
         return next(sid for sid in self.ensemble.sids if self.ensemble.client_port(sid) == port)
 

@@ -66,7 +66,6 @@ def awaited(value: Callable[[], T | None], what: str) -> T:
 
 
 def line_of(ensemble: Ensemble, sid: int, role: str = PARTICIPANT) -> str:
-    """The line of a server in a request."""
     member = ensemble.member(sid)
     return f"server.{sid}={LOOPBACK}:{member.quorum_port}:{member.election_port}:{role};{LOOPBACK}:{member.client_port}"
 
@@ -77,7 +76,6 @@ def roles_in(config: str) -> Roles:
 
 
 def version_in(config: str) -> int:
-    """The version of a configuration."""
     found = re.search(r"^version=([0-9a-f]+)$", config, re.M)
     assert found is not None, config
     return int(found[1], 16)

@@ -1,7 +1,5 @@
 """Scripts of commands at two ensembles, and the first difference of their records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from harness import commands as c

@@ -5,8 +5,6 @@ an observer and a standalone server, with the metrics of its Prometheus provider
 Jackson on the class path, and the provider of the tag release-3.9.5. What Java alone has (`jvm_*`) was left out.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.error

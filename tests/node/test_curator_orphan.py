@@ -41,7 +41,6 @@ from tests.support.programs import need_kind
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs the compiled program; the server's address and the path of the lock follow."""
     return compiled(PROGRAM, "Orphan", tmp_path_factory, "-Xmx64m")
 
 

@@ -4,8 +4,6 @@ Every plan is the one that `checker rollout` prints for these folders. The size 
 commands do not depend on it.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path

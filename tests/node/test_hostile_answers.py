@@ -4,8 +4,6 @@ Expected values: the bounds in docs/explanation-node.md. The answer to a multiRe
 other answer is one znode, or names in the tree. A client that does not read gets no further answers.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import subprocess
@@ -77,7 +75,6 @@ def session(ensemble: Ensemble) -> Iterator[socket.socket]:
 
 
 def frame(of: socket.socket) -> bytes:
-    """Return the next packet of the server."""
     (length,) = struct.unpack(">i", exactly(of, 4))
     return exactly(of, length)
 

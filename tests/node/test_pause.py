@@ -4,8 +4,6 @@ The process is stopped by SIGSTOP for longer than the session timeout. Its timer
 sent meanwhile, so a server that counts the pause as silence closes the session and deletes the ephemeral znode.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -4,8 +4,6 @@ The planner calls the first change safe, and real servers keep every write. The 
 quorum port, which the planner refuses, and no real server serves with it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

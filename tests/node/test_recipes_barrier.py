@@ -124,7 +124,6 @@ def test_a_refusal_ends_it(events: list[Event]) -> None:
 
 
 def explored(setup: RecipeSetup, *names: str) -> Exploration:
-    """Return the exploration of a setup with these properties."""
     return explore(recipe_model("barrier", setup, [RECIPE_PROPERTIES.build(setup, name) for name in names]))
 
 

@@ -12,7 +12,6 @@ NEWEST = "3.9.5"
 
 
 def version(ensemble: Ensemble, sid: int) -> str:
-    """The release of a server, by its own answer."""
     return ensemble.word(sid, "srvr").partition("Zookeeper version: ")[2].partition("-")[0]
 
 

@@ -1,7 +1,5 @@
 """A live ensemble as an input of the planner: our own nodes, and real servers."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -21,7 +19,6 @@ from tests.support.programs import need_kind
 
 
 def files_of(ensemble: Ensemble, folder: Path) -> Path:
-    """A folder with a copy of each server's zoo.cfg."""
     for sid in ensemble.sids:
         (folder / str(sid)).mkdir(parents=True)
         text = (ensemble.directory / f"server-{sid}" / "zoo.cfg").read_text(encoding="utf-8")

@@ -35,7 +35,6 @@ RELEASES = [pytest.param(NEWEST, number, marks=pytest.mark.slow) for number in r
 
 @cache
 def planned(old: str, new: str) -> Plan:
-    """Return the plan for two of the shipped folders."""
     made = plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new)), Engine().run)
     assert made.outcome is SafetyVerdict.SAFE
     return made

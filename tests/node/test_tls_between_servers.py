@@ -3,8 +3,6 @@
 A real server of the same release and the same files is the reference: what it accepts and refuses, the node must too.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 import time

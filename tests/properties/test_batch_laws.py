@@ -4,8 +4,6 @@ The states are those of random runs of the checker's ensemble. At each of them, 
 is handled by `spec.batch.step_all` and by `spec.server.step`, one by one.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A search that a limit ended at a depth has explored the levels up to that depth,
 run is made from the whole run. One test compares runs made that way with runs that were really cut.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace

@@ -4,8 +4,6 @@ Every pair with every set of changed servers ends in a plan or in one clear erro
 violation where a cell is SAFE, neither forwards nor backwards.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from pathlib import Path

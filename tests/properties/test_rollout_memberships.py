@@ -6,8 +6,6 @@ two share the model, and neither the search nor the choice of questions. The gat
 slow` all of them.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from functools import cache

@@ -4,8 +4,6 @@ A verdict that the planner leaves undecided contradicts nothing; the test says h
 brute force looks at one first leader only.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The classes are counted by brute force: every permutation of the names is applied to every state of the full space.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, permutations

@@ -6,8 +6,6 @@ schedule is a seed and a weight for each action, so hypothesis shrinks a failing
 contains the command to repeat it.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -192,7 +190,6 @@ class Run:
 
 
 def simulate(model: Model, schedule: Schedule) -> Run:
-    """One run, to its end or the first finding."""
     chance, memory, run = random.Random(schedule.seed), Memory(model), Run(schedule)
     row: Row | None = model.initial()
     while row is not None:
@@ -220,12 +217,10 @@ def _next(memory: Memory, row: Row, run: Run, chance: random.Random) -> Row | No
 
 
 def model_of(setup: Setup) -> Model:
-    """The ensemble with its default invariants."""
     return ensemble("a simulation", setup, ENSEMBLE_PROPERTIES.build_defaults(setup))
 
 
 def runs(setup: Setup, seeds: range) -> Iterator[Run]:
-    """The runs of these seeds, each with the weights that its seed gives."""
     model = model_of(setup)
     for seed in seeds:
         chance = random.Random(seed)

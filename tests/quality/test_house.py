@@ -3,8 +3,6 @@
 CONTRIBUTING.md explains the rules. A name in a stack trace, a review or a search must lead to one class.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ writes, for all default invariants. The variant of ZOOKEEPER-5094 has an effect 
 variant stays, with the invariant that it does not break. The plain engine confirms the numbers of states.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path
@@ -38,7 +36,6 @@ PLAIN = {"zookeeper-4837"}
 
 
 def corrected(name: str, *, all_invariants: bool = False) -> Job:
-    """Return the job of a scenario without its variant."""
     text = (FOLDER / f"{name}.yaml").read_text("utf-8")
     text = re.sub(r"variants: .*\n", STAYS.get(name, ""), text)
     text = re.sub(r"violations: .*\n", "", text).replace("expect: violated", "expect: passed")

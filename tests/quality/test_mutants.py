@@ -4,8 +4,6 @@ Each mutant changes one expression of `spec`. Its scenario is the smallest one w
 protocol passes the same scenario. Where the least depth is given, a comment lists the steps.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import textwrap

@@ -9,8 +9,6 @@ changes. A survivor needs a test with the behaviour of the protocol (the paper, 
 in `EQUIVALENT` with a reason.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -50,7 +48,6 @@ EQUIVALENT = {
 
 
 def live() -> list[Mutant]:
-    """Return the live mutants, the lowest rank first."""
     return [each for each in all_mutants() if each.name not in EQUIVALENT]
 
 

@@ -4,8 +4,6 @@ One scenario alone catches each of them: by its verdict, without a unit test. Ea
 with the effect that the mutant drops, or the weight that it ignores.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ Every property must be broken by some variant, every variant must break some pro
 models break none. REWRITE_GOLDEN=1 rewrites docs/reference-recipe-variants.md; read the diff before you commit it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +26,6 @@ EVERY_FACT = frozenset(Facts)
 
 
 def applies(name: str, setup: RecipeSetup) -> bool:
-    """Return whether a property applies to a scene."""
     needs = RECIPE_PROPERTIES[name].needs
     return needs is None or needs.covers(setup)
 
@@ -58,7 +55,6 @@ HELD_TO = tuple(
 
 
 def held_to(setup: RecipeSetup) -> list[str]:
-    """Return the properties that must hold in a scene."""
     names = [name for name in HELD_TO if applies(name, setup)]
     if setup.clocks is Clocks.PAUSED:
         names.remove("OneHolder")

@@ -6,8 +6,6 @@ refinement holds in the whole space. REWRITE_GOLDEN=1 rewrites docs/reference-re
 commit it: each entry says that a condition fails, and at which least depth.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from functools import cache

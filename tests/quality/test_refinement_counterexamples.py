@@ -6,8 +6,6 @@ the whole run, since no server remembers the quorums of reigns that are over. RE
 the diff before you commit it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ runs break none. REWRITE_GOLDEN=1 rewrites docs/reference-service-variants.md. R
 entry says that an invariant fails, and at which least depth.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from functools import cache

@@ -5,8 +5,6 @@ the other. No state is wrong, but the election need not terminate. ZOOKEEPER-151
 in an earlier round make it a leader again.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -6,8 +6,6 @@ REWRITE_GOLDEN=1 rewrites docs/reference-variants.md. Read the diff before you c
 invariant fails, and at which least depth.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from functools import cache

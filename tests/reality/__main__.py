@@ -4,8 +4,6 @@ Exit codes: 0 no disagreement, 1 a disagreement, 2 a wrong command line or a pro
 failed in a change.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -27,7 +25,6 @@ MEMORY = Path("/dev/shm")
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
-    """The options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.reality", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=between(0), default=1, metavar="S", help="of the changes (default: 1)")
     parser.add_argument("--changes", type=between(1), default=150, metavar="N", help="the number of the last (150)")
@@ -39,7 +36,6 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out the command; return its exit code."""
     options = parsed(arguments)
     if options.first > options.changes:
         return _refused(f"--first {options.first}: the last change is {options.changes} (--changes)")

@@ -10,8 +10,6 @@ Rules of this module:
   in a file: a class does not exist, and a danger that the planner names needs neither a fault nor a late message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -11,8 +11,6 @@ Rules of this module:
 - After an interruption `--now` must call a plan safe that was safe, with the steps that are left in their order.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -106,7 +104,6 @@ class Driver:
         self._other_order = ""
 
     def compare(self) -> Comparison:
-        """Ask the planner, follow its answer, and compare."""
         result = self._result
         try:
             if self._change.tls:
@@ -274,7 +271,6 @@ class Driver:
         return self._servers.mode(sid) is not None
 
     def _why(self, sid: Sid) -> str:
-        """The last error in the log of a server."""
         errors = [line for line in self._servers.log(sid).splitlines() if "Exception" in line or " ERROR " in line]
         return errors[-1][:200] if errors else "without an error in its log"
 

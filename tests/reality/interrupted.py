@@ -7,8 +7,6 @@ All states are read from files. An answer that disagrees with little work is ask
 the work is spent on the way back. Exit codes: 0 no disagreement, 1 a disagreement.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
@@ -133,7 +131,6 @@ def _planned(budget: str, **folders: Path) -> Plan:
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out the command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.reality.interrupted", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=between(0), default=1, metavar="S", help="of the pairs (default: 1)")
     parser.add_argument("--pairs", type=between(1), default=200, metavar="N", help="the number of pairs (200)")

@@ -6,8 +6,6 @@ Rules of this module:
 - The files of a stage are those that `--stages` writes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Real servers with the files of a change, as they are: each has its own address and its own folder."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil
@@ -24,7 +22,6 @@ STOP_SECONDS = 30.0
 
 
 def key_of(text: str, key: str) -> str | None:
-    """The last value of a key in a zoo.cfg."""
     values = re.findall(rf"^{re.escape(key)}=(.*)$", text, re.MULTILINE)
     return values[-1] if values else None
 
@@ -39,15 +36,12 @@ class RealServers:
 
     @property
     def sids(self) -> tuple[Sid, ...]:
-        """The ids of the servers that have a file."""
         return tuple(sorted(self._texts.copy()))  # clients ask while a step gives a server its first file
 
     def text(self, sid: Sid) -> str:
-        """The file that a server has."""
         return self._texts[sid]
 
     def alive(self, sid: Sid) -> bool:
-        """Whether the process of a server runs."""
         return sid in self._processes and self._processes[sid].alive
 
     def give(self, sid: Sid, text: str) -> None:
@@ -84,7 +78,6 @@ class RealServers:
         self._processes.clear()
 
     def shut_down(self) -> None:
-        """Kill all servers."""
         for process in self._processes.values():
             process.kill()
 
@@ -135,11 +128,9 @@ class RealServers:
         return mode and mode[1]
 
     def leaders(self) -> list[Sid]:
-        """The servers that lead, or serve alone."""
         return [sid for sid in self.sids if self.mode(sid) in {"leader", "standalone"}]
 
     def connect(self, sid: Sid) -> Session:
-        """A session at a server."""
         session = Session(SESSION_MILLISECONDS, seconds=8.0)
         session.connect(self.place(sid))
         return session

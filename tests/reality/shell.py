@@ -1,7 +1,5 @@
 """Runs a printed command as an operator does: in bash, with `nc` on the PATH."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

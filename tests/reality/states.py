@@ -45,16 +45,13 @@ class State:
 
     @property
     def sids(self) -> tuple[Sid, ...]:
-        """The ids of all members."""
         return tuple(sorted(self.places))
 
     @property
     def voters(self) -> tuple[Sid, ...]:
-        """The ids of the voters."""
         return tuple(sid for sid in self.sids if not self.places[sid].observer)
 
     def text(self, sid: Sid) -> str:
-        """The zoo.cfg of a server."""
         place = self.places[sid]
         keys: dict[str, str | None] = {
             **BASE,
@@ -72,7 +69,6 @@ class State:
         return "".join(f"{key}={value}\n" for key, value in keys.items() if value is not None)
 
     def texts(self) -> dict[Sid, str]:
-        """The zoo.cfg of every server."""
         return {sid: self.text(sid) for sid in self.sids}
 
     def with_keys(self, keys: Mapping[str, str | None]) -> State:
@@ -85,7 +81,6 @@ class State:
         return replace(self, places={**self.places, sid: replace(place, **fields)})  # type: ignore[arg-type]
 
     def without(self, sid: Sid) -> State:
-        """The same state without a member."""
         return replace(self, places={other: place for other, place in self.places.items() if other != sid})
 
 

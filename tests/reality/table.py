@@ -1,7 +1,5 @@
 """The table of a run: kinds and their outcomes, and each disagreement."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ A mutant is imported in a separate process, in place of its module; the files ar
 the checker and the specification before it is forked, and nothing of `refimpl`.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -39,17 +37,14 @@ class Mutant(NamedTuple):
 
     @property
     def module(self) -> str:
-        """The dotted name of the module."""
         return self.path.removesuffix(".py").replace("/", ".")
 
     @property
     def text(self) -> str:
-        """The source of the module with the defect."""
         return (REPOSITORY / self.path).read_text("utf-8").replace(self.before, self.after)
 
     @property
     def places(self) -> int:
-        """The number of places where the lines occur."""
         return (REPOSITORY / self.path).read_text("utf-8").count(self.before)
 
 

@@ -1,7 +1,5 @@
 """Run the checker's command line in a test, in this process or as a user does; write scenarios beside zoo.cfg files."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -54,7 +52,6 @@ def python_m_checker(*words: object, **how: Any) -> Ended:
 
 
 def zoo_cfg(*voters: int) -> str:
-    """Return the text of a zoo.cfg with these voters."""
     return "initLimit=5\nsyncLimit=2\n" + "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in voters)
 
 

@@ -1,7 +1,5 @@
 """Shipped scenarios, and walks on them, for the tests of the explorer."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import cache
@@ -44,7 +42,6 @@ The runs of the liveness findings end, stay, and repeat.
 
 @cache
 def job(name: str) -> Job:
-    """Return the job of the scenario with that name."""
     return load(_path(name))
 
 
@@ -70,12 +67,10 @@ def as_told(name: str, captions: Sequence[str]) -> tuple[int, ...]:
 
 @cache
 def handlers(*names: str) -> Handlers:
-    """Return handlers with the jobs of these scenarios."""
     return Handlers(map(with_folder, names))
 
 
 def key_of(one: Handlers, place: int = 0) -> str:
-    """Return the key of a job of handlers."""
     return str(one.jobs()["jobs"][place]["key"])
 
 
@@ -85,7 +80,6 @@ def patient(_states: int, _depth: int) -> bool:
 
 
 def walked(name: str, path: tuple[int, ...] = ()) -> dict[str, Any]:
-    """Return the view of a walk."""
     one = handlers(name)
     return one.walk(WalkRequest(key_of(one), path))
 

@@ -1,7 +1,5 @@
 """Helpers for tests of the gate: a command line in this process, scenarios, a reader of GitHub's workflow commands."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

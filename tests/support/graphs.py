@@ -1,7 +1,5 @@
 """Models written as explicit graphs: a token moves along named edges."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from checker.engine import (

@@ -10,8 +10,6 @@
 - `.ci/bare` runs all tests with an empty home and fails if a file is there afterwards, whichever process wrote it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -65,7 +63,6 @@ def takes_all(folder: Path) -> bool:
 
 
 def clean_up() -> None:
-    """Remove the folder of all tests."""
     shutil.rmtree(os.environ.pop(OWN), ignore_errors=True)
 
 

@@ -38,7 +38,6 @@ class MemoryServer:
         self._busy = False
 
     def write(self, request: Request) -> None:
-        """Execute a request."""
         self._ask(lambda: self._commit(self._prepare(request)))
 
     def sync(self, session: SessionId, cxid: int) -> None:
@@ -63,7 +62,6 @@ class MemoryServer:
         return ServerStatus(mode="standalone", expiring=expiring)
 
     def expire(self, now: int | None = None) -> None:
-        """Close the sessions that have timed out."""
         for session in self.sessions.expired(_now() if now is None else now):
             self.write(Request(session, 0, CloseSession()))
 

@@ -10,8 +10,6 @@ Three kinds of code have no mutants, because no behaviour depends on them: annot
 the texts of f-strings.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import shutil
@@ -48,7 +46,6 @@ class Change:
     in_function: bool = True
 
     def applied(self, source: str) -> str:
-        """The source of the module with the change. Offsets of `ast` count bytes."""
         node, data = self.node, source.encode()
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
@@ -76,7 +73,6 @@ class Mutant:
 
     @cached_property
     def text(self) -> str:
-        """The source of the whole module with the change."""
         return self.change.applied((REPOSITORY / self.path).read_text(encoding="utf-8"))
 
     @property
@@ -87,7 +83,6 @@ class Mutant:
 
     @property
     def module(self) -> str:
-        """The dotted name of the module."""
         return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     @property

@@ -7,8 +7,6 @@ A run has a limit of processor time. If the tests reach it, the mutant counts as
 terminates. If the scenarios reach it, the mutant survives, because a larger space is not a verdict.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import resource

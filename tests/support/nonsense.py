@@ -15,8 +15,6 @@ Rules of this module:
 - Two equal sentences in different places become different ones: a comparison of the two fails.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib.abc

@@ -1,7 +1,5 @@
 """Searches with all parts in this process, some of which are lost on the way."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ and releases by `real.available`, and `install` replaces both for all tests. Wha
 own, is no program that the machine lacks.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

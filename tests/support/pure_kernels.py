@@ -4,8 +4,6 @@ Compiled kernels check no index, NumPy checks every one. The sources are execute
 decorators that change nothing.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import sys

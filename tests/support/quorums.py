@@ -1,7 +1,5 @@
 """The quorums of small views, by enumeration."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 from spec.quorum import Sid, View

@@ -1,7 +1,5 @@
 """A client with a recipe that a test drives step by step, with its requests and facts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Folders of servers with `reconfigEnabled=true` and dynamic files, as operators have them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

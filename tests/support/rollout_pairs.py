@@ -4,8 +4,6 @@ The second file is the first one with some changes: members, roles, hosts, ports
 configuration, standaloneEnabled, and timeouts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

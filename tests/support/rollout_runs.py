@@ -1,7 +1,5 @@
 """Synthetic runs of a roll-out, which no engine made, for tests of the planner's conclusions."""
 
-from __future__ import annotations
-
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec
 

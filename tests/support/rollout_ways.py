@@ -3,8 +3,6 @@
 The steps of each way are written here a second time, from its description, so that a mistake of the planner shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -9,8 +9,6 @@ scenario's page in `docs/gallery`.
 for each scenario that ends with its verdict the processor time in seconds and the functions of `spec` that it calls.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

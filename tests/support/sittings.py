@@ -1,7 +1,5 @@
 """Searches in several sittings: interrupted repeatedly, and resumed from a folder."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Iterator

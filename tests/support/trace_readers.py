@@ -1,7 +1,5 @@
 """Readers of the trace formats, based on the definitions of the formats and independent of the writers."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

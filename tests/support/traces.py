@@ -1,7 +1,5 @@
 """Traces for tests: one with everything that a picture draws, one with a loop, and those of shipped scenarios."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -104,7 +102,6 @@ def shipped(what: str) -> Trace:
 
 
 def send(lane: str, peer: str, number: int, text: str = "vote 1") -> DiagramEvent:
-    """Return a message that is sent."""
     return DiagramEvent("send", lane, text, peer, number)
 
 

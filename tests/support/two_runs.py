@@ -14,7 +14,6 @@ GROUP = re.compile(r"@[^\]]*$")
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add both options."""
     group = parser.getgroup("two runs")
     group.addoption("--write-passed", type=Path, help="write the ids of the tests that passed to this file")
     group.addoption("--except-passed", type=Path, help="leave out the tests whose ids are in this file")

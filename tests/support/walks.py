@@ -1,7 +1,5 @@
 """Random walks judged a second time: every count of a runner, from runs that the plain engine executes again."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -27,7 +27,6 @@ class WrittenJournals:
             self.starts(sid)
 
     def starts(self, sid: Sid) -> None:
-        """Add a start record."""
         track, time = self.tracks[sid], next(self._now) + self._skew[sid]
         track.begun(StartRecord(len(track), time, sid, VIEW, Durable(), ElectionRules(), None, ()))
 

@@ -4,8 +4,6 @@ An attack ends in a state that breaks a theorem. z3 finds its parameters in a sm
 majorities. The same script without the mistake has no such run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

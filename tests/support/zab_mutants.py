@@ -4,8 +4,6 @@ A proof that survives its mutants has no value. A mutant drops conditions of an 
 unwritten, adds an action, or drops an axiom of the premise. The names are those of `spec.variants` where these exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias

@@ -2,8 +2,6 @@
 
 The statuses are those of RFC 9110."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

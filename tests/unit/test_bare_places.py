@@ -1,7 +1,5 @@
 """Commands in a bare place: closed streams, no home, no temporary folder, little memory, and inputs that never end."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

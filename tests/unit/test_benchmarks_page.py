@@ -1,7 +1,5 @@
 """The page of results: nothing on it differs from its figures, and a figure needs the count of states of the model."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

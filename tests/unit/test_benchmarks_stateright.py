@@ -3,8 +3,6 @@
 The program of stateright is replaced by scripts here; `python -m benchmarks stateright` builds and runs the real one.
 """
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

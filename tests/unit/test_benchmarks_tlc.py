@@ -4,8 +4,6 @@ The report is one of TLC 2026.11 on `benchmarks/tlc/TwoPhase.tla`. Java is repla
 benchmarks tlc --jar FILE` runs the real one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

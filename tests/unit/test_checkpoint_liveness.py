@@ -1,7 +1,5 @@
 """Forged checkpoints of searches for liveness: every number in the files of the graph has a bound, which is checked."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from pathlib import Path
@@ -41,7 +39,6 @@ def forge(folder: Path, name: str, numbers: np.ndarray) -> None:
 
 
 def numbers_of(folder: Path, name: str) -> np.ndarray:
-    """The numbers in a file of the checkpoint."""
     return np.frombuffer((folder / f"checkpoint-{name}").read_bytes(), KINDS[name]).copy()
 
 

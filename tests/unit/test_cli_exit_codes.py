@@ -4,8 +4,6 @@ Exit codes: 0 as expected, 1 passed where another verdict was expected, 2 bad co
 20 incomplete, 21 vacuous, 150 bad scenario, 151 bad configuration file, 152 too large for the memory given.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ LARGER = SERVERS + "rounds: 2\nfaults: {crashes: 1, restarts: 1}\n"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Write a scenario next to the zoo.cfg files."""
     (tmp_path / "broken.cfg").write_text("initLimit=5\nserver.1=zoo1:2888\n")
     return scenarios_in(tmp_path)
 

@@ -3,8 +3,6 @@
 Both libraries load slowly: numba took more than half of the processor time of an error message.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Expected values come from the requirements (R2, R3, R10), or from another way to
 other format, the definition of a quorum.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -42,19 +40,16 @@ ESCAPE = "\x1b["
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 
 @cache
 def report_of_a_set(nodes: int) -> Ended:
-    """The report of the runs that `--nodes` stands for."""
     return cli("--nodes", nodes)
 
 
 @cache
 def json_of(*words: object) -> Any:
-    """The JSON of a run with one worker."""
     return cli(*words, "--json", "--memory", "4G", "--workers", 1).data
 
 

@@ -1,7 +1,5 @@
 """Ctrl-C, closed pipes, odd names and garbage: all end with a report or a message, and never with a stack trace."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -32,7 +30,6 @@ def no_stack_trace(ended: Ended) -> bool:
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 
@@ -297,7 +294,6 @@ def changed(trace: Any, path: tuple[str | int, ...], value: object) -> Any:
 
 
 def paths_in(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Return the paths of all values inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [each for key, item in items for each in ((*path, key), *paths_in(item, (*path, key)))]
 

@@ -1,7 +1,5 @@
 """Variants from the command line: listed, added to those of a scenario, and refused where they have no effect."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -21,7 +19,6 @@ COMMITS_EARLY = "commit-before-quorum"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 

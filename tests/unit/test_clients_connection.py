@@ -1,7 +1,5 @@
 """One client's connection over a transport that only records: order, watches, limits, and bad input."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The four-letter words, compared line by line with the output of Apache ZooKeeper 3.8.0 for the same requests."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import struct

@@ -1,7 +1,5 @@
 """A real client library (kazoo) against the client port, with an in-memory server behind it."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import struct

@@ -1,7 +1,5 @@
 """The secure client port and its keys of zoo.cfg; a key that cannot be used is an error that gives the reason."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import shutil

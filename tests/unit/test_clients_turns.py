@@ -1,7 +1,5 @@
 """The turns of connections on the client port: requests within one budget, in the order of the connections."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any, cast

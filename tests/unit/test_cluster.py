@@ -1,7 +1,5 @@
 """Searches by several parts in this process: limits, interrupts, saves, and inputs that are refused."""
 
-from __future__ import annotations
-
 import signal
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Searches on a real Ray, which runs on the loopback interface of this machine and ends with the tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The limit on open files is raised at the start, and partly reserved for the server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

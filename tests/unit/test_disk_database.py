@@ -54,7 +54,6 @@ class Directory:
         return snapshot.save(self.files, self.tree, zxid)
 
     def changed(self, zxid: int, record: object) -> None:
-        """Log one transaction, and apply it."""
         log = TxnLog(self.files, preallocation=4096)
         made = Change(5, 1, zxid * 10, record)  # type: ignore[arg-type]
         log.append(zxid, encode_txn(zxid, made))

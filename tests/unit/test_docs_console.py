@@ -84,7 +84,6 @@ class Shell:
             (folder / name).symlink_to(ROOT / name)
 
     def run(self, said: Said) -> list[str]:
-        """The output of a command, in lines."""
         if said.command == LAST_CODE:
             code, self.code = self.code, 0
             return [str(code)]

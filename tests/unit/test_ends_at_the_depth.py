@@ -3,8 +3,6 @@
 The expected ends are found by a search of its own, over rows and without the engines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

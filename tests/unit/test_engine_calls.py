@@ -1,7 +1,5 @@
 """Exceptions in the functions of a model: a ModelError with the function and the values, for both engines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import ModuleType
@@ -76,7 +74,6 @@ def breaks_at(limit: int, otherwise: Callable[[Any], Any]) -> Callable[..., Any]
 
 
 def error_of(engine: ModuleType, model: Model) -> ModelError:
-    """The error of an exploration."""
     with pytest.raises(ModelError) as caught:
         engine.explore(model)
     return caught.value

@@ -3,8 +3,6 @@
 The expected counts come from the plain engine, which has no fingerprints.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

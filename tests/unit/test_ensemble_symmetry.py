@@ -4,8 +4,6 @@ The classes of states are counted by brute force: every permutation of the ids i
 ids are 101, 102 and 103, so that no other number looks like one.
 """
 
-from __future__ import annotations
-
 import re
 from ast import literal_eval
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Walks of the explorer reach exactly the states of the model, with the same findings as the checker's."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files and searches of the explorer: saved walks replay, and the results of searches exist and are nearest."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import count

@@ -1,7 +1,5 @@
 """The explorer's server: on the loopback interface, only for its own page, with a message for every error."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import signal

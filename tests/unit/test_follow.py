@@ -4,8 +4,6 @@ The expected lines are those of the shipped files with other hosts and ports, as
 (`QuorumPeerConfig.parseProperties`). The orders are those that `checker rollout` prints for each leader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -4,8 +4,6 @@ The conditions are those of the plan's data (`tests/unit/test_rollout_conditions
 real ones do after a restart, so a run that does not wait would take the next step too early.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 The servers here are made up: they answer as ZooKeeper does (docs/reference-reconfig-facts.md).
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """`python -m checker gallery`: the pages that it writes; an interrupt or a reader that disconnects does no harm."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The schema is that of check-jsonschema. The scripts contain no expressions: inpu
 environment, so no input can break out of its word.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -29,7 +27,6 @@ REAL = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
 
 @pytest.fixture(scope="module")
 def action() -> dict[str, Any]:
-    """Return the parsed YAML of the action."""
     read: dict[str, Any] = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     return read
 

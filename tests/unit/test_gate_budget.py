@@ -4,8 +4,6 @@ The sharing of time is computed on a clock that the test controls. The reports a
 message by message, whose space no machine exhausts in a second.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -6,8 +6,6 @@ runner does, which undoes the escapes. One command is run for all reports: a sce
 one that expects its violation, one with a mistake, one that is vacuous, and one with another verdict than expected.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os
@@ -73,7 +71,6 @@ def write_scenarios(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Gate:
-    """The result of one command with every kind of report."""
     folder = tmp_path_factory.mktemp("gate")
     files, summary = write_scenarios(folder), folder / "summary.md"
     summary.write_text("what an earlier step said\n", encoding="utf-8")
@@ -84,7 +81,6 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Gate:
 
 
 def line_of(name: str, text: str) -> int:
-    """Return the number of the line in a scenario that has this text."""
     (line,) = [n for n, each in enumerate(SCENARIOS[name].splitlines(), 1) if text in each]
     return line
 
@@ -389,7 +385,6 @@ def test_paths_are_seen_from_the_workspace_wherever_the_command_runs(tmp_path: P
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    """Return the shipped schema."""
     schema: dict[str, Any] = json.loads(REPORT.read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
     return schema

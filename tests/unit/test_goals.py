@@ -1,7 +1,5 @@
 """Liveness of an ensemble: the demanded goals, the fair steps, and small scenarios of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A history without an answered operation proves nothing, and the command reports that."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.support.command_line import cli

@@ -4,8 +4,6 @@ The fields are derived from the types of the values that the documents are made 
 document with a hostile text in a field must have the structure of the same document with a harmless text there.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -4,8 +4,6 @@ Expected values: the same model with integers, which every text tells apart. A r
 replicate is not linearizable (Herlihy and Wing 1990).
 """
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from collections.abc import Callable

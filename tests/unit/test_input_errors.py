@@ -1,7 +1,5 @@
 """Mistakes in input files: each is one line with the file, the mistake, and a correction that helps."""
 
-from __future__ import annotations
-
 from io import StringIO
 from pathlib import Path
 

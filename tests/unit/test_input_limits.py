@@ -1,7 +1,5 @@
 """Limits of size for input files: large files end in an error with the size and the limit, and soon."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from tests.support.command_line import cli
 
 
 def sparse(path: Path, size: int) -> Path:
-    """A file of this size in bytes that occupies no space."""
     with path.open("wb") as stream:
         stream.truncate(size)
     return path

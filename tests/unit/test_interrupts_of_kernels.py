@@ -3,8 +3,6 @@
 An exception in the middle of it can make LLVM free a module twice.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 from typing import Any

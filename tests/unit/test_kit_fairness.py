@@ -4,8 +4,6 @@ Expected values: TLA+ demands WF or SF for each action that must happen; stateri
 ends without the condition as a counterexample.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

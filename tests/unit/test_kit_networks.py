@@ -4,8 +4,6 @@ The counts are derived in the comments. The second search (`space`) keeps a netw
 sending, and carries out the definitions of `checker.kit.networks` on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -6,8 +6,6 @@ managers (`examples/2pc.rs`). The other counts, and the transitions, are those t
 with these sizes and networks.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from itertools import permutations

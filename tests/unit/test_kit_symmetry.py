@@ -4,8 +4,6 @@ The brute force explores the model without symmetry, applies every permutation o
 the smallest ones. It has its own renaming (`relabelled`), by the text of a state.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise, permutations
 from pathlib import Path

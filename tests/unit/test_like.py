@@ -4,8 +4,6 @@ Expected values: the defects of each release are those of docs/reference-release
 with the tags of ZooKeeper. ZOOKEEPER-4394 shows as a COMMIT without a proposal before 3.9.3, and not since.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -38,7 +36,6 @@ SERVICE = "service: [[get /a]]\n"
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Write:
-    """Return a function that writes a scenario next to the zoo.cfg files that it may name."""
     return scenarios_in(tmp_path)
 
 

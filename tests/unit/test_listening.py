@@ -1,7 +1,5 @@
 """Listening sockets: the number of connections that a turn of the event loop accepts, and the cost of a refused one."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Liveness on small models with known answers: goals that can always be reached, and goals on every fair run."""
 
-from __future__ import annotations
-
 import pytest
 
 from checker.engine import (

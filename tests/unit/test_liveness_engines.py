@@ -1,7 +1,5 @@
 """How engines judge liveness: on complete spaces only, after safety, on an ordered graph; and their refusals."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest

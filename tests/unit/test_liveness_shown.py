@@ -1,7 +1,5 @@
 """Runs that never reach a goal, as a reader sees them: reports, exit codes, traces in every format, and replays."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

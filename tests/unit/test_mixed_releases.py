@@ -4,8 +4,6 @@ Expected values: ZOOKEEPER-4394 is a defect of the learner (`Learner.syncWithLea
 it, whatever the leader runs. It was fixed in 3.9.3 (docs/reference-releases.md).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 The mistakes are those that authors made: a tuple in place of an Outcome, one Move in place of a list, a malformed send.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading

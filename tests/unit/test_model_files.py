@@ -3,8 +3,6 @@
 The counts of `COUNTER` are counted by hand: the states 0, 1 and 2 are reached by one step each, and 3 violates.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree as Tree

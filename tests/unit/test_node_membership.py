@@ -28,7 +28,6 @@ def view(*sids: int, version: int) -> View:
 
 @pytest.fixture
 def zoo_cfg(tmp_path: Path) -> Path:
-    """The file of server 1 before its first start."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "myid").write_text("1\n")
     file = tmp_path / "zoo.cfg"

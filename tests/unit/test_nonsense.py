@@ -3,8 +3,6 @@
 Each command runs twice, in two processes: as it is, and with nonsense in place of every sentence.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The planner's page: HTTP on the loopback interface, the files it takes, its errors, and the answer as HTML."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import threading

@@ -4,8 +4,6 @@ The plugin is loaded by its module instead of its entry point, so both ways of i
 process unload the modules that they import. Numba does not survive that, so it is imported before.
 """
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as Tree
 
 import pytest

@@ -4,8 +4,6 @@ The expected values are the deck of `tests.reality.changes` itself, and ZooKeepe
 (`QuorumPeerConfig.parseProperties`), as `spec.config` has it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from ipaddress import ip_address
 from pathlib import Path

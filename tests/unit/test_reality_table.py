@@ -3,8 +3,6 @@
 The commands are those that `docs/how-to-check-a-roll-out.md` and the README print.
 """
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A client with continuous numbering: the numbers of its requests are unique across all of its connections."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The unfair election, the re-entrant lock and the selector, request by request."""
 
-from __future__ import annotations
-
 from spec.recipes import lock, selector, unfair
 from spec.recipes.events import (
     Expired,

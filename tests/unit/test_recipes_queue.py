@@ -1,7 +1,5 @@
 """A place in a queue, request by request: the official recipe, and the effect of each lost answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from spec.recipes import queue

@@ -95,7 +95,6 @@ def test_every_table_of_the_page_is_filled() -> None:
 
 @pytest.fixture
 def connection() -> Iterator[tuple[Network, socket.socket, socket.socket]]:
-    """The proxy of learner 2 at leader 1 with the sockets of both: (network, leader's socket, learner's socket)."""
     leader_port, learner_port, *election = free_ports(4)
     listener = socket.create_server((LOOPBACK, leader_port))
     arrived: list[WirePacket] = []

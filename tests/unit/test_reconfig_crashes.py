@@ -5,8 +5,6 @@ The expected cells are those of docs/reference-reconfig-facts.md, made from real
 comparison can fail.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`--reduce` with the options of the engine: comparisons, refusals, `auto` and `compare`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ code of `Learner.syncWithLeader`, `LearnerZooKeeperServer.shutdown`, `SyncedLear
 `LearnerHandler.syncFollower` at the tags. REWRITE_GOLDEN=1 writes docs/reference-releases.md.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """The report gives the result of a run in words, numbers and JSON; progress does not interfere with it."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The verdict of a run, the first of the lattice that applies, and its exit code."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

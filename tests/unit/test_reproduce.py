@@ -64,8 +64,6 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Writer:
-    """A process that appends records to `log.200000001` as a server does: one write for each."""
-
     def __init__(self, directory: Path, shim: Path, records: int = 1) -> None:
         self.gate = DiskGate(directory / "gate")
         self.file = directory / "log.200000001"

@@ -5,8 +5,6 @@ waiting for each server: it either followed within 2 s, or stayed LOOKING. The l
 empty disk under an old id is in a quorum with a server that has not received the write.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

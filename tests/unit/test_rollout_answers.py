@@ -3,8 +3,6 @@
 Tests of the wording use made-up runs; the command is tested on the shipped folders.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -182,12 +180,10 @@ Command = Callable[..., Ended]
 
 
 def rollout(*words: object) -> Ended:
-    """Run the command in this process."""
     return cli("rollout", *words)
 
 
 def between(old: str, new: str, *words: object) -> Ended:
-    """The command about two shipped folders."""
     return rollout("--from", FOLDERS / old, "--to", FOLDERS / new, "--budget", "30s", *words)
 
 

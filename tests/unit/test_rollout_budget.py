@@ -1,7 +1,5 @@
 """The planner's budget counts work, which is the same on every machine; it ends every search, and is never exceeded."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The second question about the same files is answered at once, and only by the answer that belongs to it."""
 
-from __future__ import annotations
-
 import json
 import stat
 import subprocess
@@ -27,7 +25,6 @@ REQUEST = PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "fou
 
 
 def ended(spec: RunSpec, end: RunEnd = RunEnd.EXHAUSTED) -> RunResult:
-    """Return a made-up run."""
     return RunResult(spec, SafetyVerdict.SAFE, end, 100, 10, 1.0, (), spec.name)
 
 

@@ -1,7 +1,5 @@
 """The table of claims: every verdict and exit code is made from it."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -4,8 +4,6 @@ The expected servers follow from the rule of the theorem about roll-outs (`docs/
 stage every server that runs, or may start again, has the newest file, and all that run follow one leader.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The keys that differ between two folders: each is listed by server, and a proof decides where no key is modelled."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -49,7 +47,6 @@ def planned(folder: Path, **requests: object) -> Plan:
 
 
 def listed(made: Plan) -> list[tuple[int, str, str | None, str | None, str]]:
-    """Return the differences from the data."""
     names = ("server", "key", "before", "after", "effect")
     return [tuple(each[name] for name in names) for each in data(made)["differences"]]
 

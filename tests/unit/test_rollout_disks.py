@@ -1,7 +1,5 @@
 """Disks that are not what they were: lost, old, or of another cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The roll-outs in the documentation run without options: each ends with a documented exit code, and no stack trace."""
 
-from __future__ import annotations
-
 import re
 from itertools import permutations
 from pathlib import Path

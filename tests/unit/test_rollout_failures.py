@@ -1,7 +1,5 @@
 """The state after a step that fails: the files at that time, and verdicts that depend on a proof or on a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +28,6 @@ FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
 def stage(old: str, new: str) -> Stage:
-    """The change between two shipped folders."""
     return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
@@ -46,7 +43,6 @@ def assessment(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Ques
 
 
 def rows(made: PlanRoute) -> tuple[Failure, ...]:
-    """The states after the steps of its first order."""
     return failures(made, made.orders[0])
 
 

@@ -1,7 +1,5 @@
 """Folders of zoo.cfg files in the layouts of operators: every layout is read, and every error names its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 The files are written by hand, after the manuals of the programs.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The answer as a comment on GitHub: a stable marker, the verdict and steps open, the rest folded, never too long."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Most tests use a runner without an engine, which calls every run SAFE or cuts it
 planner, not the exploration, took the decision.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -5,8 +5,6 @@ operators document. Expected members, addresses and settings are those that the 
 modules produce.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bad inputs of the planner: each is one clear error with its file, its line, what is wrong and what would be right."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

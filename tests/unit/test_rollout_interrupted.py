@@ -1,7 +1,5 @@
 """An interrupted roll-out: the state is read from the files that servers have, and judged forwards and backwards."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial
@@ -42,7 +40,6 @@ def put(folder: Path, **files: str) -> Path:
 
 
 def state(folder: Path, old: str, new: str) -> Interruption:
-    """The state of a folder between two shipped folders."""
     return read_now(read_folder(folder, together=False), read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 

@@ -4,8 +4,6 @@ The names are those of the Administrator's Guide of 3.9.5. What the source of 3.
 `QuorumPeerConfig.parseProperties`, and by the names of the system properties in its classes.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from checker.rollout.files.differences import MODELLED

@@ -5,8 +5,6 @@ Sources: Kubernetes, "StatefulSets" (Update Strategies, Partitions, Forced rollb
 kubectl patch", and the help texts of `kubectl apply`, `delete`, `exec`, `patch`, `rollout status` and `scale`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

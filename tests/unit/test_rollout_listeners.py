@@ -4,8 +4,6 @@ The first two pairs were tried on real servers: with clientPort on the quorum po
 last restart, and with one port for both kinds of clients a server ends at its start.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -4,8 +4,6 @@ The servers here are sockets that give canned answers, in the form of `ConfComma
 our own node are asked in `tests/node/test_rollout_inputs.py`.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ servers run in the later stage; before a stage begins, all servers that run have
 follow one leader of it that serves.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from dataclasses import replace

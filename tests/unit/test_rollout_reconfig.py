@@ -4,8 +4,6 @@
 a newer one that another server sends. `QuorumPeer.setLastSeenQuorumVerifier` stores none without `reconfigEnabled`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 The conclusions are tested with made-up runs. The runs with the engine are small: three servers and a joiner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ The forms of the commands are those of ZooKeeper's Dynamic Reconfiguration Guide
 The refusals are those of `PrepRequestProcessor.pRequest2Txn`, as docs/reference-reconfig-facts.md has them from runs.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 The answers rest on made-up runs. The commands are those of ZooKeeper's Dynamic Reconfiguration Guide.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

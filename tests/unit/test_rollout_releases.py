@@ -4,8 +4,6 @@ Expected values: the releases of a defect are those of docs/reference-releases.m
 writes of real servers of 3.8.0 and 3.9.5 after a lost connection. The verdicts are repeated with the plain engine.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

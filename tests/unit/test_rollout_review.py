@@ -4,8 +4,6 @@ Sources: Kubernetes, "StatefulSets": a rolling update restarts the highest ordin
 policy, and waits for each pod; a server on another host has no data there.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

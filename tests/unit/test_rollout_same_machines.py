@@ -3,8 +3,6 @@
 The expected texts are written by hand: they are the old files, with what else changes.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A change in stages: the voters that change in each stage, the intermediate files, and the orders of restarts."""
 
-from __future__ import annotations
-
 from itertools import pairwise, permutations
 from pathlib import Path
 
@@ -20,7 +18,6 @@ HEAD = "# ours\ntickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientP
 
 
 def folder_of(path: Path, *sids: int, observers: tuple[int, ...] = (), extra: str = "") -> Folder:
-    """A folder with one file for these servers."""
     path.mkdir()
     lines = [f"server.{sid}=zoo{sid}:2888:3888{':observer' if sid in observers else ''}\n" for sid in sids]
     (path / "zoo.cfg").write_text(HEAD + "".join(lines) + extra + "autopurge.purgeInterval=1\n", encoding="utf-8")

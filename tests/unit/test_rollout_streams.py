@@ -4,8 +4,6 @@ Expected values: a stream gives the state of the same text in a file; errors nam
 merge keys ("Merge Key Language-Independent Type"), and no bound on them. `Properties.load` has continued lines.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -5,8 +5,6 @@ by the types of storage of the operators. That an empty disk under an old id can
 says (`tests/unit/test_rollout_disks.py`), and ZooKeeper's Administrator's Guide.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

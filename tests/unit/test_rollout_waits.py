@@ -4,8 +4,6 @@ The answers are those of 3.9.5, tried with servers that have a secure client por
 at a client port, and the AdminServer of a server without a quorum names no state.
 """
 
-from __future__ import annotations
-
 import http.server
 import shutil
 import socket

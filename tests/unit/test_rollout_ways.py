@@ -1,7 +1,5 @@
 """Ways of working: the steps of each, what a proof covers, and the table of verdicts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ between spaces and has a letter or a digit; a command counts as its words. A sen
 semicolon, a question mark or a line; in it a code span is one word.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator
@@ -33,7 +31,6 @@ MOST_WORDS, LONGEST_SENTENCE = 300, 25
 
 
 def words(text: str) -> list[str]:
-    """The words of a text."""
     return [word for word in text.split() if re.search(r"\w", word)]
 
 
@@ -81,7 +78,6 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 
 def check(text: str) -> None:
-    """Assert that the answer is short, and that each of its sentences is."""
     assert len(words(text)) <= MOST_WORDS
     assert [sentence for sentence in sentences(text) if len(words(sentence)) > LONGEST_SENTENCE] == []
 

@@ -1,7 +1,5 @@
 """The loop that works off the questions of a plan: passes with growing limits under one budget."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from checker.rollout import read_folder

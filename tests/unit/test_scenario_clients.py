@@ -1,7 +1,5 @@
 """Scenarios of clients, with a recipe or with separate requests; errors in them are reported with their line."""
 
-from __future__ import annotations
-
 import pytest
 
 from checker.engine import plain

@@ -1,7 +1,5 @@
 """The presentation of clients with a recipe: lanes, captions, notes of belief, and the packets between them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The presentation of servers that lead and follow: lanes, captions, and the packets that a picture draws."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

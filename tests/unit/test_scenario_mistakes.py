@@ -98,12 +98,10 @@ def hints(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a type."""
     return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
 
 
 def item_of(hint: Any) -> Any:
-    """The type of the items of a list; None if the type is not a list."""
     lists = [each for each in alternatives(hint) if typing.get_origin(each) is list]
     return typing.get_args(lists[0])[0] if lists else None
 

@@ -1,7 +1,5 @@
 """Expected answers: their notation, and the answers that differ from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

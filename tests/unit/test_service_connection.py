@@ -29,7 +29,6 @@ def asked(xid: int, route: Route) -> PendingRequest:
 
 
 def arrive(waiting: Waiting, new: PendingRequest) -> tuple[Waiting, bool]:
-    """Return the requests that wait after a new one, and whether that is answered immediately."""
     if answered_at_once(new, behind_others=bool(waiting)):
         return waiting, True
     return (*waiting, new), False

@@ -1,7 +1,5 @@
 """The parts of the service model, each tested separately: leader, servers, watches, connections."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

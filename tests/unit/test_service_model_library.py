@@ -1,7 +1,5 @@
 """The client library as a state machine: the zxid it has seen, its watches, its outstanding requests."""
 
-from __future__ import annotations
-
 import pytest
 
 from spec import client

@@ -1,7 +1,5 @@
 """Complete runs of the service model: both engines agree, every action fires, and findings are well presented."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Scripts in words, errors in them, and the readable form of requests and answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

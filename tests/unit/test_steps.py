@@ -1,7 +1,5 @@
 """Step properties: found at the depth of the transition, only if the whole move is possible, by both engines alike."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,8 +47,6 @@ FALLS = StepProperty.over("NeverDecreases", ("counter",), decreases)
 
 
 def counter(*, gate_opens: bool, properties: tuple[Property, ...] = (FALLS,)) -> Model:
-    """Return a counter up to TOP that may fall back to 0 from TOP, if the gate, which is asked last, allows it."""
-
     def step(values: tuple[Any, ...], operation: Any) -> Outcome:
         return Outcome((operation,))
 

@@ -4,8 +4,6 @@ The rules are those of ZooKeeper's `UnifiedServerSocket` and `X509Util`; live se
 tests/node/test_tls_between_servers.py.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import socket

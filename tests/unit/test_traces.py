@@ -1,7 +1,5 @@
 """A trace is one run as data: numbered steps, full states, changed fields, and messages with their sends and ends."""
 
-from __future__ import annotations
-
 import dataclasses
 from enum import Enum
 from typing import NamedTuple

@@ -5,8 +5,6 @@ it; with its own and 1's vote 2 has a majority of three and leads; then 1 hears 
 3 has a majority of the same kind. The files are rewritten only on request.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 The reader at the top is based only on the description of the format, and is independent of the writer.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ The model restates a broadcast as a TLA+ specification would: `msgs["1->2"]` is 
 the receiver takes a message out of it.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

@@ -30,7 +30,6 @@ def grown(*znodes: tuple[str, bytes]) -> FrozenStore:
 
 
 def limited(limits: bytes, *more: tuple[str, bytes]) -> FrozenStore:
-    """A tree with `/a`, and a quota of it."""
     place = "/zookeeper/quota/a"
     quota = ((place, b""), (f"{place}/zookeeper_limits", limits), (f"{place}/zookeeper_stats", b"count=0,bytes=0"))
     return grown(("/a", b""), *quota, *more)

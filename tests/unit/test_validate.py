@@ -170,7 +170,6 @@ def found_lines(paths: list[Path], wanted: Callable[[Any], bool]) -> Iterator[tu
 
 
 def named(found: Validation) -> list[tuple[int, int]]:
-    """Return the server and the line of each misfit."""
     return [(misfit.sid, misfit.line) for misfit in found.mismatches]
 
 
@@ -502,7 +501,6 @@ def taken_steps(paths: list[Path]) -> list[TakenStep]:
 
 
 def acts(step: TakenStep, name: Name) -> bool:
-    """Return whether a step has this abstract action."""
     steps = abstract_steps(*step)
     return steps is not None and any(call.name is name for call in steps.calls)
 

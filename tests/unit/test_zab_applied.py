@@ -4,8 +4,6 @@ Source of the expected verdicts: Junqueira, Reed, Serafini, "Zab" (DSN 2011), se
 never 1:1, behind a leader that applied both, violates total order and local primary order.
 """
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """A server whose log cannot be written steps down, and acknowledges nothing until its process starts again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ Expected values: the parts of each invariant's violation. Two reigns of one epoc
 under one zxid need two transactions, and only a TRUNC or a SNAP loses a transaction.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -54,7 +54,6 @@ def packets(leaders: History, peer_last: int) -> list[QuorumPacket]:
 
 
 def told(leaders: History, peer_last: int) -> tuple[str, int, list[int]]:
-    """Return the first packet, its zxid, and the zxids of the transactions that follow."""
     first, *others = packets(leaders, peer_last)
     assert isinstance(first, Diff | Trunc | Snap)
     return type(first).__name__.upper(), first.zxid, [each.txn.zxid for each in others if isinstance(each, Proposal)]
@@ -77,7 +76,6 @@ def joins(sid: int, last_zxid: int = 0, *, observer: bool = False) -> tuple[Rece
 
 
 def acks(sid: int, epoch: int = 1) -> Receive:
-    """Return the ACK of NEWLEADER."""
     return Receive(sid, Ack(make_zxid(epoch)))
 
 

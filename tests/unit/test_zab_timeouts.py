@@ -5,8 +5,6 @@ Expected values: `LearnerCnxAcceptor` and `LearnerHandler.run` (initLimit, then 
 `waitForNewLeaderAck`; `FastLeaderElection.lookForLeader`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from spec.durable import Durable

@@ -65,7 +65,6 @@ class Proxy:
         self._open.clear()
 
     def heal(self) -> None:
-        """Carry again."""
         self._cut = False
         self._open.set()
 
@@ -171,7 +170,6 @@ class Links:
         write_zoo_cfg(replaced(self._view, members=listed), own, self._ensemble.directory / f"server-{sid}")
 
     def around(self, sid: int) -> list[Pair]:
-        """Every pair that contains a server."""
         return [pair for pair in self._proxies if sid in pair]
 
     def between(self, one: int, other: int) -> list[Pair]:
@@ -189,7 +187,6 @@ class Links:
             proxy.silence()
 
     def heal(self) -> None:
-        """Carry everything again."""
         for proxy in self._of(self._proxies):
             proxy.heal()
 

@@ -61,8 +61,6 @@ class Cycle(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The result of a run."""
-
     seed: int
     cycles: tuple[Cycle, ...]
     findings: Findings

@@ -66,12 +66,10 @@ class Hub:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
     def note(self, entry: Entry) -> None:
-        """Add an entry to the record."""
         self.entries.append(entry)
 
     def forget(self, clients: tuple[str, ...]) -> None:

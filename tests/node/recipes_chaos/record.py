@@ -151,10 +151,8 @@ Any: TypeAlias = (
 
 
 def save(file: Path, entries: Iterable[Entry]) -> None:
-    """Write them as lines of JSON."""
     file.write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries))
 
 
 def load(file: Path) -> list[Entry]:
-    """Read them again."""
     return [msgspec.json.decode(line, type=Any) for line in file.read_bytes().splitlines()]

@@ -115,11 +115,9 @@ class Client(threading.Thread):
         self._recipe, self._path = recipe, path
 
     def drop(self, when: str) -> None:
-        """Lose the connection."""
         self._dropper.drop(when)
 
     def run(self) -> None:
-        """Turn after turn."""
         try:
             self._kazoo.add_listener(self._heard)
             self._kazoo.start(timeout=60)

@@ -67,7 +67,6 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended."""
         return self._process.poll() is None
 
     def tell(self, line: str) -> None:
@@ -77,12 +76,10 @@ class Worker:
         self._process.stdin.flush()
 
     def pause(self) -> None:
-        """SIGSTOP."""
         self.paused = True
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
         self.paused = False
         os.kill(self._process.pid, signal.SIGCONT)
 
