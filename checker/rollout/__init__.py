@@ -17,7 +17,7 @@
     claims       the table of claims: the kinds of evidence, and the fold that makes a verdict
     route        the claims about a route of a stage, from the runs and from a proof about quorums
     search       the routes and orders of a change that are judged, the most useful first
-    other_routes the ways of working, the given disks, the releases and the way back, as further routes
+    other_routes the ways of working, the given disks, the releases, the way back and `reconfig`, as further routes
     failures     the state after a failed step, and the verdicts on it
     answer       the request and the result
     planner      the whole plan

@@ -1,4 +1,4 @@
-"""The other routes of a plan: each way of working, the given disks, the releases of the servers, and the way back.
+"""The other routes of a plan: each way of working, the given disks, the releases, the way back, and `reconfig`.
 
 They follow the steps that the plan recommends, or stand beside them, and are asked by the same search.
 
@@ -14,6 +14,7 @@ Rules of this module:
   first one by their ids alone, so they are left out where its run was not finished. Under faults one is explored.
 - A release that is the same before and after is judged in every stage; an upgrade has one stage, since it changes no
   member.
+- The first violation of a route by `reconfig` ends its search: the route is unsafe.
 """
 
 from __future__ import annotations
@@ -24,9 +25,19 @@ from dataclasses import replace
 from checker.rollout.answer import Plan, PlanRequest, ReleaseAnswer
 from checker.rollout.assessor import INQUIRIES, Case, splits
 from checker.rollout.disks import harmless, remedies, with_lost_volumes
+from checker.rollout.reconfig.answers import CommandAnswer, ReconfigAnswer, RouteAnswer, WayVerdicts, in_order
+from checker.rollout.reconfig.commands import (
+    MembershipCommand,
+    RouteKind,
+    at_once,
+    member_lines,
+    one_at_a_time,
+    refusals,
+)
+from checker.rollout.reconfig.questions import FaultBudget, ReconfigSpec, specs_of
 from checker.rollout.releases import ReleaseChange
-from checker.rollout.route import QUESTIONS, SAFETY, Order, PlanRoute, too_large
-from checker.rollout.runs import RunResult, SafetyVerdict
+from checker.rollout.route import LARGEST, QUESTIONS, SAFETY, Order, PlanRoute, too_large
+from checker.rollout.runs import RunResult, SafetyVerdict, not_begun, worst_verdict
 from checker.rollout.scenarios import OF_RELEASES, Question
 from checker.rollout.search import PlanSearch
 from checker.rollout.stages import Stage, reverse
@@ -203,3 +214,56 @@ def _cases(question: Question, routes: Sequence[PlanRoute]) -> Iterator[Case]:
     # All stages have the same number of faults.
     for faults in splits(routes[0].faults, INQUIRIES[question].kinds) if routes else ():
         yield from ((route, route.orders[0], faults) for route in routes)
+
+
+# The change by `reconfig`.
+
+
+def is_asked(request: PlanRequest, stage: Stage) -> bool:
+    """Whether a change is compared with `reconfig`: a plain change of members, with `reconfigEnabled=true` somewhere.
+
+    Not so for a given order, way of working, interruption or disk, for one direct change, and where a platform or an
+    operator changes the members by itself.
+    """
+    given = (request.order, request.how, request.now, request.releases)
+    if any(each is not None for each in given) or request.disks or request.down or request.in_one_go:
+        return False
+    if any(each.working is not None for each in (request.old, request.new)):
+        return False
+    servers = (*request.old.servers.values(), *request.new.servers.values())
+    return stage.changes_members and any(server.config.reconfig_enabled for server in servers)
+
+
+def judge_reconfig(made: Plan, work: Work) -> None:
+    """Judge the change by `reconfig`, and compare it with the plan. Raises checker.symbolic.disjoint.UndecidedError."""
+    old, new, faults = made.request.old, made.request.new, made.request.faults
+    refused = refusals(old, new, made.direct.stage)
+    routes: list[RouteAnswer] = []
+    if not refused:
+        lines = member_lines(old, new)
+        single, together = (divide(old.view, new.view, lines) for divide in (one_at_a_time, at_once))
+        if len(single) > 1:
+            routes.append(_by_commands(RouteKind.AT_ONCE, together, faults, work))
+        routes.insert(0, _by_commands(RouteKind.ONE_AT_A_TIME, single, faults, work))
+    claims = [claim for part in made.advised for claim in part.claims]
+    plain = worst_verdict(claim.evidence.outcome for claim in claims if not claim.faults)
+    made.by_reconfig = ReconfigAnswer(refused, in_order(routes), WayVerdicts(made.outcome, plain))
+
+
+def _by_commands(kind: RouteKind, commands: tuple[MembershipCommand, ...], faults: int, work: Work) -> RouteAnswer:
+    """Explore a route until a run finds a violation."""
+    runs: list[tuple[ReconfigSpec, RunResult]] = []
+    left_out: set[FaultBudget] = set()
+    for spec in specs_of(kind, commands, faults):
+        if runs and runs[-1][1].outcome is SafetyVerdict.UNSAFE:
+            left_out.add(spec.budget)
+        else:
+            runs.append((spec, work.ask(spec) if len(spec.stage.sids) <= LARGEST else not_begun(spec)))
+    answers = []
+    for command in commands:
+        by_budget = {
+            budget: tuple(result for spec, result in runs if spec.command is command and spec.budget is budget)
+            for budget in FaultBudget
+        }
+        answers.append(CommandAnswer(command, command.disjoint, by_budget))
+    return RouteAnswer(kind, tuple(answers), faults, frozenset(left_out))

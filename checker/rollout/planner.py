@@ -14,8 +14,15 @@ from dataclasses import replace
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.disks import check_disks
 from checker.rollout.files.differences import check_identities, check_startable
-from checker.rollout.other_routes import check_releases, judge_disks, judge_releases, judge_way_back, judge_ways
-from checker.rollout.reconfig.search import is_asked, judge_reconfig
+from checker.rollout.other_routes import (
+    check_releases,
+    is_asked,
+    judge_disks,
+    judge_reconfig,
+    judge_releases,
+    judge_way_back,
+    judge_ways,
+)
 from checker.rollout.runs import Runner
 from checker.rollout.search import PlanSearch
 from checker.rollout.stages import Stage, listed, whole

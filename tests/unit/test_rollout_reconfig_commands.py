@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from checker.rollout.inputs.folders import Folder, read_folder
-from checker.rollout.reconfig.commands import MembershipCommand, at_once, one_at_a_time
-from checker.rollout.reconfig.refusals import Obstacle, Refusal, member_lines, refusals
+from checker.rollout.reconfig.commands import (
+    MembershipCommand,
+    Obstacle,
+    Refusal,
+    at_once,
+    member_lines,
+    one_at_a_time,
+    refusals,
+)
 from checker.rollout.stages import whole
 from spec.quorum import MembershipChange, Sid, View, majority_view
 from tests.support.reconfig_folders import dynamic_folder

@@ -19,9 +19,8 @@ from checker.rollout.reconfig.answers import (
     ReconfigAnswer,
     RouteAnswer,
 )
-from checker.rollout.reconfig.commands import MembershipCommand
+from checker.rollout.reconfig.commands import MembershipCommand, Obstacle, Refusal
 from checker.rollout.reconfig.questions import FaultBudget
-from checker.rollout.reconfig.refusals import Obstacle, Refusal
 from checker.symbolic.report import set_text
 from spec.config.server_line import ANY_ADDRESS
 from spec.quorum import Sid

@@ -24,8 +24,8 @@ from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
 from checker.rollout.reconfig.answers import CommandAnswer, ReconfigAnswer, RouteAnswer
+from checker.rollout.reconfig.commands import Refusal
 from checker.rollout.reconfig.questions import FaultBudget
-from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question

@@ -1,10 +1,9 @@
 """The change of members by ZooKeeper's `reconfig`, beside the roll-out of files by restarts.
 
-commands   the commands, one voter at a time or all in one, with the servers to start and to stop
-refusals   the reasons for which ZooKeeper would refuse them, or this planner cannot judge them
-questions  the questions about a command, as scenarios
+commands   the commands, one voter at a time or all in one, with the servers to start and to stop; and the reasons for
+           which ZooKeeper would refuse them, or this planner cannot judge them
+questions  the questions about a command, as scenarios, in the order of the search
 answers    the verdict on each route, and which way is safer
-search     the runs
 
 Rules of this package:
 

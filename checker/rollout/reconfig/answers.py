@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from checker.rollout.claims import Claim, evidence_of, verdict_of
-from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
+from checker.rollout.reconfig.commands import MembershipCommand, Refusal, RouteKind
 from checker.rollout.reconfig.questions import FaultBudget
-from checker.rollout.reconfig.refusals import Refusal
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_result
 from checker.rollout.scenarios import Question
 from checker.symbolic.disjoint import DisjointQuorums

@@ -8,19 +8,27 @@ Rules of this module:
   may come between. A server that leaves goes on to run; its stop would be one more crash.
 - Whether all servers settle is not asked: a removed server that is still running looks for a leader here, and really
   tries its designated leader again.
+- Small runs come first. A run without a write is a part of the run with one: it finds a violation sooner, and settles
+  nothing else. There are as many elections as faults, and one without a fault.
+- The first leader is the voter with the highest id that stays a voter. A command that takes the vote of some voter is
+  also explored with such a voter as the leader, since the leadership is handed over then. Other leaders differ from
+  these by their ids alone.
+- Of two faults, a crash is for good: the server does not return. With its return the space is several times as large.
+- The route in one command is searched for a violation under two faults first, as that is the danger of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from checker.rollout.assessor import splits
 from checker.rollout.config_state import ConfigState
 from checker.rollout.inputs.folders import ServerText
-from checker.rollout.reconfig.commands import MembershipCommand, with_role
-from checker.rollout.scenarios import RunSpec
+from checker.rollout.reconfig.commands import MembershipCommand, RouteKind, with_role
+from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import Stage
 from spec.quorum import Sid, View
 from spec.releases import RELEASES, defects_of
@@ -31,6 +39,10 @@ DEFECTS = tuple(each for each in defects_of(RELEASES[-1]) if each in of_area(Are
 SETTINGS = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nreconfigEnabled=true\nstandaloneEnabled=false\n"
 FIRST_VERSION = 1 << 32
 """The version that the leader of the first epoch gives to the configuration of the files."""
+
+
+FAULT_KINDS = (DISCONNECTS, PARTITIONS, CRASHES)
+PAIRS: tuple[dict[str, int], ...] = ({DISCONNECTS: 1, PARTITIONS: 1}, {DISCONNECTS: 1, CRASHES: 1})
 
 
 class FaultBudget(Enum):
@@ -123,3 +135,42 @@ def _ids(view: View) -> str:
     """`1, 2, 3` or `1, 2, 3 + observer 4`, in braces."""
     voters, observers = (", ".join(map(str, sorted(each))) for each in (view.voters, view.observers))
     return f"{{{voters}{f' + observer {observers}' if observers else ''}}}"
+
+
+def specs_of(kind: RouteKind, commands: tuple[MembershipCommand, ...], faults: int) -> list[ReconfigSpec]:
+    """The questions in the order of the search: for each size one for each command and each kind of first leader."""
+    return sorted(_specs(kind, commands, faults), key=lambda spec: _turn(kind, spec))
+
+
+def _specs(kind: RouteKind, commands: tuple[MembershipCommand, ...], faults: int) -> Iterator[ReconfigSpec]:
+    together = kind is RouteKind.AT_ONCE
+    plain = [(FaultBudget.NONE, dict[str, int](), 1)]
+    asked = [(FaultBudget.ASKED, split, 1) for split in splits(faults, FAULT_KINDS)]
+    pairs = [(FaultBudget.PAIR, pair, writes) for writes in ((0, 1) if together else (1,)) for pair in PAIRS]
+    for budget, counts, writes in (*plain, *pairs, *asked) if together else (*plain, *asked, *pairs):
+        for command in commands:
+            for leader in leaders_of(command):
+                yield ReconfigSpec(
+                    stage_of(command), (), leader, Question.COMMITS if writes else Question.ELECTION, counts,
+                    writes=writes, elections=max(1, sum(counts.values())), always=SAFE_DATA, variants=DEFECTS,
+                    command=command, budget=budget, returns=budget is not FaultBudget.PAIR,
+                )  # fmt: skip
+
+
+def _turn(kind: RouteKind, spec: ReconfigSpec) -> tuple[bool, bool]:
+    """A key for the order of the runs: what need not be finished comes last, and before it the hand-overs."""
+    if kind is RouteKind.AT_ONCE:
+        return False, _hands_over(spec)
+    return spec.budget is FaultBudget.PAIR, bool(spec.faults) and _hands_over(spec)
+
+
+def _hands_over(spec: ReconfigSpec) -> bool:
+    """Whether the first leader loses its vote. These spaces are the largest, so they come last."""
+    return spec.command is not None and spec.leader not in spec.command.after.voters
+
+
+def leaders_of(command: MembershipCommand) -> tuple[Sid, ...]:
+    """The first leaders that are explored: a voter that stays one, and one that does not, if there are such voters."""
+    before, after = command.before.voters, command.after.voters
+    kinds = (before & after, before - after)
+    return tuple(max(sids) for sids in kinds if sids)
