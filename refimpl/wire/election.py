@@ -165,9 +165,9 @@ def _config(frame: bytes) -> bytes | None:
     if len(frame) < WITH_CONFIG.size:
         raise _short(len(frame), WITH_CONFIG.size, "one with a configuration")
     (length,) = LENGTH.unpack_from(frame, UNVERSIONED_SIZE)
-    left = len(frame) - WITH_CONFIG.size
-    if not 0 <= length <= left:
-        problem = f"length {length}, where 0 to {left} would be right"
+    room = len(frame) - WITH_CONFIG.size
+    if not 0 <= length <= room:
+        problem = f"length {length}, where 0 to {room} would be right"
         raise JuteError("Notification", "config", UNVERSIONED_SIZE, problem)
     return frame[WITH_CONFIG.size : WITH_CONFIG.size + length]
 
@@ -191,7 +191,7 @@ def _addresses(content: bytes) -> tuple[Address, ...]:
     if len(texts) > MOST_ADDRESSES:
         right = f"{MOST_ADDRESSES} are the most"
         raise JuteError("opening", "addresses", OPENING.size, f"{len(texts)} of them, where {right}")
-    found = []
+    addresses = []
     for text in texts:
         match = _ADDRESS.fullmatch(text)
         port = integer(match[3], 0, 65535) if match is not None else None
@@ -199,8 +199,8 @@ def _addresses(content: bytes) -> tuple[Address, ...]:
             raise JuteError("opening", "addresses", OPENING.size, f"{text[:60]!r}, where host:port would be right")
         host = match[1] or match[2]
         if host not in _WILDCARDS:
-            found.append(Address(host, port))
-    return tuple(found)
+            addresses.append(Address(host, port))
+    return tuple(addresses)
 
 
 def _short(size: int, needed: int, what: str) -> JuteError:

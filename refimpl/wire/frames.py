@@ -28,17 +28,17 @@ class Frames:
         if len(self._waiting) < self._needed:
             return []
         # One copy, from which frames are cut: slices of a bytearray would be copied twice.
-        held = bytes(self._waiting)
+        content = bytes(self._waiting)
         frames: list[bytes] = []
-        at = 0
-        while len(held) - at >= self._needed:
-            (length,) = LENGTH.unpack_from(held, at)
+        offset = 0
+        while len(content) - offset >= self._needed:
+            (length,) = LENGTH.unpack_from(content, offset)
             if not 0 < length <= self._limit:
-                raise JuteError("frame", "length", at, f"{length}, where 1 to {self._limit} would be right")
-            end = at + LENGTH.size + length
+                raise JuteError("frame", "length", offset, f"{length}, where 1 to {self._limit} would be right")
+            end = offset + LENGTH.size + length
             self._needed = LENGTH.size + length
-            if end <= len(held):
-                frames.append(held[at + LENGTH.size : end])
-                at, self._needed = end, LENGTH.size
-        del self._waiting[:at]
+            if end <= len(content):
+                frames.append(content[offset + LENGTH.size : end])
+                offset, self._needed = end, LENGTH.size
+        del self._waiting[:offset]
         return frames

@@ -123,26 +123,26 @@ class PacketDecoder:
         if self.streaming or len(self._waiting) < self._needed:
             return []
         # One copy, from which packets are cut: slices of a bytearray would be copied twice.
-        held = bytes(self._waiting)
+        content = bytes(self._waiting)
         packets: list[Packet] = []
-        at = 0
+        offset = 0
         while not self.streaming:
-            found = self._packet(held, at)
-            if found is None:
+            decoded = self._packet(content, offset)
+            if decoded is None:
                 break
-            packet, at = found
+            packet, offset = decoded
             packets.append(packet)
             self.streaming = packet.type == PacketType.SNAP
-        del self._waiting[:at]
+        del self._waiting[:offset]
         return packets
 
     def take(self) -> bytes:
         """Return the bytes of the snapshot that have arrived since the last call."""
         if not self.streaming:
             return b""
-        taken = bytes(self._waiting)
+        content = bytes(self._waiting)
         self._waiting.clear()
-        return taken
+        return content
 
     def resume(self, rest: bytes) -> list[Packet]:
         """End the snapshot; `rest` is the part of the taken bytes after its end. Return the packets in it."""
@@ -153,14 +153,14 @@ class PacketDecoder:
 
     def _packet(self, held: bytes, at: int) -> tuple[Packet, int] | None:
         """Decode the packet at `at`; return it and its end. If it is incomplete, set `_needed` and return None."""
-        left = len(held) - at
-        if left >= SHORT.size and not self._of_stranger:
+        rest = len(held) - at
+        if rest >= SHORT.size and not self._of_stranger:
             kind, zxid, length, count = SHORT.unpack_from(held, at)
             if length == count == -1:
                 self._needed = HEAD.size
                 return Packet(kind, zxid), at + SHORT.size
         self._needed = HEAD.size
-        if left < self._needed:
+        if rest < self._needed:
             return None
         kind, zxid, length = HEAD.unpack_from(held, at)
         if self._of_stranger and kind not in INTRODUCTIONS:
@@ -172,7 +172,7 @@ class PacketDecoder:
         start = at + HEAD.size
         end = start + max(length, 0)
         self._needed += max(length, 0) + COUNT.size
-        if left < self._needed:
+        if rest < self._needed:
             return None
         authinfo, behind = self._authinfo(held, end)
         if behind > len(held):

@@ -245,8 +245,8 @@ def _decode_new_leader(packet: Packet) -> QuorumMessage:
         view = view_in(text, "NEWLEADER")
     except ConfigError as error:
         raise JuteError("NEWLEADER", "data", -1, str(error)) from None
-    known = view if view.version > 0 else None
-    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), known), text)
+    config = view if view.version > 0 else None
+    return LeaderConfig(zab.NewLeader(epoch_of(packet.zxid), config), text)
 
 
 def _decode_ping(packet: Packet) -> QuorumMessage:

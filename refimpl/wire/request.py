@@ -36,8 +36,8 @@ def decode_body(session: int, xid: int, opcode: int, data: bytes, offset: int) -
     """Decode the record of a request, which starts at `offset`. Raises BadRequestError."""
     cls = OPCODES.get(opcode)
     if cls is None or cls is Check:
-        what = "check (13) outside a multi" if cls is Check else f"unknown opcode {opcode}"
-        cause = JuteError("RequestHeader", "type", offset - 4, what)
+        problem = "check (13) outside a multi" if cls is Check else f"unknown opcode {opcode}"
+        cause = JuteError("RequestHeader", "type", offset - 4, problem)
         raise BadRequestError(session, xid, Code.UNIMPLEMENTED, cause)
     try:
         return decode(cls, data, offset)[0]

@@ -77,11 +77,11 @@ class TxnEncoder:
 
     def taken(self, zxid: int, change: Change) -> bytes:
         """The bytes of a transaction, which are kept no longer. Raises JuteError."""
-        known = self._known.pop(zxid, None)
-        if known is not None:
-            self._bytes -= len(known[1])
-            if known[0] is change:
-                return known[1]
+        entry = self._known.pop(zxid, None)
+        if entry is not None:
+            self._bytes -= len(entry[1])
+            if entry[0] is change:
+                return entry[1]
         return encode_txn(zxid, change)
 
 
