@@ -198,8 +198,8 @@ class _Encoder(_Text):
         inner = _Encoder()
         inner.write(item, "item")
         inner.flush()
-        one = inner.function_of_item()
-        self.part(f"b''.join(map({self.name(one, 'encode')}, {value}))")
+        encoder = inner.function_of_item()
+        self.part(f"b''.join(map({self.name(encoder, 'encode')}, {value}))")
 
     def function_of_item(self) -> Encoder:
         self.line(f"return b''.join(({', '.join(self.parts)},))")

@@ -116,10 +116,10 @@ class Reader:
         """Read a count, which the bytes left must be able to hold, and its items."""
         outer, start = self.field, self.at
         count = self.scalar("int")
-        left = len(self.data) - self.at
-        if count < -1 or count * least_size(item) > left:
+        rest = len(self.data) - self.at
+        if count < -1 or count * least_size(item) > rest:
             self.at = start
-            raise self.fail(f"a vector of {count} items, while {left} bytes are left after its count")
+            raise self.fail(f"a vector of {count} items, while {rest} bytes are left after its count")
         values = []
         for number in range(count):
             self.field = f"{outer}[{number}]"
@@ -132,8 +132,8 @@ class Reader:
         if kind in FIXED:
             coder = FIXED_CODERS[kind]
             if len(self.data) - self.at < coder.size:
-                left = max(0, len(self.data) - self.at)
-                raise self.fail(f"needs {coder.size} bytes, and {left} are left")
+                rest = max(0, len(self.data) - self.at)
+                raise self.fail(f"needs {coder.size} bytes, and {rest} are left")
             self.at += coder.size
             return coder.unpack_from(self.data, self.at - coder.size)[0]
         start = self.at
@@ -141,9 +141,9 @@ class Reader:
         if size == -1 and kind == "buffer":
             return None
         if not 0 <= size <= len(self.data) - self.at:
-            left, self.at = len(self.data) - self.at, start
+            rest, self.at = len(self.data) - self.at, start
             null = " (null)" if size == -1 else ""
-            raise self.fail(f"length {size}{null}, where 0 to {left} would be right")
+            raise self.fail(f"length {size}{null}, where 0 to {rest} would be right")
         self.at += size
         content = self.data[self.at - size : self.at]
         return bytes(content) if kind == "buffer" else self.text(content)

@@ -68,17 +68,17 @@ def _operations(cls: type[requests.Multi] | type[requests.MultiRead], allowed: M
             parts += (HEADER.pack(number, False, -1), encode(operation))
         return b"".join((*parts, CLOSING))
 
-    def decode_operations(decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
+    def decode_operations(decode: Decode, data: bytes, offset: int) -> tuple[Record, int]:
         operations: list[Record] = []
         while True:
-            number, done, _ = _header(name, data, at)
-            at += HEADER.size
-            if done:
-                return cls(tuple(operations)), at
+            number, ends, _ = _header(name, data, offset)
+            offset += HEADER.size
+            if ends:
+                return cls(tuple(operations)), offset
             if number not in allowed:
                 problem = f"opcode {number} cannot be part of it, only {sorted(allowed)}"
-                raise JuteError(name, f"operations[{len(operations)}]", at - HEADER.size, problem)
-            operation, at = _within(name, decode, allowed[number], data, at)
+                raise JuteError(name, f"operations[{len(operations)}]", offset - HEADER.size, problem)
+            operation, offset = _within(name, decode, allowed[number], data, offset)
             operations.append(operation)
 
     return Coders(encode_operations, decode_operations)
@@ -98,19 +98,19 @@ def _encode_results(encode: Encode, record: replies.MultiReply) -> bytes:
     return b"".join((*parts, CLOSING))
 
 
-def _decode_results(decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
+def _decode_results(decode: Decode, data: bytes, offset: int) -> tuple[Record, int]:
     results: list[replies.OperationResult] = []
     while True:
-        number, done, _ = _header("MultiReply", data, at)
-        at += HEADER.size
-        if done:
-            return replies.MultiReply(tuple(results)), at
+        number, ends, _ = _header("MultiReply", data, offset)
+        offset += HEADER.size
+        if ends:
+            return replies.MultiReply(tuple(results)), offset
         if number not in RESULTS:
             problem = f"type {number} is not a reply type, only {sorted(RESULTS)}"
-            raise JuteError("MultiReply", f"results[{len(results)}]", at - HEADER.size, problem)
+            raise JuteError("MultiReply", f"results[{len(results)}]", offset - HEADER.size, problem)
         cls, answer = RESULTS[number], None
         if cls is not None:
-            answer, at = _within("MultiReply", decode, cls, data, at)
+            answer, offset = _within("MultiReply", decode, cls, data, offset)
         results.append(replies.OperationResult(number, answer))
 
 
@@ -125,28 +125,28 @@ def _encode_txns(encode: Encode, record: txns.MultiTxn) -> bytes:
     return b"".join(parts)
 
 
-def _decode_txns(decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
-    left = len(data) - at - COUNT.size
-    count = COUNT.unpack_from(data, at)[0] if left >= 0 else -2
-    if count < -1 or count * PREFIX.size > left:
-        raise JuteError("MultiTxn", "txns", at, f"no count, or one of more than the {max(left, 0)} bytes left hold")
-    at += COUNT.size
-    found: list[Record] = []
+def _decode_txns(decode: Decode, data: bytes, offset: int) -> tuple[Record, int]:
+    rest = len(data) - offset - COUNT.size
+    count = COUNT.unpack_from(data, offset)[0] if rest >= 0 else -2
+    if count < -1 or count * PREFIX.size > rest:
+        raise JuteError("MultiTxn", "txns", offset, f"no count, or one of more than the {max(rest, 0)} bytes left hold")
+    offset += COUNT.size
+    parts: list[Record] = []
     for position in range(count):
         field = f"txns[{position}]"
-        number, size = PREFIX.unpack_from(data, at) if len(data) - at >= PREFIX.size else (0, -1)
-        start, end = at + PREFIX.size, at + PREFIX.size + size
-        if size < 0 or end > len(data):
-            raise JuteError("MultiTxn", field, at, f"a type and a length up to {max(0, len(data) - start)} expected")
+        number, size = PREFIX.unpack_from(data, offset) if len(data) - offset >= PREFIX.size else (0, -1)
+        start, room = offset + PREFIX.size, len(data) - offset - PREFIX.size
+        if not 0 <= size <= room:
+            raise JuteError("MultiTxn", field, offset, f"a type and a length up to {max(0, room)} expected")
         if number not in PARTS:
-            raise JuteError("MultiTxn", field, at, f"type {number} cannot be part of it, only {sorted(PARTS)}")
+            raise JuteError("MultiTxn", field, offset, f"type {number} cannot be part of it, only {sorted(PARTS)}")
         try:
             # Bytes after the record in its buffer are ignored, as in `ByteBufferInputStream.byteBuffer2Record`.
-            found.append(decode(PARTS[number], data[start:end], 0)[0])
+            parts.append(decode(PARTS[number], data[start : start + size], 0)[0])
         except JuteError as error:
             raise error.within("MultiTxn", start) from None
-        at = end
-    return txns.MultiTxn(tuple(found)), at
+        offset = start + size
+    return txns.MultiTxn(tuple(parts)), offset
 
 
 def _encode_path(_encode: Encode, record: requests.DeleteContainer) -> bytes:
@@ -165,8 +165,8 @@ def _decode_path(_decode: Decode, data: bytes, at: int) -> tuple[Record, int]:
 
 def _header(name: str, data: bytes, at: int) -> tuple[int, bool, int]:
     if len(data) - at < HEADER.size:
-        left = max(0, len(data) - at)
-        raise JuteError(name, "", at, f"a header of {HEADER.size} bytes expected, and {left} are left")
+        rest = max(0, len(data) - at)
+        raise JuteError(name, "", at, f"a header of {HEADER.size} bytes expected, and {rest} are left")
     header: tuple[int, bool, int] = HEADER.unpack_from(data, at)
     return header
 
