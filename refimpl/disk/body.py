@@ -163,8 +163,8 @@ class BodyReader:
         return self._count
 
     def _read_sessions(self, buffer: bytes) -> None:
-        for left in range(self._read_count(buffer, "sessions"), 0, -1):
-            self._count = left
+        for rest in range(self._read_count(buffer, "sessions"), 0, -1):
+            self._count = rest
             if len(buffer) < self._offset + _SESSION.size:
                 raise _MoreNeeded(self._offset + _SESSION.size)
             session, timeout = _SESSION.unpack_from(buffer, self._offset)
@@ -173,8 +173,8 @@ class BodyReader:
         self._count = None
 
     def _read_acls(self, buffer: bytes) -> None:
-        for left in range(self._read_count(buffer, "ACLs"), 0, -1):
-            self._count = left
+        for rest in range(self._read_count(buffer, "ACLs"), 0, -1):
+            self._count = rest
             end = self._offset + _ACL_HEAD.size
             if len(buffer) < end:
                 raise _MoreNeeded(end)

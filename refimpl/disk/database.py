@@ -166,15 +166,15 @@ def _warn_of_compressed(directory: Path) -> list[str]:
 
 
 def _new_server(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedDatabase:
-    found = numbered(logs, LOG)
-    if found and not trusts_empty:
+    files = numbered(logs, LOG)
+    if files and not trusts_empty:
         raise DataError(
-            f"{found[0][1]}: there are transactions, but {snapshots} has no snapshot. If this is the data of ZooKeeper"
+            f"{files[0][1]}: there are transactions, but {snapshots} has no snapshot. If this is the data of ZooKeeper"
             " 3.4, which had written none yet, start once with snapshot.trust.empty=true in the zoo.cfg. Otherwise the"
             f" snapshot is lost; {REMEDY}"
         )
-    what = f"{snapshots}: no snapshot was found, and the log is taken for the whole history; this is for upgrades only"
-    warnings = [what] if found else []
+    text = f"{snapshots}: no snapshot was found, and the log is taken for the whole history; this is for upgrades only"
+    warnings = [text] if files else []
     loaded = _replayed(logs, 0, Tree(), keep, warnings, set())
     snapshot.save(snapshots, Tree(), 0)  # not before the log is known to begin there
     return loaded._replace(warnings=warnings)
@@ -197,9 +197,9 @@ def truncate(data_dir: Path, log: TxnLog, zxid: int) -> None:
     """
     snapshots, _ = make_directories(data_dir, log.directory.parent)
     log.commit()
-    found = list(snapshot.newest_first(snapshots))
-    older = [each for each in found if each[0] <= zxid]
-    is_below = bool(found) and found[0][0] > zxid
+    saves = list(snapshot.newest_first(snapshots))
+    older = [save for save in saves if save[0] <= zxid]
+    is_below = bool(saves) and saves[0][0] > zxid
 
     def impossible(place: Path, why: str) -> TruncationError:
         return TruncationError(f"{place}: cannot truncate to 0x{zxid:x}: {why}; {REMEDY}", below_snapshot=is_below)
@@ -228,7 +228,7 @@ def _reaches(zxid: int, following: int | None) -> bool:
 
 def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
     """Return the newest of these snapshots, up to the first one that is known to have no changes after the zxid."""
-    found = []
+    paths = []
     for number, path in older:
         try:
             newest = snapshot.newest_in(snapshot.read(path, number), number)
@@ -236,8 +236,8 @@ def _holding_more(older: list[tuple[int, Path]], zxid: int) -> list[Path]:
             continue  # `load` handles it
         if newest is not None and newest <= zxid:
             break
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths
 
 
 def _leads(logs: Path, start: int, zxid: int) -> bool:

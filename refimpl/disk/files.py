@@ -130,6 +130,6 @@ def _make_directory(directory: Path) -> None:
 
 
 def _refuse(directory: Path, prefix: str, option: str, rule: str) -> None:
-    found = numbered(directory, prefix)
-    if found:
-        raise DataError(f"{found[0][1]}: does not belong into {option}; {rule}: check dataDir and dataLogDir")
+    files = numbered(directory, prefix)
+    if files:
+        raise DataError(f"{files[0][1]}: does not belong into {option}; {rule}: check dataDir and dataLogDir")

@@ -162,13 +162,13 @@ def _last_written(file: BinaryIO, start: int) -> int:
 
 
 def _judge(file: BinaryIO, size: int, offset: int, zxid: int) -> LogEnd:
-    written = _last_written(file, offset)
-    if written == offset:
+    end = _last_written(file, offset)
+    if end == offset:
         return LogEnd(zxid, offset, None if zxid or _is_padded(size, offset) else "the file has no record")
-    recovers = _next_record(file, offset + 1, written, size, zxid)
-    if recovers is not None and not (written - offset <= GROUP and _is_partly_written(file, offset, recovers)):
+    recovers = _next_record(file, offset + 1, end, size, zxid)
+    if recovers is not None and not (end - offset <= GROUP and _is_partly_written(file, offset, recovers)):
         return LogEnd(zxid, offset, _fault(file, offset, size), recovers=recovers)
-    return LogEnd(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, written, size))
+    return LogEnd(zxid, offset, _fault(file, offset, size), torn=_is_torn(file, offset, end, size))
 
 
 def _fault(file: BinaryIO, offset: int, size: int) -> str:

@@ -184,9 +184,9 @@ def _check_seal(tail: bytes, offset: int, checksum: int, name: str) -> int:
     end = offset + _SEAL_SIZE
     if len(tail) < end:
         raise DamagedSnapshotError(f"the {name} is cut short: {max(0, len(tail) - offset)} bytes of {end - offset}")
-    found = _CHECKSUM.unpack_from(tail, offset)[0]
-    if found != checksum:
-        raise DamagedSnapshotError(f"the {name} has checksum {found:x}, the bytes before it have {checksum:x}")
+    sealed = _CHECKSUM.unpack_from(tail, offset)[0]
+    if sealed != checksum:
+        raise DamagedSnapshotError(f"the {name} has checksum {sealed:x}, the bytes before it have {checksum:x}")
     if tail[end - len(_SEAL_MARK) : end] != _SEAL_MARK:
         raise DamagedSnapshotError(f'the {name} does not end with the text "/"')
     return end
@@ -224,12 +224,12 @@ def newest_first(directory: Path) -> Iterator[tuple[int, Path]]:
 
 def compressed(directory: Path) -> list[tuple[int, Path]]:
     """Return the compressed snapshots of a directory, oldest first; this server does not read them."""
-    found = []
+    files = []
     for path in directory.glob(f"{PREFIX}.*"):
         match = _COMPRESSED.fullmatch(path.name)
         if match:
-            found.append((required_integer(match[1], base=16), path))
-    return sorted(found)
+            files.append((required_integer(match[1], base=16), path))
+    return sorted(files)
 
 
 def remove_unfinished(directory: Path) -> None:

@@ -114,8 +114,8 @@ class Storage:
         self.log_bytes = loaded.sizes
         if not self._settings.distributed:
             return Durable(snapshot=loaded.snapshot_zxid, log=recent)
-        read = epochs.load(self._snapshots, loaded.last_zxid)
-        return Durable(read.accepted, read.current, loaded.snapshot_zxid, recent)
+        epoch_files = epochs.load(self._snapshots, loaded.last_zxid)
+        return Durable(epoch_files.accepted, epoch_files.current, loaded.snapshot_zxid, recent)
 
     def _txn(self, zxid: int, change: Change) -> Txn:
         """A transaction of the log. Without `reconfigEnabled` a reconfiguration is a change of one znode."""

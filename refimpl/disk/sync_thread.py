@@ -116,7 +116,7 @@ class SyncThread:
             if self._busy or self._error is not None:
                 return
             self._busy = True
-        if self._slowest <= FAST and all(type(each) is tuple for each in work):
+        if self._slowest <= FAST and all(type(item) is tuple for item in work):
             self._work(self._loop.call_soon)
         else:
             self._working = self._thread.submit(self._work, self._loop.call_soon_threadsafe)

@@ -159,9 +159,9 @@ class TxnLog:
         assert self._file is not None
         view = memoryview(data)
         while view:
-            written = system().pwrite(self._file, view, self._offset)
-            self._offset += written
-            view = view[written:]
+            count = system().pwrite(self._file, view, self._offset)
+            self._offset += count
+            view = view[count:]
 
     def _close_file(self) -> None:
         """Close the file without the zeros behind its last record, so that it takes only the space it needs."""
