@@ -312,8 +312,8 @@ class ElectionSockets:
         self._known(socket)
         strange = opening.sid not in self._servers and opening.sid not in self._links
         if opening.sid == self._own.sid:
-            what = "election port: %s says that it is server %d, as this one is: two machines have this myid; refused"
-            logger.warning(what, socket.whose, opening.sid)
+            text = "election port: %s says that it is server %d, as this one is: two machines have this myid; refused"
+            logger.warning(text, socket.whose, opening.sid)
             return False
         if strange and len(self._links) >= len(self._servers) + MAX_STRANGERS:
             logger.warning("election port: server %d at %s is refused: too many others", opening.sid, socket.address)
@@ -328,12 +328,12 @@ class ElectionSockets:
 
     def _warn_of(self, opening: Opening, socket: ElectionSocket) -> None:
         """Log that a peer is no member, or has the address of another one."""
-        sid, said = opening.sid, ", ".join(map(str, opening.addresses))
-        others = [other for other, line in self._servers.items() if {*opening.addresses} & {*_election_addresses(line)}]
+        sid, places = opening.sid, ", ".join(map(str, opening.addresses))
+        owners = [s for s, line in self._servers.items() if {*opening.addresses} & {*_election_addresses(line)}]
         if sid not in self._servers:
             fact = f"is not in this server's configuration, which names {', '.join(map(str, sorted(self._servers)))}"
-        elif others and sid not in others:
-            fact = f"says that it is at {said}, where server {others[0]} should be: is its myid that of another one?"
+        elif owners and sid not in owners:
+            fact = f"says that it is at {places}, where server {owners[0]} should be: is its myid that of another one?"
         else:
             return
         if self._repeats.is_due(sid, fact):

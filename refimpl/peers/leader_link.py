@@ -151,10 +151,10 @@ class LeaderLink(QuorumEndpoint):
             case zab.Snap(zxid=zxid):
                 return self._take_snapshot(socket, zxid)
             case zab.QuorumSync():
-                taken = self._core.run(Receive(leader, message))
-                if taken and isinstance(role, LearnerRole):
+                accepts = self._core.run(Receive(leader, message))
+                if accepts and isinstance(role, LearnerRole):
                     role.synced()
-                return taken
+                return accepts
             case zab.QuorumPacket():
                 return self._core.run(Receive(leader, self._understood(message)))
         return self.drop(socket, f"{type(message).__name__} from a leader")

@@ -169,8 +169,8 @@ class Learners(QuorumEndpoint):
         if message.sid in self._membership.servers:
             logger.info("server %d at %s follows", message.sid, socket.address)
         else:
-            what = "server %d at %s follows, and is not in the configuration: its acknowledgements do not count"
-            logger.warning(what, message.sid, socket.address)
+            text = "server %d at %s follows, and is not in the configuration: its acknowledgements do not count"
+            logger.warning(text, message.sid, socket.address)
         return self._core.run(Receive(message.sid, message.packet))
 
     def _refusal(self, message: wire.Registration) -> str | None:
@@ -184,9 +184,9 @@ class Learners(QuorumEndpoint):
             case Refusal.INCREDIBLE_EPOCH:
                 highest = believed_epochs(peer.durable.accepted_epoch)[-1]
                 return f"server {sid} has accepted epoch {accepted}, where 0 to {highest} would be right"
-        known = self._membership.servers
-        unknown = [learner for learner in self._learners if learner not in known]
-        if sid not in known and sid not in unknown and len(unknown) >= MAX_STRANGERS:
+        servers = self._membership.servers
+        unknown = [learner for learner in self._learners if learner not in servers]
+        if sid not in servers and sid not in unknown and len(unknown) >= MAX_STRANGERS:
             return f"server {sid} is not in the configuration, and {len(unknown)} others that are not are connected"
         return None
 
@@ -204,13 +204,13 @@ class Learners(QuorumEndpoint):
 
     def look(self) -> None:
         """End silent connections, and give up without a quorum."""
-        now = self.loop.time()
+        time = self.loop.time()
         for stranger in tuple(self._strangers):
-            if is_late(now - stranger.began, self.limits):
+            if is_late(time - stranger.began, self.limits):
                 self.drop(stranger, "no complete first packet within initLimit")
         part = self._core.server.zab
         if isinstance(part, Leader):
-            silence = {sid: now - socket.last_heard for sid, socket in self._learners.items()}
+            silence = {sid: time - socket.last_heard for sid, socket in self._learners.items()}
             for sid in silent_learners(part, silence, self.limits):
                 socket = self._learners.get(sid)
                 if socket is not None:  # the end of another connection may have ended this one

@@ -95,10 +95,10 @@ class QuorumEndpoint(ABC):
                 break
             events = self._gathered(socket)
             if events:
-                taken = self._core.run_all(events)
-                for _ in range(min(taken, len(socket.inbox))):  # a dropped connection has lost its inbox
+                count = self._core.run_all(events)
+                for _ in range(min(count, len(socket.inbox))):  # a dropped connection has lost its inbox
                     socket.inbox.popleft()
-                if taken < len(events):
+                if count < len(events):
                     self.waiting[socket] = None
                     break
             elif not self._take(socket, socket.inbox[0]):
@@ -136,8 +136,8 @@ class QuorumEndpoint(ABC):
         except wire.UnknownPacketError as error:
             if not socket.has_complaint:  # one line for each connection
                 socket.has_complaint = True
-                what = "quorum port: server %s at %s: %s; such packets are passed over"
-                logger.warning(what, socket.peer, socket.address, error)
+                text = "quorum port: server %s at %s: %s; such packets are passed over"
+                logger.warning(text, socket.peer, socket.address, error)
             return True
         except JuteError as error:
             return self.drop(socket, str(error))
