@@ -101,22 +101,22 @@ class _Parser:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     def _take(self, kind: str) -> str:
-        text, given = self._next()
-        if given != kind:
-            wanted = "a name or a value" if kind == _TEXT else repr(kind)
-            raise ValueError(f"{self._file}: {text!r} stands where {wanted} is expected; correct the file")
+        text, actual = self._next()
+        if actual != kind:
+            expected = "a name or a value" if kind == _TEXT else repr(kind)
+            raise ValueError(f"{self._file}: {text!r} stands where {expected} is expected; correct the file")
         self._at += 1
         return text
 
     def _split(self, text: str) -> Iterator[tuple[str, str]]:
         """The tokens with their kinds: a mark is its own kind, everything else is text."""
-        at = 0
-        while at < len(text):
-            match = _TOKEN.match(text, at)
+        offset = 0
+        while offset < len(text):
+            match = _TOKEN.match(text, offset)
             if match is None:
-                line = text.count("\n", 0, at) + 1
+                line = text.count("\n", 0, offset) + 1
                 raise ValueError(f"{self._file}, line {line}: a quotation mark or a comment has no end; close it")
-            at = match.end()
+            offset = match.end()
             if match["mark"]:
                 yield match["mark"], match["mark"]
             elif match["quoted"] is not None:
@@ -192,16 +192,16 @@ def _required(properties: Mapping[str, str]) -> frozenset[str]:
     if is_true(properties, "sessionRequireClientSASLAuth"):
         key, schemes = "sessionRequireClientSASLAuth=true", frozenset({"sasl"})
     elif is_true(properties, "enforce.auth.enabled"):
-        listed = properties.get("enforce.auth.schemes", "")
-        key, schemes = f"enforce.auth.schemes={listed}", frozenset(part.strip() for part in listed.split(","))
+        names = properties.get("enforce.auth.schemes", "")
+        key, schemes = f"enforce.auth.schemes={names}", frozenset(part.strip() for part in names.split(","))
     else:
         return frozenset()
-    known = _BUILT_IN | ({"sasl"} if has_sasl_provider(properties) else frozenset())
-    if unknown := sorted(schemes - known):
+    supported = _BUILT_IN | ({"sasl"} if has_sasl_provider(properties) else frozenset())
+    if unknown := sorted(schemes - supported):
         remedy = (
             f"add authProvider.1={SASL_PROVIDER}"
             if unknown == ["sasl"]
-            else f"write some of {', '.join(sorted(known))}"
+            else f"write some of {', '.join(sorted(supported))}"
         )
         raise ValueError(f"{key}: {unknown[0] or 'an empty name'} is no scheme of this server; {remedy}")
     return schemes

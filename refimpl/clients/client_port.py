@@ -340,10 +340,10 @@ class ClientPort:
 
     def answered(self, connection: Connection, pending: PendingRequest, zxid: int, arrived: int) -> None:
         """Counts an answered request."""
-        now = self.now
+        time = self.now
         operation = OPERATION_OF.get(type(pending.record), "NA")
-        connection.statistics.answered(operation, pending.xid, zxid, arrived, now)
-        self.statistics.latency.add(now - arrived)
+        connection.statistics.answered(operation, pending.xid, zxid, arrived, time)
+        self.statistics.latency.add(time - arrived)
 
     def answer_word(self, connection: Connection, opening: bytes) -> bool:
         """Whether the first bytes are a four-letter word, which is then answered before the connection ends."""

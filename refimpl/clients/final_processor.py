@@ -200,8 +200,8 @@ class FinalProcessor:
     def watch_totals(self) -> tuple[int, int, int]:
         """The numbers of connections with data watches, of watched paths, and of these watches, for `wchs`."""
         watches = tuple(self.data_watches())
-        watchers = {watcher for _, each in watches for watcher in each}
-        return len(watchers), len(watches), sum(len(each) for _, each in watches)
+        watchers = {watcher for _, group in watches for watcher in group}
+        return len(watchers), len(watches), sum(len(group) for _, group in watches)
 
 
 def _add(connection: Connection, gained: tuple[Id, ...]) -> bool:
@@ -210,7 +210,7 @@ def _add(connection: Connection, gained: tuple[Id, ...]) -> bool:
     A leader would end the connection with this server, which would affect every client here.
     """
     auth = tuple(dict.fromkeys((*connection.auth, *gained)))
-    if sum(8 + 4 * (len(each.scheme) + len(each.id)) for each in auth) > MAX_AUTHINFO:
+    if sum(8 + 4 * (len(identity.scheme) + len(identity.id)) for identity in auth) > MAX_AUTHINFO:
         return False
     connection.auth = auth
     return True

@@ -179,9 +179,9 @@ class FourLetterWords:
     def _conf(self, backend: Backend) -> str:
         status, lines = backend.status(), list(self._clients.settings.conf)
         for after, size in (("dataDir", status.data_dir_size), ("dataLogDir", status.log_dir_size)):
-            at = next((at for at, line in enumerate(lines) if line.startswith(after + "=")), None)
-            if at is not None:
-                lines.insert(at + 1, f"{_SIZE_OF[after]}={size}")
+            place = next((place for place, line in enumerate(lines) if line.startswith(after + "=")), None)
+            if place is not None:
+                lines.insert(place + 1, f"{_SIZE_OF[after]}={size}")
         if status.membership:
             lines += ["membership: ", *status.membership.splitlines()]
         return "".join(line + "\n" for line in lines)
@@ -203,7 +203,7 @@ class FourLetterWords:
         return f"datadir_size: {status.data_dir_size}\nlogdir_size: {status.log_dir_size}\n"
 
     def _dump(self, backend: Backend) -> str:
-        expiring, tree, now = backend.status().expiring, backend.tree, system().wall_ms() / 1000
+        expiring, tree, wall = backend.status().expiring, backend.tree, system().wall_ms() / 1000
         lines = ["SessionTracker dump:"]
         lines.append(f"Session Sets ({len(expiring)})/({sum(len(sessions) for _, sessions in expiring)}):")
         for when, sessions in expiring:
@@ -215,9 +215,9 @@ class FourLetterWords:
             lines += [f"\t{path}" for path in tree.ephemerals(session)]
         connected = tuple(self._clients.connected_by_expiry())
         lines.append("Connections dump:")
-        lines.append(f"Connections Sets ({len(connected)})/({sum(len(each) for _, each in connected)}):")
+        lines.append(f"Connections Sets ({len(connected)})/({sum(len(group) for _, group in connected)}):")
         for when, connections in connected:
-            lines.append(f"{len(connections)} expire at {_date(now + (when - self._clients.now) / 1000)}:")
+            lines.append(f"{len(connections)} expire at {_date(wall + (when - self._clients.now) / 1000)}:")
             lines += [
                 f"\tip: {_socket(connection)} sessionId: {_hexadecimal(connection.session)}"
                 for connection in connections

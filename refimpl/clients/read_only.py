@@ -95,9 +95,9 @@ class ReadOnlyService:
 
     def write(self, request: Request) -> None:
         """Opens or closes a local session; refuses any other request."""
-        now, session, record = system().monotonic_ms(), request.session, request.record
+        time, session, record = system().monotonic_ms(), request.session, request.record
         if isinstance(record, CreateSession):
-            self._sessions.update(session, record.time_out, now)
+            self._sessions.update(session, record.time_out, time)
             self._answer(
                 Change(session, request.cxid, system().wall_ms(), CreateSessionTxn(record.time_out)), TxnResult()
             )
