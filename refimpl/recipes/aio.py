@@ -41,37 +41,37 @@ class AsyncLock:
     async def acquire(self, timeout: float | None = None) -> bool:
         """See `Lock.acquire`; the owner is the current task."""
         loop, owner = asyncio.get_running_loop(), asyncio.current_task()
-        done: asyncio.Future[bool] = loop.create_future()
+        future: asyncio.Future[bool] = loop.create_future()
         given_up = threading.Event()
 
         def finish(taken: bool, error: BaseException | None) -> None:
-            if done.cancelled():
+            if future.cancelled():
                 if taken:
                     self._give_back(owner)
             elif error is not None:
-                done.set_exception(error)
+                future.set_exception(error)
             else:
-                done.set_result(taken)
+                future.set_result(taken)
 
         def work() -> None:
-            taken, error = False, None
+            success, error = False, None
             try:
-                taken = self.lock.acquire_as(owner, timeout, given_up.is_set)
+                success = self.lock.acquire_as(owner, timeout, given_up.is_set)
             except Exception as raised:
                 error = raised
             try:
-                loop.call_soon_threadsafe(finish, taken, error)
+                loop.call_soon_threadsafe(finish, success, error)
             except RuntimeError:  # the loop is closed
-                if taken:
+                if success:
                     self._give_back(owner)
 
         threading.Thread(target=work, name=f"{self.lock.path} acquire", daemon=True).start()
         try:
-            return await done
+            return await future
         except asyncio.CancelledError:
             given_up.set()
             self.lock.wake()
-            if done.done() and not done.cancelled() and done.exception() is None and done.result():
+            if future.done() and not future.cancelled() and future.exception() is None and future.result():
                 self._give_back(owner)
             raise
 

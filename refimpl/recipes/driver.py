@@ -88,10 +88,10 @@ def wait_for(
     while not holds():
         if closed(client):
             raise ClientClosed(path)
-        left = deadline.left()
-        if left == 0.0:
+        rest = deadline.left()
+        if rest == 0.0:
             return False
-        condition.wait(PULSE if left is None else min(left, PULSE))
+        condition.wait(PULSE if rest is None else min(rest, PULSE))
     return True
 
 
@@ -197,12 +197,12 @@ class Driver(Generic[S]):
 
         The driver's thread calls `stands` just before, to find out whether the event is valid.
         """
-        told = _Told(event, stands, Future())
+        message = _Told(event, stands, Future())
         with self._ending:
             if self._over:
                 return False
-            self._queue.put(told)
-        return told.done.result()
+            self._queue.put(message)
+        return message.done.result()
 
     def review(self) -> None:
         """Check again whether the recipe is over."""
@@ -211,12 +211,12 @@ class Driver(Generic[S]):
     # -- called by kazoo's threads
 
     def _hear(self, state: str) -> None:
-        held = self._gate.acquire(timeout=PATIENCE)
+        locked = self._gate.acquire(timeout=PATIENCE)
         try:
             identity = self._client.client_id if state == KazooState.CONNECTED else None
             self._news(state, identity and identity[0])
         finally:
-            if held:
+            if locked:
                 self._gate.release()
 
     def _news(self, state: str, session: int | None) -> None:
@@ -300,10 +300,10 @@ class Driver(Generic[S]):
 
     def _step(self, event: Event) -> None:
         """Process one event: first the new state, then the belief, then the request."""
-        done = self._step_function(self._state, event)
-        self._state = done.state
-        over = self._report(done.state, facts(done.effects))
-        for effect in done.effects:
+        outcome = self._step_function(self._state, event)
+        self._state = outcome.state
+        over = self._report(outcome.state, facts(outcome.effects))
+        for effect in outcome.effects:
             if isinstance(effect, Ask):
                 self._asked = effect.record
                 self._send(effect.record)

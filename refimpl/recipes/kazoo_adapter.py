@@ -101,7 +101,7 @@ def send(client: Any, record: Record, watcher: Callable[[Any], None]) -> Any:
 
 
 def _acl(acl: tuple[Acl, ...]) -> list[ACL] | None:
-    return None if acl == OPEN_ACL_UNSAFE else [ACL(each.perms, Id(each.id.scheme, each.id.id)) for each in acl]
+    return None if acl == OPEN_ACL_UNSAFE else [ACL(entry.perms, Id(entry.id.scheme, entry.id.id)) for entry in acl]
 
 
 def answer(record: Record, result: Any) -> Answered | None:

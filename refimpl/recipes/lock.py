@@ -153,8 +153,8 @@ class Lock:
     ) -> bool:
         """See `acquire`; for any owner. `given_up()` ends the wait as a timeout does, after a `wake`."""
         with self._condition:
-            held = self._hold_of(owner)
-        if held is not None and self._tell(Join(""), held):
+            old_hold = self._hold_of(owner)
+        if old_hold is not None and self._tell(Join(""), old_hold):
             return True
         deadline = Deadline(timeout)
         hold = self._turn(owner, deadline, given_up)
@@ -170,10 +170,10 @@ class Lock:
     def release_as(self, owner: object) -> None:
         """See `release`; for any owner."""
         with self._condition:
-            held, lost = self._hold_of(owner), self._lost_by(owner)
-        if held is not None and self._tell(Leave(), held):
+            hold, lost = self._hold_of(owner), self._lost_by(owner)
+        if hold is not None and self._tell(Leave(), hold):
             return
-        lost = lost if held is None else held
+        lost = lost if hold is None else hold
         if lost is None:
             raise RuntimeError(f"{self.path}: cannot release a lock that is not held by {owner!r}")
         with self._condition:

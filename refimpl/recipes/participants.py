@@ -45,10 +45,10 @@ def of_queue(client: Any, rules: QueueRules) -> Iterator[Participant]:
         return
     leads = True
     for path in names.paths(rules.root, children, rules.word):
-        found = participant(client, path, leads=leads)
-        if found is not None:
+        member = participant(client, path, leads=leads)
+        if member is not None:
             leads = False
-            yield found
+            yield member
 
 
 def announced(client: Any, root: str, announcement: str) -> Participant | None:
