@@ -45,7 +45,7 @@ def connections(view: AdminView, full: bool) -> dict[str, Any]:
 
 def _connection(connection: Connection, full: bool) -> dict[str, Any]:
     statistics = connection.statistics
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "remote_socket_address": connection.remote,
         "interest_ops": connection.interest(),
         "outstanding_requests": len(connection.waiting),
@@ -53,7 +53,7 @@ def _connection(connection: Connection, full: bool) -> dict[str, Any]:
         "packets_sent": statistics.sent,
     }
     if full and connection.session:
-        found |= {
+        fields |= {
             "session_id": connection.session,
             "last_operation": statistics.operation,
             "established": connection.established,
@@ -66,7 +66,7 @@ def _connection(connection: Connection, full: bool) -> dict[str, Any]:
             "avg_latency": int(statistics.latency.average),
             "max_latency": statistics.latency.greatest,
         }
-    return found
+    return fields
 
 
 def reset(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
@@ -84,17 +84,17 @@ def watch_summary(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
 
 def watches(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     """The watched paths of each session."""
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for path, watchers in view.clients.processor.data_watches():
         for watcher in watchers:
-            found.setdefault(str(watcher.session), []).append(path)
-    return {"session_id_to_watched_paths": found}
+            paths.setdefault(str(watcher.session), []).append(path)
+    return {"session_id_to_watched_paths": paths}
 
 
 def watches_by_path(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     """The sessions that watch each path."""
-    found = view.clients.processor.data_watches()
-    return {"path_to_session_ids": {path: [watcher.session for watcher in watchers] for path, watchers in found}}
+    sessions = view.clients.processor.data_watches()
+    return {"path_to_session_ids": {path: [watcher.session for watcher in watchers] for path, watchers in sessions}}
 
 
 def leader(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def initial_configuration(view: AdminView, _query: Mapping[str, str]) -> dict[st
 def observers(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     """The observers that a leader serves; a learner serves none."""
     zab = view.server.zab
-    found = zab.handlers if isinstance(zab, Leader) else ()
-    serving = [handler for handler in found if handler.observer and handler.stage is Stage.SERVING]
+    handlers = zab.handlers if isinstance(zab, Leader) else ()
+    serving = [handler for handler in handlers if handler.observer and handler.stage is Stage.SERVING]
     return {
         "synced_observers": len(serving),
         "observers": [{"sid": handler.sid, "last_zxid": handler.last_zxid} for handler in serving],
@@ -141,24 +141,24 @@ def _member(view: AdminView, line: ServerLine) -> dict[str, Any]:
 
 def _client_address(view: AdminView, line: ServerLine) -> str:
     """The client address of a line; for this server that of the file, as in ZooKeeper."""
-    found = line.client
-    if found is None and line.sid == view.server.sid:
-        found = view.settings.clients.address
-    return "" if found is None else str(found)
+    address = line.client
+    if address is None and line.sid == view.server.sid:
+        address = view.settings.clients.address
+    return "" if address is None else str(address)
 
 
 def zab_state(view: AdminView, _query: Mapping[str, str]) -> dict[str, Any]:
     """The phase of Zab, the last zxid, and the addresses of this server."""
-    own = view.membership.servers.get(view.server.sid) if view.membership is not None else None
-    if own is None:
+    line = view.membership.servers.get(view.server.sid) if view.membership is not None else None
+    if line is None:
         return {"voting": False, "zabstate": view.zab_state}
     zxid = view.backend.last_zxid if view.backend is not None else 0
     return {
         "myid": view.server.sid,
         "is_leader": view.leader == view.server.sid,
-        "quorum_address": _addresses([(address.host, address.quorum_port) for address in own.addresses]),
-        "election_address": _addresses([(address.host, address.election_port) for address in own.addresses]),
-        "client_address": _client_address(view, own),
+        "quorum_address": _addresses([(address.host, address.quorum_port) for address in line.addresses]),
+        "election_address": _addresses([(address.host, address.election_port) for address in line.addresses]),
+        "client_address": _client_address(view, line),
         "voting": view.server.sid in view.server.view.voters,
         "last_zxid": f"0x{zxid:x}",
         "zab_epoch": epoch_of(zxid),
@@ -225,8 +225,8 @@ def _is_read_only(_view: AdminView, backend: Backend) -> Body:
 
 
 def _digests(_view: AdminView, backend: Backend) -> Body:
-    found = [{"zxid": zxid, "digest_version": VERSION, "digest": digest} for zxid, digest in backend.status().digests]
-    return {"digests": found}
+    digests = [{"zxid": zxid, "digest_version": VERSION, "digest": digest} for zxid, digest in backend.status().digests]
+    return {"digests": digests}
 
 
 def _dump(_view: AdminView, backend: Backend) -> Body:

@@ -244,13 +244,13 @@ class HttpConnection(asyncio.Protocol):
             ("Cache-Control", "no-store"),
             *([("Connection", "close")] if closes else []),
         ]
-        sent = self._parser.send(h11.Response(status_code=answer.status, headers=headers)) or b""
+        content = self._parser.send(h11.Response(status_code=answer.status, headers=headers)) or b""
         if method != b"HEAD":
-            sent += self._parser.send(h11.Data(data=answer.body)) or b""
-        sent += self._parser.send(h11.EndOfMessage()) or b""
+            content += self._parser.send(h11.Data(data=answer.body)) or b""
+        content += self._parser.send(h11.EndOfMessage()) or b""
         if self._transport is None:
             return
-        self._transport.write(sent)
+        self._transport.write(content)
         slowest = self._port.unread.slowest_with(self)
         if slowest is not None:
             logger.warning("port %d: a client that does not read its answers is disconnected", self._port.port)
