@@ -99,25 +99,25 @@ def _run(directory: Path, options: argparse.Namespace) -> int:
 
 def free_ports(count: int) -> list[int]:
     """Returns free ports, all different. Raises OSError if there are too few."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
-        if len(found) == count:
-            return found
+        if len(ports) == count:
+            return ports
         with contextlib.suppress(OSError), socket.create_server((LOOPBACK, port)):
-            found.append(port)
-    raise OSError(f"{count} free ports are needed, and {LOOPBACK} has only {len(found)} from {PORTS[0]} to {PORTS[-1]}")
+            ports.append(port)
+    raise OSError(f"{count} free ports are needed, and {LOOPBACK} has only {len(ports)} from {PORTS[0]} to {PORTS[-1]}")
 
 
 def write_configs(directory: Path, clients: Sequence[int], peers: Sequence[int], tick: int) -> list[Path]:
     """Writes a zoo.cfg and a myid for each server, in separate folders; each server gets two ports of `peers`."""
     count = len(clients)
     lines = [f"server.{n + 1}={LOOPBACK}:{peers[2 * n]}:{peers[2 * n + 1]}" for n in range(count)] if count > 1 else []
-    found = []
+    files = []
     for number, client in enumerate(clients, 1):
         home = directory / f"server-{number}"
         (home / "data").mkdir(parents=True, exist_ok=True)
         (home / "data" / "myid").write_text(f"{number}\n")
-        own = [
+        keys = [
             f"tickTime={tick}",
             "initLimit=10",
             "syncLimit=5",
@@ -128,9 +128,9 @@ def write_configs(directory: Path, clients: Sequence[int], peers: Sequence[int],
             "admin.enableServer=false",
         ]
         config = home / "zoo.cfg"
-        config.write_text("\n".join((*own, *lines)) + "\n")
-        found.append(config)
-    return found
+        config.write_text("\n".join((*keys, *lines)) + "\n")
+        files.append(config)
+    return files
 
 
 def _start(config: Path, journal: bool) -> subprocess.Popen[bytes]:

@@ -136,12 +136,12 @@ class EffectExecutor:
         server = self._node.server
         queue = server.zab.queue if server.zab is not None else ()
         if zxid == self._replica.zxid + 1:
-            found = logged(server.durable, queue, zxid)
-            if found is not None:
-                self._apply_one(found)
+            entry = logged(server.durable, queue, zxid)
+            if entry is not None:
+                self._apply_one(entry)
             return
         newer = [txn for txn in server.durable.txns if self._replica.zxid < txn.zxid <= zxid]
-        newer += [each.txn for each in queue if isinstance(each, Append) and self._replica.zxid < each.txn.zxid <= zxid]
+        newer += [item.txn for item in queue if isinstance(item, Append) and self._replica.zxid < item.txn.zxid <= zxid]
         self._apply_all(tuple(newer))
 
     def _apply_all(self, txns: tuple[Txn, ...]) -> None:

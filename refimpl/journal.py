@@ -125,8 +125,8 @@ class Journal:
     def flush(self) -> None:
         """Passes all records so far to the operating system. Raises OSError, and keeps the unwritten ones."""
         while self._buffer:
-            written = self._file.write(self._buffer)
-            del self._buffer[:written]
+            count = self._file.write(self._buffer)
+            del self._buffer[:count]
         self._fresh = True
 
     def close(self) -> None:
@@ -160,8 +160,8 @@ class _StructEncoder:
     def _words_of(self, cls: type[msgspec.Struct]) -> Any:
         """The name of a class, and its fields that are not plain data: the place of each, and its conversion."""
         words = ((place, self._word(hint)) for place, hint in enumerate(_hints_of(cls), start=1) if hint not in _PLAIN)
-        known = self._words[cls] = (str(cls.__struct_config__.tag or cls.__name__), tuple(words))
-        return known
+        words_of_class = self._words[cls] = (str(cls.__struct_config__.tag or cls.__name__), tuple(words))
+        return words_of_class
 
     def _word(self, hint: Any) -> Callable[[Any], Any]:
         if hint is Any:
@@ -196,9 +196,9 @@ class _Digests:
 
     def of(self, value: Any) -> str:
         """The digest of a value: 8 bytes in hexadecimal."""
-        known = self._known.get(id(value))
-        if known is not None:
-            return known[1]
+        entry = self._known.get(id(value))
+        if entry is not None:
+            return entry[1]
         encoded = self._encode(change_of(value))
         digest = blake2b(encoded, digest_size=8).hexdigest()
         self._known[id(value)] = (value, digest, len(encoded) + 256)

@@ -137,8 +137,8 @@ class UnreadOutput(Generic[AnyReader]):
         """
         self._count(reader)
         if self._total > self._most:
-            for other in tuple(self._sizes):
-                self._count(other)
+            for client in tuple(self._sizes):
+                self._count(client)
         if self._total <= self._most:
             return None
         slowest = max(self._sizes, key=self._sizes.__getitem__)
@@ -242,11 +242,11 @@ def bind(host: str, port: int) -> list[socket.socket]:
     Raises OSError, and ValueError for a name that is not a host's.
     """
     # The protocol is explicit in each socket: asyncio sets TCP_NODELAY only there.
-    found = system().getaddrinfo(host or None, port, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
+    infos = system().getaddrinfo(host or None, port, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE)
     missing = OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     with contextlib.ExitStack() as unfinished:
-        for family, kind, protocol, _, address in dict.fromkeys(found):
+        for family, kind, protocol, _, address in dict.fromkeys(infos):
             try:
                 bound = unfinished.enter_context(system().socket(family, kind, protocol))
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -258,8 +258,8 @@ def bind(host: str, port: int) -> list[socket.socket]:
                     raise
                 missing = error
             else:
-                made.append(bound)
-        if not made:
+                sockets.append(bound)
+        if not sockets:
             raise missing
         unfinished.pop_all()
-    return made
+    return sockets

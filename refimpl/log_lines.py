@@ -44,12 +44,12 @@ class RateLimit(logging.Filter):
         """Whether a line is logged; lines below WARNING always are."""
         if record.levelno < logging.WARNING:
             return True
-        now = self._clock()
-        if now - self._began >= self._period:
+        seconds = self._clock()
+        if seconds - self._began >= self._period:
             if self._dropped:
                 record.msg = f"{record.getMessage()} ({self._dropped} lines before this one exceeded the rate limit)"
                 record.args = ()
-            self._began, self._passed, self._dropped = now, 0, 0
+            self._began, self._passed, self._dropped = seconds, 0, 0
         if self._passed >= self._lines:
             self._dropped += 1
             return False
@@ -66,12 +66,12 @@ class Repeats:
 
     def is_due(self, subject: object, fact: str) -> bool:
         """Whether to log a fact: it is another one than last time, or that was long ago."""
-        now = self._clock()
-        before, since = self._logged.get(subject, ("", now))
-        if before == fact and now - since < REPEATED:
+        seconds = self._clock()
+        before, since = self._logged.get(subject, ("", seconds))
+        if before == fact and seconds - since < REPEATED:
             return False
         self._logged.pop(subject, None)
-        self._logged[subject] = fact, now
+        self._logged[subject] = fact, seconds
         if len(self._logged) > MOST_SUBJECTS:
             del self._logged[next(iter(self._logged))]
         return True

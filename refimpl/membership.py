@@ -111,7 +111,7 @@ class Membership:
             replace_file(system().path(f"{self.zoo_cfg}{BACKUP}"), [static.encode()], self._mode())
 
     def _warn_of_client_address(self, ensemble: Ensemble) -> None:
-        before, after = (each.client_of(self._own) for each in (self._active, ensemble))
+        before, after = (members.client_of(self._own) for members in (self._active, ensemble))
         if before is not None and after is not None and before != after:
             logger.warning("server %d: clients reach it at %s from its next start on", self._own, after)
 

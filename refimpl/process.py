@@ -75,14 +75,14 @@ _UNLIMITED = 1 << 20
 def raise_limit() -> int:
     """Raises the soft limit on open files to the hard one. Returns the number of descriptors of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _UNLIMITED if hard == resource.RLIM_INFINITY else hard
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    target = _UNLIMITED if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY or soft >= target:
         return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
     except (OSError, ValueError):  # a system may allow less than its hard limit
         return soft
-    return wanted
+    return target
 
 
 def first_reserved(limit: int) -> int:
@@ -122,10 +122,10 @@ def refusal_of(settings: Settings, membership: Membership, view: View) -> str:
         return str(error)
     if not after.distributed:
         return "this server would run alone with it"
-    present, own = settings.peer(settings.sid), after.peer(settings.sid)
-    if present is None or own is None or own.addresses != present.addresses:
+    present, line = settings.peer(settings.sid), after.peer(settings.sid)
+    if present is None or line is None or line.addresses != present.addresses:
         return "this server has another address in it"
-    hosts = {ANY_ADDRESS, LOOPBACK, *(address.host for address in own.addresses)}
+    hosts = {ANY_ADDRESS, LOOPBACK, *(address.host for address in line.addresses)}
     before, clients = settings.clients, after.clients
     for old, new in ((before.address, clients.address), (before.secure_address, clients.secure_address)):
         if new != old and (old is None or new is None or new.port != old.port or new.host not in hosts):
@@ -163,8 +163,8 @@ def _read(name: str) -> str | None:
 def log_start(settings: Settings) -> None:
     """Log what starts: the version, the file, the id and the addresses."""
     where = [f"clients {address}" for address in (settings.clients.address, settings.clients.secure_address) if address]
-    own = settings.peer(settings.sid) if settings.distributed else None
-    for address in () if own is None else own.addresses:
+    line = settings.peer(settings.sid) if settings.distributed else None
+    for address in () if line is None else line.addresses:
         host = address.host
         where += [f"learners {host}:{address.quorum_port}", f"the election {host}:{address.election_port}"]
     who = f"server {settings.sid} of {sorted(settings.view.members)}" if settings.distributed else "a standalone server"
@@ -258,8 +258,8 @@ def _membership(settings: Settings) -> Membership:
 
 
 def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
-    own = settings.peer(settings.sid)
-    assert own is not None  # parse_zoo_cfg refuses a myid without a server line
+    line = settings.peer(settings.sid)
+    assert line is not None  # parse_zoo_cfg refuses a myid without a server line
 
     refused = lru_cache(maxsize=16)(partial(refusal_of, settings, membership))
 
@@ -275,9 +275,9 @@ def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:
     except TlsError as error:
         raise StartError(str(error)) from None
     # Without `reconfigEnabled` a configuration that was seen means nothing (`setLastSeenQuorumVerifier`).
-    election = ElectionSockets(own, membership, deliver, streams, reads_views=settings.reconfigurable)
+    election = ElectionSockets(line, membership, deliver, streams, reads_views=settings.reconfigurable)
     node.election_port = election
-    node.quorum_port = QuorumSockets(node, own, membership, streams)
+    node.quorum_port = QuorumSockets(node, line, membership, streams)
     try:
         election.listen()
     except ListenError as error:

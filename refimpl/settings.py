@@ -210,13 +210,13 @@ def settings_of(config: Config) -> Settings:
 
 def _unsupported(config: Config) -> list[Problem]:
     """The keys that request a security feature which this server does not have; each is an error, not ignored."""
-    found = []
+    problems = []
     for key, value in config.properties:
-        what = next((what for start, what in _SAFER.items() if key.startswith(start)), None)
-        if what is not None and value.lower() != "false":
+        feature = next((feature for start, feature in _SAFER.items() if key.startswith(start)), None)
+        if feature is not None and value.lower() != "false":
             remedy = _INSTEAD.get(key, "remove the line")
-            found.append(Problem(config.file, 0, f"{key}={value}: {what} is not supported", remedy))
-    return found
+            problems.append(Problem(config.file, 0, f"{key}={value}: {feature} is not supported", remedy))
+    return problems
 
 
 def _valid(read: Callable[[], _Read], otherwise: _Read, config: Config, problems: list[Problem]) -> _Read:
@@ -227,8 +227,8 @@ def _valid(read: Callable[[], _Read], otherwise: _Read, config: Config, problems
     try:
         return read()
     except ValueError as error:
-        what, _, right = str(error).partition("; ")
-        problems.append(Problem(config.file, 0, what, right or "correct that key"))
+        problem, _, right = str(error).partition("; ")
+        problems.append(Problem(config.file, 0, problem, right or "correct that key"))
         return otherwise
 
 

@@ -78,24 +78,24 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         cls, properties: dict[str, str], prefix: str = CLIENTS, wanted_by: str = "secureClientPort is set"
     ) -> TlsSettings:
         """Reads the settings from zoo.cfg's keys; `wanted_by` says what makes them necessary. Raises TlsError."""
-        for name, what in _REFUSED.items():
+        for name, feature in _REFUSED.items():
             key = prefix + name
             if properties.get(key, "false").lower() != "false":
-                raise TlsError(f"{key}={properties[key]}: {what} are not supported; remove the line")
+                raise TlsError(f"{key}={properties[key]}: {feature} are not supported; remove the line")
         client_auth = properties.get(f"{prefix}clientAuth", "need").lower()
         if client_auth not in _VERIFY:
             raise TlsError(f"{prefix}clientAuth={client_auth}: write need, want or none")
         key_store = _pem_file(properties, f"{prefix}keyStore")
         if key_store is None:
-            what = f"{wanted_by} and {prefix}keyStore.location is not"
-            raise TlsError(f"{what}; name a PEM file with the private key and its certificates")
+            problem = f"{wanted_by} and {prefix}keyStore.location is not"
+            raise TlsError(f"{problem}; name a PEM file with the private key and its certificates")
         trust_store = _pem_file(properties, f"{prefix}trustStore")
         if trust_store is None and (client_auth != "none" or prefix == SERVERS):
-            what = f"{prefix}clientAuth={client_auth} needs {prefix}trustStore.location"
+            problem = f"{prefix}clientAuth={client_auth} needs {prefix}trustStore.location"
             if client_auth == "none":
-                what = f"{wanted_by} and {prefix}trustStore.location is not"
-            other = "" if prefix == SERVERS else f", or set {prefix}clientAuth=none"
-            raise TlsError(f"{what}; name a PEM file with certificates{other}")
+                problem = f"{wanted_by} and {prefix}trustStore.location is not"
+            alternative = "" if prefix == SERVERS else f", or set {prefix}clientAuth=none"
+            raise TlsError(f"{problem}; name a PEM file with certificates{alternative}")
         return cls(
             key_store=key_store,
             key_password=_password(properties, f"{prefix}keyStore"),
@@ -253,14 +253,14 @@ class PeerStreams:
         contexts = self._current() if self._security.connects_by_tls else None
         loop = asyncio.get_running_loop()
         if contexts is None:
-            _, made = await loop.create_connection(protocol, host, port)
-            return made
+            _, peer = await loop.create_connection(protocol, host, port)
+            return peer
         try:
-            _, made = await loop.create_connection(protocol, host, port, ssl=contexts[1], ssl_shutdown_timeout=SHUTDOWN)
+            _, peer = await loop.create_connection(protocol, host, port, ssl=contexts[1], ssl_shutdown_timeout=SHUTDOWN)
         except ssl.SSLError as error:
             logger.warning("no TLS with the server at %s:%d: %s", host, port, error)
             raise
-        return made
+        return peer
 
     def serve(self, bound: Iterable[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> Listener:
         """Listens with a protocol for each connection, as `refimpl.listening.serve` does. Raises OSError."""
@@ -329,13 +329,13 @@ class _AddressGate(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The handshake is complete. A peer without a certificate has passed `clientAuth`."""
-        made = cast(asyncio.Transport, transport)
-        certificate = made.get_extra_info("peercert")
+        tls_transport = cast(asyncio.Transport, transport)
+        certificate = tls_transport.get_extra_info("peercert")
         if certificate and not _is_for(certificate, self._address):
             logger.warning("%s is refused: its certificate is not for this address", self._address)
-            made.abort()
+            tls_transport.abort()
             return
-        made.set_protocol(self._protocol)
+        tls_transport.set_protocol(self._protocol)
         self._protocol.connection_made(transport)
 
 
@@ -371,10 +371,10 @@ def _contexts(security: PeerSecurity, tls: TlsSettings) -> tuple[ssl.SSLContext,
 
 def _stamp_of(file: str) -> tuple[int, int, int] | None:
     try:
-        found = Path(file).stat()
+        status = Path(file).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _milliseconds(properties: dict[str, str], key: str, default: int) -> int:
