@@ -44,30 +44,30 @@ class Difference(NamedTuple):
 
 def differences(tested: Sequence[Seen], expected: Sequence[Seen], exact: bool, release: str | None) -> list[Difference]:
     """The differences of two records of one script, up to the first one that is not harmless."""
-    found: list[Difference] = []
-    exact = exact and not any(each.late for each in (*tested, *expected))
+    results: list[Difference] = []
+    exact = exact and not any(record.late for record in (*tested, *expected))
     pairs = zip(comparable(tested, exact), comparable(expected, exact), strict=True)
     before: list[c.Command] = []
-    for number, (one, other) in enumerate(pairs):
-        if one.late or (one.outcome, one.events) != (other.outcome, other.events):
-            shown = (one.command, one.outcome, other.outcome, one.events, other.events)
-            mismatch = Mismatch(*shown, tuple(before), one.late)
+    for number, (ours, theirs) in enumerate(pairs):
+        if ours.late or (ours.outcome, ours.events) != (theirs.outcome, theirs.events):
+            values = (ours.command, ours.outcome, theirs.outcome, ours.events, theirs.events)
+            mismatch = Mismatch(*values, tuple(before), ours.late)
             cause = cause_of(mismatch, release)
-            found.append(Difference(number, mismatch, cause))
+            results.append(Difference(number, mismatch, cause))
             if cause is None or not cause.harmless:
                 break
-        before.append(one.command)
-    return found
+        before.append(ours.command)
+    return results
 
 
 def comparable(record: Sequence[Seen], exact: bool) -> list[Seen]:
     """A record without the values that may differ between correct servers."""
-    known: set[int] = set()
+    zxids: set[int] = set()
     compared: list[Seen] = []
-    for each in record:
-        known |= {zxid for stat in _stats(each) for zxid in (stat.czxid, stat.mzxid, stat.pzxid)}
-        masked = _masked(each, exact)
-        compared.append(masked._replace(outcome=_changed(masked.outcome, partial(_ranked, sorted(known)))))
+    for entry in record:
+        zxids |= {zxid for stat in _stats(entry) for zxid in (stat.czxid, stat.mzxid, stat.pzxid)}
+        masked = _masked(entry, exact)
+        compared.append(masked._replace(outcome=_changed(masked.outcome, partial(_ranked, sorted(zxids)))))
     return compared
 
 

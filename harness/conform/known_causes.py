@@ -238,16 +238,16 @@ OTHER_SERVERS: dict[str, OtherServer] = {}
 
 def newer_opcode(number: int | None, release: str | None) -> Opcode | None:
     """The opcode with this number if it came after a release; None also if the release is unknown."""
-    known = None if number is None else OPCODES.get(number)
-    if known is None or release is None or release in OTHER_SERVERS:
+    opcode = None if number is None else OPCODES.get(number)
+    if opcode is None or release is None or release in OTHER_SERVERS:
         return None
-    return known if number_of(known.since) > number_of(release) else None
+    return opcode if number_of(opcode.since) > number_of(release) else None
 
 
 def cause_of(mismatch: Mismatch, release: str | None) -> KnownCause | None:
     """The known cause that fits a difference, or None."""
-    if other := OTHER_SERVERS.get(release or ""):
-        return next((cause for cause in (SILENT_ONCE, *other.causes) if cause.fits(mismatch)), None)
+    if kind := OTHER_SERVERS.get(release or ""):
+        return next((cause for cause in (SILENT_ONCE, *kind.causes) if cause.fits(mismatch)), None)
     if (cause := _of_newer_opcode(mismatch, release)) is not None:
         return cause
     for cause in CAUSES:
@@ -265,7 +265,7 @@ def _of_release(cause: KnownCause, release: str | None) -> bool:
     if cause.since is not None and number < number_of(cause.since):
         return False
     fixed = sorted(map(number_of, cause.fixed))
-    of_line = next((each for each in fixed if each[:2] == number[:2]), fixed[0])
+    of_line = next((number_fixed for number_fixed in fixed if number_fixed[:2] == number[:2]), fixed[0])
     return number < of_line
 
 
@@ -277,7 +277,7 @@ def _of_newer_opcode(mismatch: Mismatch, release: str | None) -> KnownCause | No
         numbers = [opcode_of(part) for part in mismatch.command.parts]
     else:
         return None
-    known = next((opcode for number in numbers if (opcode := newer_opcode(number, release)) is not None), None)
-    if known is None:
+    newer = next((opcode for number in numbers if (opcode := newer_opcode(number, release)) is not None), None)
+    if newer is None:
         return None
-    return KnownCause(known.came, CauseKind.RELEASE, known.issue, not_supported)
+    return KnownCause(newer.came, CauseKind.RELEASE, newer.issue, not_supported)

@@ -117,7 +117,7 @@ def create2_as_create(mismatch: Mismatch) -> bool:
         return False
     pairs = zip(tested.values, expected.values, strict=False)
     return tested.err == expected.err and any(
-        isinstance(one, tuple) and (one[0], other[0]) == (c.CREATE, c.CREATE2) for one, other in pairs
+        isinstance(ours, tuple) and (ours[0], theirs[0]) == (c.CREATE, c.CREATE2) for ours, theirs in pairs
     )
 
 
@@ -133,8 +133,8 @@ def bad_mode_in_multi(mismatch: Mismatch) -> bool:
 def refused_ttl(mismatch: Mismatch) -> bool:
     """Fits an Unimplemented for a create with a TTL mode, alone or in a multi."""
     parts = parts_of(mismatch.command)
-    asked = any(isinstance(part, c.Create) and part.flags in {c.TTL, c.TTL_SEQUENTIAL} for part in parts)
-    return asked and UNIMPLEMENTED in all_errors(mismatch.tested)
+    has_ttl = any(isinstance(part, c.Create) and part.flags in {c.TTL, c.TTL_SEQUENTIAL} for part in parts)
+    return has_ttl and UNIMPLEMENTED in all_errors(mismatch.tested)
 
 
 def unchecked_permission(mismatch: Mismatch) -> bool:
@@ -150,11 +150,11 @@ def unchecked_permission(mismatch: Mismatch) -> bool:
 
 def modes_together(mismatch: Mismatch) -> bool:
     """Fits an event that is missing, after watches of two modes of one session at one path."""
-    watches = [(each.who, each.path) for each in mismatch.before if isinstance(each, c.AddWatch)]
+    watches = [(command.who, command.path) for command in mismatch.before if isinstance(command, c.AddWatch)]
     one_shot = [
-        (each.who, each.path)
-        for each in mismatch.before
-        if isinstance(each, c.Get | c.Exists | c.Children | c.Children2) and each.watch
+        (command.who, command.path)
+        for command in mismatch.before
+        if isinstance(command, c.Get | c.Exists | c.Children | c.Children2) and command.watch
     ]
     together = len(watches) != len(set(watches)) or bool(set(watches) & set(one_shot))
     return together and mismatch.tested == mismatch.expected and mismatch.tested_events != mismatch.expected_events
@@ -169,21 +169,21 @@ def masked_address(mismatch: Mismatch) -> bool:
 
 def control_character(mismatch: Mismatch) -> bool:
     """Fits BadArguments of the oracle alone for a path with U+001F."""
-    asked = any(isinstance(part, c.Request) and "\x1f" in part.path for part in parts_of(mismatch.command))
-    return asked and BAD_ARGUMENTS in all_errors(mismatch.expected) - all_errors(mismatch.tested)
+    has_control = any(isinstance(part, c.Request) and "\x1f" in part.path for part in parts_of(mismatch.command))
+    return has_control and BAD_ARGUMENTS in all_errors(mismatch.expected) - all_errors(mismatch.tested)
 
 
 def events_without_read(mismatch: Mismatch) -> bool:
     """Fits events that only the tested side sends, after ACLs that may forbid to read."""
-    acls = [each.acl for each in mismatch.before if isinstance(each, c.Create | c.SetAcl)]
+    acls = [command.acl for command in mismatch.before if isinstance(command, c.Create | c.SetAcl)]
     pairs = tuple(zip(mismatch.tested_events, mismatch.expected_events, strict=False))  # without an answer: no events
     same = mismatch.tested == mismatch.expected
-    return same and any(acl != c.OPEN for acl in acls) and all(set(kept) <= set(told) for told, kept in pairs)
+    return same and any(acl != c.OPEN for acl in acls) and all(set(theirs) <= set(ours) for ours, theirs in pairs)
 
 
 def told_without_read(mismatch: Mismatch) -> bool:
     """Fits events that only the tested side sends to a session that registers its watches again."""
     command = mismatch.command
     pairs = zip(mismatch.tested_events, mismatch.expected_events, strict=False)
-    extra = [who for who, (told, kept) in enumerate(pairs) if told != kept]
+    extra = [who for who, (ours, theirs) in enumerate(pairs) if ours != theirs]
     return isinstance(command, c.SetWatches) and extra == [command.who] and events_without_read(mismatch)

@@ -107,8 +107,8 @@ def support(record: Sequence[Seen]) -> Support:
 def row(opcode: int, name: str, tested: Support, expected: Support, release: str | None) -> OpcodeRow:
     """A row of the table, with the known cause of a difference."""
     cause = None
-    if tested is not expected and (other := OTHER_SERVERS.get(release or "")):
-        cause = other.lacks_opcode
-    elif tested is not expected and (known := newer_opcode(opcode, release)) is not None:
-        cause = f"came with {known.since} ({known.issue})"
+    if tested is not expected and (kind := OTHER_SERVERS.get(release or "")):
+        cause = kind.lacks_opcode
+    elif tested is not expected and (newer := newer_opcode(opcode, release)) is not None:
+        cause = f"came with {newer.since} ({newer.issue})"
     return OpcodeRow(opcode, name, tested, expected, cause)

@@ -75,8 +75,8 @@ class _Draw:
         if self._source.random() < 0.05:
             return self._source.choice(((), None))
         count = self._source.randint(1, 2)
-        drawn = [(self._source.choice(PERMISSIONS), *self._source.choice(IDENTITIES)) for _ in range(count)]
-        return (*((perms, scheme, name) for perms, scheme, name in drawn), CLEANER)
+        entries = [(self._source.choice(PERMISSIONS), *self._source.choice(IDENTITIES)) for _ in range(count)]
+        return (*((perms, scheme, name) for perms, scheme, name in entries), CLEANER)
 
     def _plain_create(self) -> c.Create:
         flags = self._source.randrange(4)

@@ -26,7 +26,7 @@ def area_rows(results: Sequence[CaseResult]) -> list[tuple[str, tuple[int, ...]]
     counts: dict[str, Counter[Status]] = {}
     for result in results:
         counts.setdefault(result.case.area, Counter())[result.status] += 1
-    return [(area, tuple(counted[status] for status in COLUMNS)) for area, counted in counts.items()]
+    return [(area, tuple(statuses[status] for status in COLUMNS)) for area, statuses in counts.items()]
 
 
 def groups(results: Sequence[CaseResult]) -> list[tuple[str, list[CaseResult]]]:
@@ -49,7 +49,7 @@ def summary(result: ConformResult) -> str:
     """The last line: the number of cases, and of unexplained differences."""
     counts = Counter(case.status for case in result.cases)
     cases = ", ".join(f"{counts[status]} {status.value}" for status in COLUMNS if counts[status])
-    like = sum(each.times for each in result.random)
+    like = sum(script.times for script in result.random)
     randoms = (
         f"; {result.random_count} random scripts (seed {result.seed}), {like} differ" if result.random_count else ""
     )
@@ -73,14 +73,14 @@ def _text_lines(result: ConformResult) -> Iterator[str]:
         cells = (f"{count or '.':>{len(status.value)}}" for count, status in zip(counts, COLUMNS, strict=True))
         yield f"{area:<{width}}  " + "  ".join(cells)
     yield ""
-    for title, members in groups((*result.cases, *(each.result for each in result.random))):
+    for title, members in groups((*result.cases, *(script.result for script in result.random))):
         yield title
         for member in members:
             yield from ("  " + line for line in _shown(member))
-    others = [row for row in result.opcodes if row.tested is not row.expected]
-    same = len(result.opcodes) - len(others)
+    differing = [row for row in result.opcodes if row.tested is not row.expected]
+    same = len(result.opcodes) - len(differing)
     yield f"opcodes: {same} of {len(result.opcodes)} as the oracle"
-    for row in others:
+    for row in differing:
         cause = f"; {row.cause}" if row.cause else ""
         yield f"  {row.opcode} {row.name}: {row.tested.value}; oracle: {row.expected.value}{cause}"
     yield ""
@@ -131,7 +131,7 @@ def _outcome(outcome: object) -> str:
 
 
 def _events(events: tuple[object, ...]) -> str:
-    return " | ".join(", ".join(map(str, some)) or "-" if isinstance(some, tuple) else str(some) for some in events)
+    return " | ".join(", ".join(map(str, group)) or "-" if isinstance(group, tuple) else str(group) for group in events)
 
 
 def markdown(result: ConformResult, server: str) -> str:
@@ -149,7 +149,7 @@ def markdown(result: ConformResult, server: str) -> str:
     if result.kills is not None:
         lines += ["", "## Under kills", "", *fenced("\n".join(kills_lines(result.kills)), "")]
     lines += ["", "## Differences", ""]
-    for title, members in groups((*result.cases, *(each.result for each in result.random))):
+    for title, members in groups((*result.cases, *(script.result for script in result.random))):
         lines += [f"### {escaped(title)}", ""]
         for member in members:
             lines += [*fenced("\n".join(_shown(member)), ""), ""]
@@ -164,8 +164,8 @@ def junit(result: ConformResult, server: str) -> str:
     """The report as JUnit XML: an area is a suite; an explained difference and a missing opcode are skipped."""
     root = ElementTree.Element("testsuites", name=f"conformance of {server}")
     by_area: dict[str, list[CaseResult]] = {}
-    for each in (*result.cases, *(found.result for found in result.random)):
-        by_area.setdefault(each.case.area, []).append(each)
+    for result_of_case in (*result.cases, *(script.result for script in result.random)):
+        by_area.setdefault(result_of_case.case.area, []).append(result_of_case)
     for area, members in by_area.items():
         findings = [member for member in members if member.is_finding]
         skipped = [member for member in members if member.differences and not member.is_finding]

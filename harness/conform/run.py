@@ -74,8 +74,8 @@ def minimised(script: c.Script, differs: Callable[[c.Script], bool], attempts: i
         return next(budget, None) is not None and differs(candidate)
 
     smaller = _without_commands(script, still)
-    while (found := next((multi for multi in _smaller_multis(smaller) if still(multi)), None)) is not None:
-        smaller = found
+    while (reduced := next((multi for multi in _smaller_multis(smaller) if still(multi)), None)) is not None:
+        smaller = reduced
     return smaller
 
 
@@ -159,8 +159,8 @@ class ConformResult(NamedTuple):
     @property
     def findings(self) -> tuple[CaseResult, ...]:
         """The cases and random scripts with a difference that is not explained."""
-        every = (*self.cases, *(each.result for each in self.random))
-        return tuple(each for each in every if each.is_finding)
+        results = (*self.cases, *(script.result for script in self.random))
+        return tuple(result for result in results if result.is_finding)
 
     @property
     def unexplained(self) -> int:
@@ -213,14 +213,14 @@ def _in_dialect(case: Case, missing: frozenset[int]) -> Case:
 
 
 def _result(bench: Bench, case: Case) -> CaseResult:
-    found = bench.compare(case.script, case.exact)
-    late = tuple(each for each in found if each.mismatch.late)
-    if not late and all(each.explained for each in found):
-        return CaseResult(case, found)
+    results = bench.compare(case.script, case.exact)
+    late = tuple(row for row in results if row.mismatch.late)
+    if not late and all(row.explained for row in results):
+        return CaseResult(case, results)
     if again := bench.compare(case.script, case.exact):
         return CaseResult(case, (*late, *again))
-    gone = (each._replace(cause=SILENT_ONCE) if each.mismatch.tested == NO_ANSWER else each for each in found)
-    return CaseResult(case, late or tuple(gone), unstable=True)
+    silent = (row._replace(cause=SILENT_ONCE) if row.mismatch.tested == NO_ANSWER else row for row in results)
+    return CaseResult(case, late or tuple(silent), unstable=True)
 
 
 def _opcode_rows(bench: Bench) -> Iterator[opcodes.OpcodeRow]:
@@ -233,7 +233,7 @@ def _opcode_rows(bench: Bench) -> Iterator[opcodes.OpcodeRow]:
 
 def _random(bench: Bench, count: int, seed: int, missing: frozenset[int]) -> list[RandomFinding]:
     generator = ScriptGenerator(seed)
-    found: dict[object, RandomFinding] = {}
+    findings: dict[object, RandomFinding] = {}
     for number in range(1, count + 1):
         bench.progress(f"random script {number} of {count}")
         script = translated(generator.script(number), missing)
@@ -241,11 +241,11 @@ def _random(bench: Bench, count: int, seed: int, missing: frozenset[int]) -> lis
         if not result.differences:
             continue
         key = result.differences[-1].signature
-        if key in found:
-            found[key] = found[key]._replace(times=found[key].times + 1)
+        if key in findings:
+            findings[key] = findings[key]._replace(times=findings[key].times + 1)
             continue
-        found[key] = RandomFinding(result if result.unstable else _minimised(bench, result, key), 1)
-    return list(found.values())
+        findings[key] = RandomFinding(result if result.unstable else _minimised(bench, result, key), 1)
+    return list(findings.values())
 
 
 def _minimised(bench: Bench, result: CaseResult, signature: object) -> CaseResult:
@@ -256,7 +256,7 @@ def _minimised(bench: Bench, result: CaseResult, signature: object) -> CaseResul
         nonlocal attempts
         attempts += 1
         bench.progress(f"{case.name}: minimised from {len(case.script)} commands, attempt {attempts}")
-        return any(each.signature == signature for each in bench.compare(candidate))
+        return any(difference.signature == signature for difference in bench.compare(candidate))
 
     smaller = _result(bench, case._replace(script=minimised(case.script, differs)))
     return smaller if smaller.differences else result

@@ -49,18 +49,18 @@ def parse_places(text: str) -> tuple[tuple[str, int], ...]:
     """Read HOST:PORT[,HOST:PORT...]. Raises ValueError with the part that is wrong."""
     places: list[tuple[str, int]] = []
     for part in text.split(","):
-        found = ADDRESS.fullmatch(part.strip())
-        port = integer(found["port"] or found["sixport"], 1, 65535) if found else None
-        if found is None or port is None:
+        match = ADDRESS.fullmatch(part.strip())
+        port = integer(match["port"] or match["sixport"], 1, 65535) if match else None
+        if match is None or port is None:
             raise ValueError(f"{part!r} is no address; write HOST:PORT, with a port from 1 to 65535")
-        places.append((found["host"] or found["six"], port))
+        places.append((match["host"] or match["six"], port))
     return tuple(places)
 
 
 def release_of(place: Place) -> str | None:
     """The release that a server states in its answer to `srvr`; None if it states none."""
-    found = re.match(r"(\d+\.\d+\.\d+)", srvr(place).get("Zookeeper version", ""))
-    return found[1] if found else None
+    match = re.match(r"(\d+\.\d+\.\d+)", srvr(place).get("Zookeeper version", ""))
+    return match[1] if match else None
 
 
 class TolerantInterpreter(Interpreter):
@@ -68,14 +68,14 @@ class TolerantInterpreter(Interpreter):
 
     def run(self, script: c.Script) -> list[Seen]:
         """Execute the commands up to a failure of the barrier; the rest is recorded as not run."""
-        seen: list[Seen] = []
+        record: list[Seen] = []
         for command in script:
             try:
-                seen.append(self._seen(command))
+                record.append(self._seen(command))
             except (OSError, ServerError, ValueError, struct.error):
-                seen.append(Seen(command, NO_ANSWER, ()))
+                record.append(Seen(command, NO_ANSWER, ()))
                 break
-        return seen + [Seen(command, NOT_RUN, ()) for command in script[len(seen) :]]
+        return record + [Seen(command, NOT_RUN, ()) for command in script[len(record) :]]
 
     def close(self) -> None:
         """End the sessions, as far as the server permits."""
@@ -160,10 +160,10 @@ class Side:
         session = self._session()
         session.ask(AUTH, 0, "digest", SECRET)
         _removed(session, QUOTA + self.root)
-        left = _removed(session, self.root)
+        err = _removed(session, self.root)
         session.close()
-        if left:
-            raise ServerError(f"{self.root} was not deleted: the server answers with error {left}; delete it by hand")
+        if err:
+            raise ServerError(f"{self.root} was not deleted: the server answers with error {err}; delete it by hand")
 
     def _session(self) -> Session:
         """A new session; servers that have stopped are started first, if there is a way to."""

@@ -51,9 +51,9 @@ def record_of(result: ConformResult, name: str) -> ConformRecord:
         f"{case.case.area}, {case.case.name}": CaseRecord(
             case.status.value,
             tuple(
-                (found.cause.name, found.cause.source, found.cause.kind.value)
-                for found in case.differences
-                if found.cause is not None
+                (difference.cause.name, difference.cause.source, difference.cause.kind.value)
+                for difference in case.differences
+                if difference.cause is not None
             ),
         )
         for case in result.cases
@@ -62,7 +62,7 @@ def record_of(result: ConformResult, name: str) -> ConformRecord:
         name=name,
         cases=cases,
         opcodes={f"{row.opcode} {row.name}": (row.tested.value, row.cause or "") for row in result.opcodes},
-        random=(result.random_count, result.seed, sum(each.times for each in result.random)),
+        random=(result.random_count, result.seed, sum(script.times for script in result.random)),
         unexplained=result.unexplained,
     )
 
@@ -87,10 +87,10 @@ def tables(records: Sequence[ConformRecord]) -> str:
     releases = [record for record in records if not list(_of_other_servers([record]))]
     names = [record.name for record in releases]
     lines += [*_head("difference from the specification", *names, "source"), *map(_row, _differences(releases)), ""]
-    if others := list(_of_other_servers(records)):
-        lines += [*_head("server", "difference from the specification", "source"), *map(_row, others), ""]
-    counted = ("unexplained", "random scripts that differ", "opcodes")
-    lines += [*_head("server", *(status.value for status in Status), *counted), *map(_row, map(_counts, records))]
+    if rows := list(_of_other_servers(records)):
+        lines += [*_head("server", "difference from the specification", "source"), *map(_row, rows), ""]
+    titles = ("unexplained", "random scripts that differ", "opcodes")
+    lines += [*_head("server", *(status.value for status in Status), *titles), *map(_row, map(_counts, records))]
     return "\n".join(lines) + "\n"
 
 
@@ -123,13 +123,13 @@ def _differences(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
 
 def _of_other_servers(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
     for record in records:
-        found = {
+        sources = {
             name: source
             for case in record.cases.values()
             for name, source, kind in case.causes
             if kind == CauseKind.SERVER.value
         }
-        yield from ([record.name, name, source] for name, source in sorted(found.items()))
+        yield from ([record.name, name, source] for name, source in sorted(sources.items()))
 
 
 def _cell(record: ConformRecord, records: Sequence[ConformRecord], cause: str) -> str:
@@ -140,7 +140,7 @@ def _cell(record: ConformRecord, records: Sequence[ConformRecord], cause: str) -
 
     if any(map(has, record.cases.values())):
         return "yes"
-    meeting = {name for each in records for name, case in each.cases.items() if has(case)}
+    meeting = {name for other_record in records for name, case in other_record.cases.items() if has(case)}
     statuses = {record.cases[name].status for name in meeting if name in record.cases}
     return "" if statuses <= {Status.NOT_SUPPORTED.value} else "no"
 

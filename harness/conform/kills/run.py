@@ -93,22 +93,22 @@ class LoadClient(threading.Thread):
             self._ended.wait(RETRY)
 
     def _operate(self) -> None:
-        asked = self._source.draw(self._session.session_id, self._server)
+        operation = self._source.draw(self._session.session_id, self._server)
         try:
-            answer = self._ask(asked)
+            answer = self._ask(operation)
         except FAILURES:
             self._session.drop()
-            if asked.is_write:
-                self.recorded.append(asked)
+            if operation.is_write:
+                self.recorded.append(operation)
             return
         if answer.err == SESSION_ENDED:
             self._session.drop()
             self._session = Session(TIMEOUT, PATIENCE)
-        done = answered(asked, answer, time.monotonic())
-        self.acknowledged += done.acknowledged
-        if done.is_write or done.outcome != "unknown":
-            self.recorded.append(done)
-        self._source.note(done)
+        outcome = answered(operation, answer, time.monotonic())
+        self.acknowledged += outcome.acknowledged
+        if outcome.is_write or outcome.outcome != "unknown":
+            self.recorded.append(outcome)
+        self._source.note(outcome)
 
     def _ask(self, asked: Operation) -> Answer:
         for opcode, *values in requests_of(asked):
@@ -228,7 +228,7 @@ class KillsRun:
                 client.stop()
             for client in self._clients:
                 client.join(PATIENCE * 4)
-        recorded = (each for client in self._clients for each in client.recorded)
+        recorded = (operation for client in self._clients for operation in client.recorded)
         operations = sorted((*prepared, *recorded), key=lambda operation: operation.invoked)
         replicas: list[FinalZnodes] = []
         try:
@@ -244,14 +244,14 @@ class KillsRun:
         """Create the root and the registers; return the creations of the registers."""
         session = Session(TIMEOUT, wakes=True)
         session.connect(self._places[0])
-        made: list[Operation] = []
+        creations: list[Operation] = []
         for number, path in enumerate((self._root, *registers(self._root))):
             value, invoked = f"first-{number}", time.monotonic()
             answer = session.ask(c.CREATE, path, value.encode(), c.OPEN, c.PERSISTENT)
             if answer.err:
                 raise ServerError(f"{path} cannot be created: the server answers with error {answer.err}")
             stat = session.ask(c.Get.opcode, path, False).values[1]
-            made.append(
+            creations.append(
                 Operation(
                     "preparation",
                     session.session_id,
@@ -267,7 +267,7 @@ class KillsRun:
                 )
             )
         session.close()
-        return made[1:]
+        return creations[1:]
 
     def _strike(self, progress: Callable[[str], None]) -> str:
         """Kill and start servers; return the reason why the servers did not recover, or an empty text."""
@@ -283,14 +283,14 @@ class KillsRun:
 
     def _cycle(self) -> KillCycle:
         leader = self._leader()
-        others = self._random.randrange(len(self._places)) + 1
-        victim = leader if leader is not None and self._random.random() < LEADER_SHARE else others
+        bystander = self._random.randrange(len(self._places)) + 1
+        victim = leader if leader is not None and self._random.random() < LEADER_SHARE else bystander
         down = self._random.uniform(*DOWN)
         self._control.kill(victim)
         time.sleep(down)
         self._control.start(victim)
-        since, written = time.monotonic(), self._acknowledged
-        wait_until(lambda: self._acknowledged > written, RECOVERY, f"a write after the kill of server {victim}")
+        since, count = time.monotonic(), self._acknowledged
+        wait_until(lambda: self._acknowledged > count, RECOVERY, f"a write after the kill of server {victim}")
         recovery = time.monotonic() - since
         for number, place in enumerate(self._places, 1):
             wait_until(partial(accepts, place), RECOVERY, f"server {number} accepts a session")
@@ -313,7 +313,7 @@ class KillsRun:
             try:
                 session.connect(self._places[number - 1])
                 session.ask(c.Sync.opcode, self._root)
-                found = self._znodes(session)
+                znodes = self._znodes(session)
                 session.close()
             except FAILURES as error:
                 session.drop()
@@ -321,20 +321,20 @@ class KillsRun:
                     raise ServerError(f"the znodes of server {number} could not be read at the end: {error}") from error
                 time.sleep(POLL)
             else:
-                return FinalZnodes(number, found)
+                return FinalZnodes(number, znodes)
 
     def _znodes(self, session: Session) -> dict[str, Leaf]:
         """The znodes of the run; none at all if a server has lost them."""
-        listed = session.ask(c.Children.opcode, self._root, False)
-        if listed.err:
+        answer = session.ask(c.Children.opcode, self._root, False)
+        if answer.err:
             return {}
-        names = listed.values[0]
-        found: dict[str, Leaf] = {}
+        names = answer.values[0]
+        leaves: dict[str, Leaf] = {}
         for path in (self._root, *(f"{self._root}/{name}" for name in names)):
             data, stat = session.ask(c.Get.opcode, path, False).values
             value = None if data is None else data.decode()
-            found[path] = Leaf(value, dict(zip(Stat._fields, stat, strict=True)))
-        return found
+            leaves[path] = Leaf(value, dict(zip(Stat._fields, stat, strict=True)))
+        return leaves
 
 
 def accepts(place: Place) -> bool:
