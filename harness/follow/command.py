@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
     if reason := keep_mistake(options.keep) or real.available(options.release):
         return refused(reason, 2)
     try:
-        made = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
-        _check(made, options.kills)
+        rollout = plan(PlanRequest(read_input(options.old), read_input(options.new)), Engine().run)
+        _check(rollout, options.kills)
     except ConfigError as error:
         return refused("; ".join(map(str, error.problems)), 2)
     except (OrderError, UndecidedError, MappingError) as error:
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     results: list[FollowedRun] = []
     try:
         for number in range(1, options.runs + 1):
-            results.append(_follow(made, options, number, folder))
+            results.append(_follow(rollout, options, number, folder))
     except (ServerError, OSError) as error:
         return refused(str(error), 3)
     finally:
@@ -126,13 +126,13 @@ def _follow(made: Plan, options: argparse.Namespace, number: int, folder: Path) 
 
 def total(results: list[FollowedRun]) -> str:
     """The sum of all runs, in one line."""
-    kept = sum(result.ending is Ending.KEPT for result in results)
+    count = sum(result.ending is Ending.KEPT for result in results)
     acknowledged, lost = sum(result.acknowledged for result in results), sum(result.lost for result in results)
     pause = max((result.pause for result in results), default=0.0)
     led = max((step.pause for result in results for step in result.steps if step.led), default=0.0)
     vain = sum(result.vain for result in results)
     return (
-        f"every write kept {kept} of {len(results)}; {acknowledged} acknowledged, {lost} lost; longest pause "
+        f"every write kept {count} of {len(results)}; {acknowledged} acknowledged, {lost} lost; longest pause "
         f"{pause:.1f} s, in a step on the leader {led:.1f} s; waits in vain {vain}"
     )
 

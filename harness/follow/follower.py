@@ -46,7 +46,7 @@ class Killer:
         chosen = sorted(
             (self._random.randrange(steps), self._random.uniform(0, AFTER_STEP_SECONDS)) for _ in range(kills)
         )
-        self._delays = {step: [delay for each, delay in chosen if each == step] for step, _ in chosen}
+        self._delays = {step: [delay for number, delay in chosen if number == step] for step, _ in chosen}
         self._threads: list[threading.Thread] = []
         self._one_at_a_time = threading.Lock()
         self.errors: list[ServerError | OSError] = []
@@ -176,16 +176,16 @@ class EnsembleFollower(ABC):
         time.sleep(QUIET_SECONDS)
 
     def _done(self, caption: str, began: float, led: bool) -> None:
-        now = time.monotonic()
-        pause = self._witness.longest_pause(began, now)
-        self._say(f"{caption}: {now - began:.1f} s, longest pause {pause:.1f} s")
-        self._result.steps.append(FollowedStep(caption, now - began, pause, led))
+        end = time.monotonic()
+        pause = self._witness.longest_pause(began, end)
+        self._say(f"{caption}: {end - began:.1f} s, longest pause {pause:.1f} s")
+        self._result.steps.append(FollowedStep(caption, end - began, pause, led))
 
     def _wait_serving(self, modes: Mapping[Sid, Set[str]]) -> None:
         """Wait until each server serves in one of its modes. Raises StallError."""
-        for sid, wanted in sorted(modes.items()):
+        for sid, allowed in sorted(modes.items()):
             try:
-                wait_until(partial(self._serves, sid, wanted), SERVE_SECONDS, f"server {sid} serves")
+                wait_until(partial(self._serves, sid, allowed), SERVE_SECONDS, f"server {sid} serves")
             except ServerError as error:
                 raise StallError(str(error)) from None
 
@@ -204,20 +204,20 @@ class EnsembleFollower(ABC):
         """Look for every acknowledged write at every server, after a sync; a server may be late for some seconds."""
         replies = self._witness.replies
         self._result.acknowledged = len(replies)
-        found = {sid: self._paths(sid) for sid in sids}
+        holdings = {sid: self._paths(sid) for sid in sids}
         deadline = time.monotonic() + SETTLE_SECONDS
-        while len(set(map(frozenset, found.values()))) > 1 and time.monotonic() < deadline:
+        while len(set(map(frozenset, holdings.values()))) > 1 and time.monotonic() < deadline:
             time.sleep(0.5)
-            found = {sid: self._paths(sid) for sid in sids}
-        self._result.missing = absent(replies, found)
+            holdings = {sid: self._paths(sid) for sid in sids}
+        self._result.missing = absent(replies, holdings)
         if self._result.missing:
             self._result.ending = Ending.LOST
             self._result.reason = "; ".join(
                 f"server {sid} lacks {', '.join(map(str, lacking[:5]))}"
                 for sid, lacking in self._result.missing.items()
             )
-        elif len(set(map(frozenset, found.values()))) > 1:
-            counts = ", ".join(f"server {sid}: {len(paths)}" for sid, paths in found.items())
+        elif len(set(map(frozenset, holdings.values()))) > 1:
+            counts = ", ".join(f"server {sid}: {len(paths)}" for sid, paths in holdings.items())
             self._result.ending, self._result.reason = Ending.DIFFERS, f"znodes at the end: {counts}"
         else:
             self._result.ending = Ending.KEPT

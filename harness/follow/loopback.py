@@ -52,11 +52,11 @@ class Loopback:
 
     def text(self, state: ConfigState, sid: Sid, data: Path) -> str:
         """The file of a server in a state, with this `dataDir`. Raises MappingError."""
-        given = state.servers[sid]
-        if given.dynamic is not None:
-            raise MappingError(f"{given.origin}: it names a dynamic file; name files with `server.N` lines")
+        server = state.servers[sid]
+        if server.dynamic is not None:
+            raise MappingError(f"{server.origin}: it names a dynamic file; name files with `server.N` lines")
         lines = []
-        for prop in read_properties(given.text, given.origin, Findings()):
+        for prop in read_properties(server.text, server.origin, Findings()):
             if prop.key.startswith("server."):
                 lines.append(self._line(state, sid, required_integer(prop.key.removeprefix("server."))))
             elif prop.key not in REPLACED:

@@ -132,8 +132,8 @@ class ReconfigFollower(EnsembleFollower):
     def _all_name(self, view: View) -> bool:
         texts = [self._config(sid) for sid in sorted(view.members)]
         members = tuple(sorted(view.voters)), tuple(sorted(view.observers))
-        named = all((voters_of(text), observers_of(text)) == members for text in texts)
-        return named and len({version_of(text) for text in texts}) == 1
+        agrees = all((voters_of(text), observers_of(text)) == members for text in texts)
+        return agrees and len({version_of(text) for text in texts}) == 1
 
     def _config(self, sid: Sid) -> str:
         """The config node of a server, as its clients read it; empty without service."""
@@ -153,9 +153,9 @@ class ReconfigFollower(EnsembleFollower):
 def first_to_start(view: View, leaving: frozenset[Sid]) -> list[Sid]:
     """The servers to start first, a quorum. Its highest id, which leads, is one that leaves if that is possible."""
     voters = sorted(view.voters)
-    others = voters[: len(voters) // 2]
-    chosen = [sid for sid in leaving & view.voters if sid > max(others, default=0)]
-    return [*others, max(chosen, default=max(voters))]
+    first = voters[: len(voters) // 2]
+    chosen = [sid for sid in leaving & view.voters if sid > max(first, default=0)]
+    return [*first, max(chosen, default=max(voters))]
 
 
 def _modes(view: View, sid: Sid) -> frozenset[str]:
@@ -164,6 +164,6 @@ def _modes(view: View, sid: Sid) -> frozenset[str]:
 
 def _brief(command: MembershipCommand) -> str:
     """The ids of a command, without addresses: `-add 4 -remove 3`."""
-    named = ",".join(map(str, command.named))
-    parts = [f"-add {named}"] if named else []
+    joiners = ",".join(map(str, command.named))
+    parts = [f"-add {joiners}"] if joiners else []
     return " ".join([*parts, *([f"-remove {command.leaving_text}"] if command.leaving else [])])

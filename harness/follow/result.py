@@ -54,7 +54,7 @@ class FollowedRun:
     @property
     def lost(self) -> int:
         """The number of acknowledged writes that some server of the new state lacks."""
-        return len({each.path for lacking in self.missing.values() for each in lacking})
+        return len({reply.path for lacking in self.missing.values() for reply in lacking})
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Acknowledgements:
 
 def absent(replies: Iterable[WriteReply], found: Mapping[Sid, Set[str]]) -> dict[Sid, tuple[WriteReply, ...]]:
     """The acknowledged writes that each server lacks, of the servers that lack any; `found` are their paths."""
-    known = tuple(replies)
-    missing = {sid: tuple(each for each in known if each.path not in paths) for sid, paths in found.items()}
+    writes = tuple(replies)
+    missing = {sid: tuple(write for write in writes if write.path not in paths) for sid, paths in found.items()}
     return {sid: lacking for sid, lacking in missing.items() if lacking}
 
 

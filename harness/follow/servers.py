@@ -55,7 +55,7 @@ class FollowedServers(Servers):
         """Write the first files of a server that is reconfigured: its settings, and these members in a dynamic file."""
         home = self.home(sid)
         dynamic = home / "zoo.cfg.dynamic"
-        dynamic.write_text("".join(f"server.{each}={line}\n" for each, line in lines.items()), encoding="utf-8")
+        dynamic.write_text("".join(f"server.{member}={line}\n" for member, line in lines.items()), encoding="utf-8")
         text = self._loopback.settings(given, home / "data", dynamic)
         (home / "zoo.cfg").write_text(text, encoding="utf-8")
 
