@@ -53,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
     if options.record is not None:
         if not options.record.parent.is_dir():
             return refused(f"--record {options.record}: its folder does not exist; name one that exists", 2)
-        taken = [file for number in range(1, options.runs + 1) if (file := _recording(options, number)).exists()]
-        if taken:
-            return refused(f"--record: {taken[0]} exists; name a new file", 2)
+        present = [file for number in range(1, options.runs + 1) if (file := _recording(options, number)).exists()]
+        if present:
+            return refused(f"--record: {present[0]} exists; name a new file", 2)
     try:
         schedule = load_schedule(options.file)
         if options.without is not None:
@@ -121,11 +121,12 @@ def _total(results: list[Reproduction]) -> str:
     count = len(results)
     confirmed = sum(result.outcome is Outcome.CONFIRMED for result in results)
     failed = sum(result.outcome is Outcome.HARNESS_FAILED for result in results)
-    lost, gone = (sum(bool(result.having(fate)) for result in results) for fate in (WriteFate.LOST, WriteFate.REVERSED))
+    fates = (WriteFate.LOST, WriteFate.REVERSED)
+    lost, reversals = (sum(bool(result.having(fate)) for result in results) for fate in fates)
     split = sum(bool(result.diverged) for result in results)
     return (
         f"confirmed {confirmed} of {count}, an acknowledged write lost {lost} of {count}, "
-        f"a committed write without an answer reversed {gone} of {count}, "
+        f"a committed write without an answer reversed {reversals} of {count}, "
         f"servers differ {split} of {count}, harness failed {failed} of {count}"
     )
 

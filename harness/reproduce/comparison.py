@@ -40,30 +40,30 @@ class Comparison:
 
     def roles(self, row: Row) -> list[str]:
         """The servers whose role is not that of the model."""
-        found = []
+        faults = []
         for sid in self._lab.sids:
             expected = _role(self._schedule.server(row, sid), sid)
-            seen = self._lab.role(sid)
-            early = seen is None and self._schedule.leads_without_quorum(row, sid)
-            if seen != expected and not early:
-                found.append(f"server {sid} is {seen or 'not serving'}, and the model has {expected or 'not serving'}")
-        return found
+            role = self._lab.role(sid)
+            early = role is None and self._schedule.leads_without_quorum(row, sid)
+            if role != expected and not early:
+                faults.append(f"server {sid} is {role or 'not serving'}, and the model has {expected or 'not serving'}")
+        return faults
 
     def logs(self, row: Row) -> list[str]:
         """The servers whose log files, or whose next write, are not those of the model."""
-        found = []
+        problems = []
         for sid in self._lab.sids:
             server = self._schedule.server(row, sid)
             expected = tuple(txn.zxid for txn in server.durable.records)
-            seen = tuple(zxid for zxid in self._lab.logged(sid) if zxid > server.durable.snapshot)
-            if seen != expected:
-                found.append(
-                    f"the log of server {sid} has {list_zxids(seen)}, and the model has {list_zxids(expected)}"
+            zxids = tuple(zxid for zxid in self._lab.logged(sid) if zxid > server.durable.snapshot)
+            if zxids != expected:
+                problems.append(
+                    f"the log of server {sid} has {list_zxids(zxids)}, and the model has {list_zxids(expected)}"
                 )
             awaited = pending_appends(server)[:1]
             if awaited and self._lab.alive(sid) and not self._is_about_to_write(sid, awaited[0]):
-                found.append(f"server {sid} does not write {list_zxids(awaited)}")
-        return found
+                problems.append(f"server {sid} does not write {list_zxids(awaited)}")
+        return problems
 
     def _is_about_to_write(self, sid: Sid, zxid: int) -> bool:
         """Whether the write waits at the gate, or the thread that would write rests."""
@@ -76,19 +76,19 @@ class Comparison:
         for sid in self._lab.sids:
             server = self._schedule.server(row, sid)
             if server.zab is not None and server.zab.commits:
-                expected, seen = applied_zxid(server), self._lab.applied(sid)
-                if seen != expected:
-                    what = "nothing" if seen is None else format_zxid(seen)
-                    yield f"server {sid} has applied {what}, and the model has {format_zxid(expected)}"
+                expected, applied = applied_zxid(server), self._lab.applied(sid)
+                if applied != expected:
+                    text = "nothing" if applied is None else format_zxid(applied)
+                    yield f"server {sid} has applied {text}, and the model has {format_zxid(expected)}"
 
     def _connections(self, row: Row) -> Iterator[str]:
         """The sides that hold a connection which they have closed in the model."""
         for connection in self._schedule.connections(row):
             learner, leader = connection.learner, connection.leader
             link = self._lab.network.link(learner, leader)
-            held = {learner: connection.learner_holds, leader: connection.leader_holds}
+            holds = {learner: connection.learner_holds, leader: connection.leader_holds}
             for sid, way in ((learner, Way.UP), (leader, Way.DOWN)):
-                if link is not None and not held[sid] and way not in link.ended:
+                if link is not None and not holds[sid] and way not in link.ended:
                     yield f"server {sid} has not closed its connection with server {leader + learner - sid}"
 
     def _in_flight(self, row: Row) -> list[str]:
@@ -98,16 +98,16 @@ class Comparison:
         learner, leader = connection.learner, connection.leader
         link = self._lab.network.link(learner, leader)
         for way, packets in ((Way.UP, connection.up), (Way.DOWN, connection.down)):
-            seen = () if link is None else link.waiting(way)
-            same = [agree(packet, wire) for packet, wire in zip(packets, seen, strict=False)]
-            if len(seen) < len(packets) or not all(same):
+            arrivals = () if link is None else link.waiting(way)
+            same = [agree(packet, wire) for packet, wire in zip(packets, arrivals, strict=False)]
+            if len(arrivals) < len(packets) or not all(same):
                 ends = (learner, leader) if way is Way.UP else (leader, learner)
-                wire = ", ".join(f"{each.name}{zxid_of(each)}" for each in seen) or "nothing"
+                wire = ", ".join(f"{arrival.name}{zxid_of(arrival)}" for arrival in arrivals) or "nothing"
                 model = ", ".join(map(text_of, packets))
                 yield f"from {ends[0]} to {ends[1]} is in flight: {wire}; and the model has: {model}"
 
     def _replies(self, row: Row) -> list[str]:
-        found = []
+        problems = []
         for number, write in self._lab.writes.items():
             server = self._schedule.server(row, write.sid)
             if not self._schedule.serves(row, write.sid):
@@ -115,8 +115,8 @@ class Comparison:
             zxid = self._schedule.zxids.get(number)
             awaited = zxid is not None and applied_zxid(server) >= zxid and number not in self._unanswered
             if awaited and write.error is None:
-                found.append(f"the client of server {write.sid} has no reply to its write of {write.path}")
-        return found
+                problems.append(f"the client of server {write.sid} has no reply to its write of {write.path}")
+        return problems
 
 
 def _role(server: Server, sid: Sid) -> str | None:
@@ -142,8 +142,8 @@ def text_of(packet: QuorumPacket) -> str:
 
 def zxid_of(packet: WirePacket) -> str:
     """The zxid of a packet on the wire, after a space; empty for a type that the model has without a zxid."""
-    named = (PacketType.PROPOSAL, PacketType.COMMIT, PacketType.ACK, PacketType.TRUNC, PacketType.NEWLEADER)
-    return f" {format_zxid(packet.zxid)}" if packet.type in named else ""
+    types = (PacketType.PROPOSAL, PacketType.COMMIT, PacketType.ACK, PacketType.TRUNC, PacketType.NEWLEADER)
+    return f" {format_zxid(packet.zxid)}" if packet.type in types else ""
 
 
 def list_zxids(zxids: tuple[int, ...]) -> str:

@@ -49,9 +49,9 @@ def _base_operations(znodes: int) -> tuple[Operation, ...]:
     tree = Tree()
     operations: list[Operation] = []
     for path in ("/base", *(f"/base/{number:06d}" for number in range(znodes))) if znodes else ():
-        made = apply(tree, 0, _creation(path, "")).operations
-        tree.carry_out(made)
-        operations += made
+        creation = apply(tree, 0, _creation(path, "")).operations
+        tree.carry_out(creation)
+        operations += creation
     return tuple(operations)
 
 
@@ -76,12 +76,12 @@ def logged_zxids(data: Path) -> tuple[int, ...]:
 
 def zxids_in(records: bytes) -> tuple[int, ...]:
     """The zxids of consecutive records, up to the padding or an incomplete record."""
-    found, at = [], 0
-    while at + RECORD.size + TXN_HEADER.size <= len(records):
-        _, length = RECORD.unpack_from(records, at)
-        end = at + RECORD.size + length + 1  # and the end mark
+    zxids, offset = [], 0
+    while offset + RECORD.size + TXN_HEADER.size <= len(records):
+        _, length = RECORD.unpack_from(records, offset)
+        end = offset + RECORD.size + length + 1  # and the end mark
         if length < TXN_HEADER.size or end > len(records):
             break
-        found.append(TXN_HEADER.unpack_from(records, at + RECORD.size)[2])
-        at = end
-    return tuple(found)
+        zxids.append(TXN_HEADER.unpack_from(records, offset + RECORD.size)[2])
+        offset = end
+    return tuple(zxids)

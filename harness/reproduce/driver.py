@@ -86,17 +86,17 @@ class ScheduleDriver:
             time.sleep(POLL_SECONDS)
             self._let_queues_flush(step.after)
             differences = self._differences(step.after)
-        seen, self.seen = tuple(self.seen), []
-        return StepReport(step.number, step.caption, seen, time.monotonic() - started, tuple(differences))
+        notes, self.seen = tuple(self.seen), []
+        return StepReport(step.number, step.caption, notes, time.monotonic() - started, tuple(differences))
 
     def _leaving(self, step: ScheduledStep) -> dict[Sid, Sid]:
         """The learners that give up their leaders in a step, and the leaders."""
-        found = {}
+        leaders = {}
         for sid in self.schedule.running(step.after):
             before, after = self.schedule.server(step.before, sid).zab, self.schedule.server(step.after, sid).zab
             if isinstance(before, Learner) and after is None:
-                found[sid] = before.leader
-        return found
+                leaders[sid] = before.leader
+        return leaders
 
     def _deposed(self, step: ScheduledStep) -> list[Sid]:
         """The leaders that lose their quorums in a step, which they notice at their next tick."""
@@ -119,17 +119,17 @@ class ScheduleDriver:
     def _let_queues_flush(self, row: Row) -> None:
         """Permit the writes that the model has completed within a step: an orderly shutdown flushes the queue."""
         for sid in self.lab.sids:
-            written = {txn.zxid for txn in self.schedule.server(row, sid).durable.records}
+            zxids = {txn.zxid for txn in self.schedule.server(row, sid).durable.records}
             waiting = self.lab.gates[sid].waiting()
-            if waiting and written.issuperset(waiting):
+            if waiting and zxids.issuperset(waiting):
                 self.lab.gates[sid].permit()
                 self.seen.append(f"server {sid} flushes {list_zxids(waiting)} to its log")
 
     def _poll_writes(self) -> None:
         for write in self.lab.writes.values():
-            known = write.error
+            error = write.error
             write.poll()
-            if known is None and write.error is not None:
+            if error is None and write.error is not None:
                 if write.error == 0 and self.lab.recorder is not None:
                     self.lab.recorder.acknowledged(write.sid, write.path, write.zxid)
                 verb = "is acknowledged" if write.error == 0 else f"fails with {write.error}"
@@ -165,8 +165,8 @@ class ScheduleDriver:
                 self._elections.leave(*arguments)
             case Action.LOSE_QUORUM | Action.GIVE_UP:
                 self._elections.isolate(arguments[0])
-                for other in self.lab.sids:
-                    self._elections.leave(arguments[0], other)
+                for peer in self.lab.sids:
+                    self._elections.leave(arguments[0], peer)
             case Action.DISCONNECT:
                 self._elections.leave(*arguments)
             case Action.CRASH:
@@ -176,8 +176,8 @@ class ScheduleDriver:
             case Action.CUT:
                 self.lab.network.cut(*arguments[:2])
             case Action.PARTITION:
-                for one, other in self.schedule.crossing(arguments[0]):
-                    self.lab.network.cut(one, other)
+                for near, far in self.schedule.crossing(arguments[0]):
+                    self.lab.network.cut(near, far)
             case Action.HEAL:
                 self.lab.network.heal()
             case action if action in self.schedule.setup.planned:
@@ -194,7 +194,8 @@ class ScheduleDriver:
 
     def _session_at(self, sid: Sid, step: ScheduledStep) -> Session:
         """The first session at a server, or a new one if the server has ended its connections in an earlier step."""
-        rows = (self.schedule.initial, *(each.after for each in self.schedule.steps if each.number < step.number))
+        steps = self.schedule.steps
+        rows = (self.schedule.initial, *(earlier.after for earlier in steps if earlier.number < step.number))
         parts = [self.schedule.server(row, sid).zab for row in rows]
         if not all(part is not None and part.serves for part in parts):
             self._sessions[sid] = self.lab.connect(sid)
@@ -242,7 +243,7 @@ class ScheduleDriver:
             part = self.schedule.server(step.after, sid).zab
             if part is None:
                 continue
-            queued = {(sid, each.txn.zxid) for each in part.queue if isinstance(each, Append)}
+            queued = {(sid, item.txn.zxid) for item in part.queue if isinstance(item, Append)}
             if queued & self.schedule.written_late:
                 self.lab.threads[sid].hold(ServerThread.SYNC)
             if isinstance(part, Learner) and part.owes_ack:

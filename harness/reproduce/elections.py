@@ -29,16 +29,16 @@ class ElectionControl:
     def isolate(self, sid: Sid) -> None:
         """End the election connections of a server that looks for a leader, until the step of its election."""
         self._refusals[sid] = self._lab.network.refusals[sid]
-        for other in self._lab.sids:
-            if other != sid:
-                self._lab.network.sever_election(sid, other)
+        for peer in self._lab.sids:
+            if peer != sid:
+                self._lab.network.sever_election(sid, peer)
 
     def join(self, sids: frozenset[Sid]) -> None:
         """Connect these servers with each other."""
         for sid in sids:
-            for other in sids:
-                if sid < other:
-                    self._lab.network.join_election(sid, other)
+            for peer in sids:
+                if sid < peer:
+                    self._lab.network.join_election(sid, peer)
 
     def leave(self, sid: Sid, other: Sid) -> None:
         """End the quorum connection of two servers; the learner then looks for a leader."""
@@ -85,8 +85,8 @@ class ElectionControl:
         network, opened = self._lab.network, time.monotonic()
         while time.monotonic() < deadline and not all(network.link(sid, leader) for sid in followers):
             if time.monotonic() > opened + SECONDS_TO_ELECT:
-                for one, other in combinations(sorted(joined), 2):
-                    network.sever_election(one, other)
+                for low, high in combinations(sorted(joined), 2):
+                    network.sever_election(low, high)
                 self.join(joined)
                 opened = time.monotonic()
             time.sleep(POLL_SECONDS)

@@ -162,7 +162,7 @@ def begin(schedule: Schedule, lab: Lab, elections: ElectionControl) -> dict[Sid,
     wait_for(started, SECONDS_TO_START, "the servers do not reach the initial state")
     sessions = {sid: lab.connect(sid) for sid in _written_at(schedule) if lab.role(sid)}
     transparent = UNMODELLED | (DISCOVERY if schedule.setup.discovery_in_one_step else frozenset())
-    lab.network.close(frozenset(int(each) for each in transparent))
+    lab.network.close(frozenset(int(kind) for kind in transparent))
     for gate in lab.gates.values():
         gate.close()
     return sessions

@@ -30,10 +30,10 @@ def compile_shim(directory: Path) -> Path:
     if shutil.which("gcc") is None:
         raise ServerError("no gcc on the PATH; apt-get install -y gcc libc6-dev")
     command = ["gcc", "-O1", "-shared", "-fPIC", "-pthread", "-o", str(shim), *map(str, SOURCES), "-ldl"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
+    compilation = subprocess.run(command, check=False, capture_output=True, text=True)
+    if compilation.returncode:
         raise ServerError(
-            f"gcc cannot compile {' and '.join(source.name for source in SOURCES)}: {done.stderr.strip()}"
+            f"gcc cannot compile {' and '.join(source.name for source in SOURCES)}: {compilation.stderr.strip()}"
         )
     return shim
 
@@ -78,9 +78,9 @@ class DiskGate:
 
     def _marks(self) -> list[Path]:
         """The waiting writes that have no permission yet, oldest first; the log has one writer, so at most one."""
-        found = [mark for mark in self.directory.glob("waiting-*") if mark.suffix != ".part"]
-        found = [mark for mark in found if not (self.directory / mark.name.replace("waiting", "go")).exists()]
-        return sorted(found, key=lambda mark: required_integer(mark.name.partition("-")[2]))
+        marks = [mark for mark in self.directory.glob("waiting-*") if mark.suffix != ".part"]
+        marks = [mark for mark in marks if not (self.directory / mark.name.replace("waiting", "go")).exists()]
+        return sorted(marks, key=lambda mark: required_integer(mark.name.partition("-")[2]))
 
 
 class ServerThread(Enum):

@@ -43,9 +43,9 @@ class HarnessError(Exception):
 def wait_for(differences: Callable[[], list[str]], seconds: float, what: str) -> None:
     """Wait until nothing differs. Raises HarnessError, with `what` and the differences, after `seconds`."""
     deadline = time.monotonic() + seconds
-    while found := differences():
+    while problems := differences():
         if time.monotonic() > deadline:
-            raise HarnessError(f"{what} within {seconds:g} s: {'; '.join(found)}")
+            raise HarnessError(f"{what} within {seconds:g} s: {'; '.join(problems)}")
         time.sleep(POLL_SECONDS)
 
 
@@ -136,13 +136,11 @@ class Lab(Servers):
 
     def configure(self, sid: Sid, view: View) -> None:
         """Write the `zoo.cfg` of a server for a view; the other members are its proxies."""
-        roles = {other: replace(self._members[other], observer=other in view.observers) for other in self.sids}
-        listed = tuple(self.network.behind_proxies(sid, roles[other]) for other in sorted(view.members))
-        written = Written(
-            listed, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS
-        )
+        roles = {peer: replace(self._members[peer], observer=peer in view.observers) for peer in self.sids}
+        lines = tuple(self.network.behind_proxies(sid, roles[peer]) for peer in sorted(view.members))
+        config = Written(lines, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS, extra=KEYS)
         self._views[sid] = view
-        zoo_cfg = write_zoo_cfg(written, roles[sid], self.home(sid))
+        zoo_cfg = write_zoo_cfg(config, roles[sid], self.home(sid))
         command = real.command(zoo_cfg, OPTIONS, self.release)
         gates = {"DISK_GATE": self.gates[sid].directory, "THREAD_GATE": self.threads[sid].directory}
         environment = {"LD_PRELOAD": str(self._shim)} | {name: str(gate) for name, gate in gates.items()}

@@ -179,11 +179,11 @@ class Link:
                 self._queues[way].clear()
             if self._network.tap is not None:
                 self._network.tap.closed(self)
-            for each in self._sockets.values():
+            for end in self._sockets.values():
                 with contextlib.suppress(OSError):
-                    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
-                    each.shutdown(socket.SHUT_RDWR)
-                each.close()
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
+                    end.shutdown(socket.SHUT_RDWR)
+                end.close()
 
     def _pump(self, way: Way) -> None:
         received = b""
@@ -204,7 +204,7 @@ class Link:
             self._note(way, packet, Fate.ARRIVED)
             queue = self._queues[way]
             if packet.type == PacketType.PING and (queue or way in self.held):
-                if not any(each.type in FIRST_TO_LEARNERS for each in queue):
+                if not any(waiting.type in FIRST_TO_LEARNERS for waiting in queue):
                     self._deliver(way, packet)
             elif not queue and way not in self.held and self._network.passes(packet):
                 self._tell(way, packet, Fate.PASSED)
@@ -219,9 +219,9 @@ class Link:
 
     def _deliver(self, way: Way, packet: WirePacket) -> None:
         self._note(way, packet, Fate.RELEASED)
-        other = Way.DOWN if way is Way.UP else Way.UP
+        back = Way.DOWN if way is Way.UP else Way.UP
         with contextlib.suppress(OSError):
-            self._sockets[other].sendall(packet.raw)
+            self._sockets[back].sendall(packet.raw)
 
     def _close_if_read(self, way: Way) -> None:
         """Report the end of a sender: immediately on an open network; otherwise only to a leader that has read all."""
@@ -256,7 +256,7 @@ class Network:
         self._elections: dict[frozenset[Sid], list[socket.socket]] = {}
         self._severed: set[frozenset[Sid]] = set()  # pairs without election connections
         self._cut: set[frozenset[Sid]] = set()  # pairs without any connection
-        pairs = [(one, other) for one in quorum_ports for other in quorum_ports if one != other]
+        pairs = [(learner, leader) for learner in quorum_ports for leader in quorum_ports if learner != leader]
         self._hosts = dict.fromkeys(pairs, LOOPBACK) if hosts is None else hosts
         if hosts is None:
             ports = iter(free_ports(2 * len(pairs)))
@@ -292,8 +292,8 @@ class Network:
     def link(self, one: Sid, other: Sid) -> Link | None:
         """The present quorum connection of two servers; the newest, if an old one is not dropped yet."""
         ends = {one, other}
-        found = [each for each in self.links if {each.learner, each.leader} == ends and not each.dropped]
-        return found[-1] if found else None
+        links = [link for link in self.links if {link.learner, link.leader} == ends and not link.dropped]
+        return links[-1] if links else None
 
     def cut(self, one: Sid, other: Sid) -> None:
         """End all connections of two servers, and refuse new ones until `heal`."""
@@ -395,7 +395,7 @@ def _copy(source: socket.socket, destination: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while part := source.recv(1 << 16):
             destination.sendall(part)
-    for each in (source, destination):
+    for end in (source, destination):
         with contextlib.suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
-        each.close()
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()

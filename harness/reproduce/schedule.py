@@ -84,8 +84,8 @@ class Schedule:
 
     def connections(self, row: Row) -> list[Connection]:
         """All quorum connections."""
-        found = (self.connection(row, one, other) for one, other in self.setup.quorum_pairs)
-        return [each for each in found if each is not None]
+        pairs = (self.connection(row, learner, leader) for learner, leader in self.setup.quorum_pairs)
+        return [connection for connection in pairs if connection is not None]
 
     def running(self, row: Row) -> tuple[Sid, ...]:
         """The servers that run."""
@@ -94,19 +94,19 @@ class Schedule:
     @cached_property
     def zxids(self) -> dict[int, int]:
         """The zxid of each client's write, by its number, from the first state that contains it."""
-        found: dict[int, int] = {}
+        zxids: dict[int, int] = {}
         for step in self.steps:
             for sid in self.setup.sids:
                 server = self.server(step.after, sid)
                 for txn in logged_and_queued(server.durable, () if server.zab is None else server.zab.queue):
                     if type(txn.value) is int:
-                        found.setdefault(txn.value, txn.zxid)
-        return found
+                        zxids.setdefault(txn.value, txn.zxid)
+        return zxids
 
     def crossing(self, side: tuple[Sid, ...]) -> list[tuple[Sid, Sid]]:
         """The pairs of servers of which one is on this side of a partition, and the other is not."""
         pairs = combinations(self.setup.sids, 2)
-        return [(one, other) for one, other in pairs if (one in side) is not (other in side)]
+        return [(near, far) for near, far in pairs if (near in side) is not (far in side)]
 
     def commits_late(self, step: ScheduledStep) -> tuple[Sid, ...]:
         """The servers that commit in a step what they apply in a later one."""
@@ -150,8 +150,8 @@ def load_schedule(file: Path) -> Schedule:
     """The schedule of a saved trace, or of the shortest violation of a scenario. Raises ScheduleError."""
     try:
         if file.suffix in (".yaml", ".yml"):
-            job, found = _explored(file)
-            return schedule_of(job, found.path, f"{found.prop.name}: {found.finding.clause}")
+            job, discovery = _explored(file)
+            return schedule_of(job, discovery.path, f"{discovery.prop.name}: {discovery.finding.clause}")
         trace = read_trace(read_trace_text(file), str(file))
         job = job_of(trace.source)
         return schedule_of(job, replay(trace, job).path, f"{trace.prop}: {trace.clause}")
@@ -163,8 +163,8 @@ def load_schedule(file: Path) -> Schedule:
 
 def _explored(file: Path) -> tuple[Job, Discovery]:
     job = load(file)
-    found = run_uninterrupted(job, Limits())
-    discoveries = [violation for violation in found.violations if violation.loop is None]
+    exploration = run_uninterrupted(job, Limits())
+    discoveries = [violation for violation in exploration.violations if violation.loop is None]
     if not discoveries:
         raise ScheduleError(f"{file}: the exploration finds nothing to reproduce; name a scenario that is violated")
     return job, min(discoveries, key=lambda each: len(each.path))
@@ -195,11 +195,11 @@ def without(schedule: Schedule, number: int) -> Schedule:
     steps: list[ScheduledStep] = []
     omitted: list[tuple[int, str]] = []
     for step in schedule.steps:
-        found = None if step.number == number else _possible(schedule.model, row, step.move)
-        if found is None:
+        outcome = None if step.number == number else _possible(schedule.model, row, step.move)
+        if outcome is None:
             omitted.append((step.number, step.caption))
             continue
-        move, after = found
+        move, after = outcome
         steps.append(ScheduledStep(step.number, move, row, after, schedule.caption(move)))
         row = after
     return replace(schedule, steps=tuple(steps), omitted=tuple(omitted))
@@ -217,7 +217,7 @@ def _possible(model: Model, row: Row, wanted: Move) -> tuple[Move, Row] | None:
 def pending_appends(server: Server) -> tuple[int, ...]:
     """The zxids of the transactions that wait for the disk."""
     queue = () if server.zab is None else server.zab.queue
-    return tuple(each.txn.zxid for each in queue if isinstance(each, Append))
+    return tuple(item.txn.zxid for item in queue if isinstance(item, Append))
 
 
 def applied_zxid(server: Server) -> int:
@@ -243,37 +243,37 @@ def wire_form(packet: QuorumPacket) -> tuple[str, int | None]:
 
 def with_losses(schedule: Schedule) -> Schedule:
     """The same schedule, in which leaders without a quorum give up at once; an added step has the number before it."""
-    steps, at = list(schedule.steps), 0
-    while at < len(steps) - 1:
-        last, rest = steps[at], steps[at + 1 :]
+    steps, place = list(schedule.steps), 0
+    while place < len(steps) - 1:
+        last, rest = steps[place], steps[place + 1 :]
         for move, after in successors(schedule.model, last.after):
             if move.action != Action.LOSE_QUORUM or move == rest[0].move:
                 continue
             moved = _repeated(schedule.model, after, _without_first(move, rest))
             if moved and _findings(schedule.model, moved[-1].after) >= _findings(schedule.model, rest[-1].after):
                 lost = ScheduledStep(last.number, move, last.after, after, schedule.caption(move))
-                steps[at + 1 :] = [lost, *moved]
+                steps[place + 1 :] = [lost, *moved]
                 break
-        at += 1
+        place += 1
     return replace(schedule, steps=tuple(steps))
 
 
 def _without_first(move: Move, steps: list[ScheduledStep]) -> list[ScheduledStep]:
     """The steps without the first that is this move, which happens earlier."""
-    at = next((at for at, step in enumerate(steps) if _same(move, step)), len(steps))
-    return [*steps[:at], *steps[at + 1 :]]
+    place = next((place for place, step in enumerate(steps) if _same(move, step)), len(steps))
+    return [*steps[:place], *steps[place + 1 :]]
 
 
 def _repeated(model: Model, row: Row, steps: list[ScheduledStep]) -> list[ScheduledStep] | None:
     """The steps from another state; None if one of them is impossible."""
-    found = []
+    repeated = []
     for step in steps:
         after = next((after for move, after in successors(model, row) if _same(move, step)), None)
         if after is None:
             return None
-        found.append(replace(step, before=row, after=after))
+        repeated.append(replace(step, before=row, after=after))
         row = after
-    return found
+    return repeated
 
 
 def _same(move: Move, step: ScheduledStep) -> bool:
@@ -283,5 +283,5 @@ def _same(move: Move, step: ScheduledStep) -> bool:
 def _findings(model: Model, row: Row) -> frozenset[str]:
     values = ((prop, read(model, prop.reads, row)) for prop in model.properties)
     return frozenset(
-        prop.name for prop, known in values if known is not None and isinstance(prop.check(*known), Finding)
+        prop.name for prop, cells in values if cells is not None and isinstance(prop.check(*cells), Finding)
     )
