@@ -35,13 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
         name: commands.add_parser(name, help=description, description=description)
         for name, (_, description) in COMMANDS.items()
     }
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] and given[0] in COMMANDS:
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] and words[0] in COMMANDS:
         # Imported here: it needs the dependencies of the project, and the gate fetches before they are installed.
-        command = importlib.import_module(f"{COMMANDS[given[0]][0]}.command")
-        command.add_options(parsers[given[0]])
-        return int(command.run(parser.parse_args(given)))
-    chosen = parser.parse_args(given)
+        command = importlib.import_module(f"{COMMANDS[words[0]][0]}.command")
+        command.add_options(parsers[words[0]])
+        return int(command.run(parser.parse_args(words)))
+    chosen = parser.parse_args(words)
     if chosen.command == "releases":
         for release in releases.OLDER + releases.RELEASES:
             print(f"{release}  {real.available(release) or 'can be started'}")

@@ -33,8 +33,8 @@ def releases_of(sids: Sequence[int], release: str | Mapping[int, str] | Sequence
         if len(release) != len(sids):
             raise ServerError(f"{len(sids)} servers need as many releases, and {len(release)} were given: {release}")
         return dict(zip(sids, release, strict=True))
-    if others := sorted(set(release) - set(sids)):
-        raise ServerError(f"a release was given for server {others[0]}; the servers are {', '.join(map(str, sids))}")
+    if strangers := sorted(set(release) - set(sids)):
+        raise ServerError(f"a release was given for server {strangers[0]}; the servers are {', '.join(map(str, sids))}")
     return {sid: release.get(sid, DEBIAN) for sid in sids}
 
 
@@ -64,12 +64,12 @@ class Ensemble(Servers):
         sids = tuple(range(1, len(kinds) + 1))
         if standalone and len(kinds) != 1:
             raise ServerError(f"a standalone server is one server, and {len(kinds)} were asked for")
-        listed = members(sids, frozenset(observers))
-        view = View(listed, tick_time=tick_time, extra=extra or {}, standalone=standalone)
+        lines = members(sids, frozenset(observers))
+        view = View(lines, tick_time=tick_time, extra=extra or {}, standalone=standalone)
         super().__init__(sids, directory)
         self._journal = journal
         self._java = (f"-Xmx{heap}", *java_options)
-        self._members: dict[int, Member] = {member.sid: member for member in listed}
+        self._members: dict[int, Member] = {member.sid: member for member in lines}
         self._views: dict[int, View] = dict.fromkeys(sids, view)
         self._kinds: dict[int, str] = dict(zip(sids, kinds, strict=True))
         self._releases = releases_of(sids, release)
@@ -163,8 +163,8 @@ class Ensemble(Servers):
 
     def tell(self, sid: int, known: Iterable[int]) -> None:
         """Write a `zoo.cfg` that lists only these members; the server reads it at its next start."""
-        listed = tuple(self._members[other] for other in known)
-        self._write(sid, replaced(self._views[sid], members=listed, standalone=False))
+        lines = tuple(self._members[member] for member in known)
+        self._write(sid, replaced(self._views[sid], members=lines, standalone=False))
 
     def set_keys(self, sid: int, extra: Mapping[str, str]) -> None:
         """Write a `zoo.cfg` with these further keys instead of the old ones; the server reads it at its next start."""

@@ -116,11 +116,11 @@ class Interpreter:
         # The ephemeral znodes of a session are deleted in no particular order.
         unordered = isinstance(command, c.Close | c.Expire)
         events = [session.take_events() for session in self._sessions]
-        every = (self._control, *self._sessions)
-        late = any(session.late for session in every)
-        for session in every:
+        sessions = (self._control, *self._sessions)
+        late = any(session.late for session in sessions)
+        for session in sessions:
             session.late = False
-        return Seen(command, outcome, tuple(tuple(sorted(some)) if unordered else some for some in events), late)
+        return Seen(command, outcome, tuple(tuple(sorted(group)) if unordered else group for group in events), late)
 
     def _barrier(self) -> None:
         """Let every session catch up; a session with a connection that the server ended notices it here."""
@@ -184,8 +184,8 @@ class Interpreter:
                 return AUTH, (0, scheme, auth)
             case c.SetWatches():
                 _, *lists, opcode = msgspec.structs.astuple(command)
-                sent = lists if opcode == SET_WATCHES2 else lists[:3]
-                return opcode, (self._left.get(command.who, self._base), *map(self._below, sent))
+                paths = lists if opcode == SET_WATCHES2 else lists[:3]
+                return opcode, (self._left.get(command.who, self._base), *map(self._below, paths))
             case c.WhoAmI():
                 return WHO_AM_I, ()
             case _:
@@ -197,12 +197,12 @@ class Interpreter:
         self._at[who] = place = self._places[server % len(self._places)]
         name = "{}:{}".format(*address_of(place))
         if place in self._silent:
-            what = f"the server at {name} accepts a session that has seen 0x{session.last_zxid:x}"
-            self._wait(partial(_accepts, place, session), what, place)
+            condition = f"the server at {name} accepts a session that has seen 0x{session.last_zxid:x}"
+            self._wait(partial(_accepts, place, session), condition, place)
             granted = session.timeout if session.connected else 0
         else:
-            what = f"the server at {name} has applied 0x{session.last_zxid:x}"
-            self._wait(partial(_has_applied, place, session.last_zxid), what, place)
+            condition = f"the server at {name} has applied 0x{session.last_zxid:x}"
+            self._wait(partial(_has_applied, place, session.last_zxid), condition, place)
             granted = session.connect(place)
         if granted:
             self._opened.setdefault(session.session_id, len(self._opened) + 1)

@@ -93,41 +93,41 @@ def _write_one(letter: str, value: Any) -> bytes:
     return FIXED["i"].pack(len(data)) + bytes(data)
 
 
-def read(layout: str, data: bytes, at: int = 0) -> tuple[tuple[Any, ...], int]:
+def read(layout: str, data: bytes, offset: int = 0) -> tuple[tuple[Any, ...], int]:
     """Read values in this layout from offset `at`; return them and the offset after them."""
     values: list[Any] = []
     for letter, vector in _items(layout):
         if vector:
-            (count,), at = read("i", data, at)
+            (count,), offset = read("i", data, offset)
             items: list[Any] | None = None if count < 0 else []
             for _ in range(count):
-                item, at = _read_one(letter, data, at)
+                item, offset = _read_one(letter, data, offset)
                 assert items is not None
                 items.append(item)
             values.append(items)
         else:
-            value, at = _read_one(letter, data, at)
+            value, offset = _read_one(letter, data, offset)
             values.append(value)
-    return tuple(values), at
+    return tuple(values), offset
 
 
-def _read_one(letter: str, data: bytes, at: int) -> tuple[Any, int]:
+def _read_one(letter: str, data: bytes, offset: int) -> tuple[Any, int]:
     if letter in GROUPS:
-        return read(GROUPS[letter], data, at)
+        return read(GROUPS[letter], data, offset)
     try:
         if letter in FIXED:
-            value = FIXED[letter].unpack_from(data, at)
-            return (Stat(*value) if letter == "S" else value[0]), at + FIXED[letter].size
-        (length,) = FIXED["i"].unpack_from(data, at)
+            value = FIXED[letter].unpack_from(data, offset)
+            return (Stat(*value) if letter == "S" else value[0]), offset + FIXED[letter].size
+        (length,) = FIXED["i"].unpack_from(data, offset)
     except struct.error as error:
-        raise ValueError(f"{letter!r} at offset {at} of {len(data)} bytes: {error}") from error
-    at += 4
+        raise ValueError(f"{letter!r} at offset {offset} of {len(data)} bytes: {error}") from error
+    offset += 4
     if length < 0:
-        return None, at
-    if at + length > len(data):
-        raise ValueError(f"{length} bytes announced at offset {at - 4}, and {len(data) - at} are there")
-    part = bytes(data[at : at + length])
-    return (part.decode("utf-8") if letter == "s" else part), at + length
+        return None, offset
+    if offset + length > len(data):
+        raise ValueError(f"{length} bytes announced at offset {offset - 4}, and {len(data) - offset} are there")
+    part = bytes(data[offset : offset + length])
+    return (part.decode("utf-8") if letter == "s" else part), offset + length
 
 
 def write_request(opcode: int, values: tuple[Any, ...]) -> bytes:
@@ -140,22 +140,22 @@ def write_request(opcode: int, values: tuple[Any, ...]) -> bytes:
 
 def read_answer(opcode: int, data: bytes) -> tuple[Any, ...]:
     """The values in the body of a reply. Raises ValueError if it does not fit, or if bytes are left over."""
-    values, at = _read_results(data) if opcode in {MULTI, MULTI_READ} else read(ANSWERS[opcode], data)
-    if at != len(data):
-        raise ValueError(f"the answer to opcode {opcode} has {len(data)} bytes, and {at} were expected")
+    values, end = _read_results(data) if opcode in {MULTI, MULTI_READ} else read(ANSWERS[opcode], data)
+    if end != len(data):
+        raise ValueError(f"the answer to opcode {opcode} has {len(data)} bytes, and {end} were expected")
     return values
 
 
 def _read_results(data: bytes) -> tuple[tuple[Any, ...], int]:
     """The results of a multi: (opcode, its error in the header, its values)."""
     results: list[tuple[int, int, tuple[Any, ...]]] = []
-    at = 0
+    offset = 0
     while True:
-        if at + MULTI_HEADER.size > len(data):
+        if offset + MULTI_HEADER.size > len(data):
             raise ValueError(f"a multi's answer of {len(data)} bytes ends without its last header")
-        opcode, done, err = MULTI_HEADER.unpack_from(data, at)
-        at += MULTI_HEADER.size
-        if done:
-            return tuple(results), at
-        values, at = read("i" if opcode == ERROR_RESULT else ANSWERS[opcode], data, at)
+        opcode, ends, err = MULTI_HEADER.unpack_from(data, offset)
+        offset += MULTI_HEADER.size
+        if ends:
+            return tuple(results), offset
+        values, offset = read("i" if opcode == ERROR_RESULT else ANSWERS[opcode], data, offset)
         results.append((opcode, err, values))

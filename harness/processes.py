@@ -40,15 +40,15 @@ _running: dict[int, subprocess.Popen[bytes]] = {}
 
 def free_ports(count: int) -> tuple[int, ...]:
     """Find `count` free ports of the loopback address; this program never returns a port twice."""
-    found: list[int] = []
+    ports: list[int] = []
     # The common generator is unsuitable: hypothesis gives it a fixed seed, so two programs would try the same ports.
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
-        if len(found) == count:
-            return tuple(found)
+        if len(ports) == count:
+            return tuple(ports)
         if port not in _given and is_free(port):
             _given.add(port)
-            found.append(port)
-    raise ServerError(f"{count} free ports were asked for and {LOOPBACK} has only {len(found)} in {PORTS}")
+            ports.append(port)
+    raise ServerError(f"{count} free ports were asked for and {LOOPBACK} has only {len(ports)} in {PORTS}")
 
 
 def is_free(port: int) -> bool:

@@ -65,8 +65,8 @@ def nearest(release: str) -> str | None:
         major, minor, patch = (required_integer(part or "0") for part in parts)
         return (major * 1000 + minor) * 1000 + patch
 
-    wanted = place(number.groups())
-    return min(RELEASES, key=lambda known: abs(place(tuple(known.split("."))) - wanted))
+    target = place(number.groups())
+    return min(RELEASES, key=lambda known: abs(place(tuple(known.split("."))) - target))
 
 
 def unknown(release: str) -> str | None:
@@ -140,9 +140,9 @@ def _download(maven: str, release: str, temporary: Path) -> None:
         raise ServerError(f"Maven did not download ZooKeeper {release} within {SECONDS:g} s") from None
     if ended.returncode == 0 and (temporary / "jars" / f"zookeeper-{release}.jar").is_file():
         return
-    said = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout + ended.stderr)
-    errors = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if line.startswith("[ERROR]")]
-    reason = next(iter(errors), said.strip()[-500:] or "no message")
+    output = re.sub(r"\x1b\[[0-9;]*m", "", ended.stdout + ended.stderr)
+    errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
+    reason = next(iter(errors), output.strip()[-500:] or "no message")
     if any(sign in reason for sign in UNREACHABLE):
         raise ServerError(
             f"ZooKeeper {release} was not downloaded, Maven Central cannot be reached from here: {reason}"

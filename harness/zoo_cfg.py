@@ -77,7 +77,7 @@ class View:
         if member.observer:
             lines.append("peerType=observer")
         if not self.standalone:
-            lines += [other.line for other in self.members]
+            lines += [peer.line for peer in self.members]
         return "\n".join(lines) + "\n"
 
 
@@ -103,8 +103,8 @@ def observers_of(config: str) -> tuple[Sid, ...]:
 
 def version_of(config: str) -> int:
     """The version of a configuration text; 0 if it has none."""
-    found = re.search(r"^version=([0-9a-f]+)$", config, re.MULTILINE)
-    return required_integer(found[1], base=16) if found else 0
+    match = re.search(r"^version=([0-9a-f]+)$", config, re.MULTILINE)
+    return required_integer(match[1], base=16) if match else 0
 
 
 def _with_role(config: str, role: str) -> tuple[Sid, ...]:

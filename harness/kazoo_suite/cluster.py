@@ -50,20 +50,20 @@ def _run(server: Any) -> None:
     (home / "jaas.conf").write_text(server.jaas_config or "", encoding="utf-8")
     for name, pem in server.ssl_configuration["stores"].items():
         (home / name).write_bytes(pem)
-    given = json.loads(os.environ[SERVER])
+    launch = json.loads(os.environ[SERVER])
     properties = _properties(server, home)
     text = "".join(line + "\n" for line in _lines(server, home))
-    if PROPERTIES not in given["command"]:
+    if PROPERTIES not in launch["command"]:
         text += "".join(f"{name.removeprefix('zookeeper.')}={value}\n" for name, value in properties.items())
     config = home / "zoo.cfg"
     config.write_text(text, encoding="utf-8")
     replaced = {PROPERTIES: [f"-D{name}={value}" for name, value in properties.items()], CONFIG: [str(config)]}
-    command = [word for part in given["command"] for word in replaced.get(part, [part])]
+    command = [word for part in launch["command"] for word in replaced.get(part, [part])]
     with (home / "zookeeper.log").open("ab") as log:
         server.process = subprocess.Popen(
             command,
             cwd=home,
-            env=os.environ | given["environment"],
+            env=os.environ | launch["environment"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -73,13 +73,13 @@ def _run(server: Any) -> None:
 
 def _properties(server: Any, home: Path) -> dict[str, str]:
     """The properties of Java, by their names. The file for JAAS is only named if it has a section for servers."""
-    found = {"readonlymode.enabled": "true"}
+    properties = {"readonlymode.enabled": "true"}
     for option in server.java_system_properties:
         name, _, value = option.removeprefix("-D").partition("=")
-        found[name] = value
+        properties[name] = value
     if server.jaas_config:
-        found["java.security.auth.login.config"] = str(home / "jaas.conf")
-    return found
+        properties["java.security.auth.login.config"] = str(home / "jaas.conf")
+    return properties
 
 
 def _lines(server: Any, home: Path) -> Iterable[str]:
@@ -113,9 +113,9 @@ def _make_certificates(cluster: Any) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         key, certificate = Path(folder, "key"), Path(folder, "certificate")
-        made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
         names = ["-addext", f"subjectAltName=DNS:localhost,IP:{LOOPBACK}"]
-        subprocess.run([*made, *names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+        subprocess.run([*make, *names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
         private, public = key.read_bytes(), certificate.read_bytes()
     cluster._ssl_configuration = {
         "stores": {"key.pem": private + public, "trust.pem": public},

@@ -135,10 +135,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compared(options: argparse.Namespace, python: Path, size: int, folder: Path) -> SuiteComparison:
-    found = None
+    expected = None
     if not options.ours_only:
-        found = _outcomes(options, python, real_servers(options.release), size, folder)
-    return SuiteComparison(size, found, _outcomes(options, python, node_servers(), size, folder))
+        expected = _outcomes(options, python, real_servers(options.release), size, folder)
+    return SuiteComparison(size, expected, _outcomes(options, python, node_servers(), size, folder))
 
 
 def _outcomes(

@@ -124,17 +124,17 @@ class SuiteRun(msgspec.Struct, frozen=True):
 
 def read_report(report: Path) -> dict[str, SuiteOutcome]:
     """The outcome of each test in a report of pytest; an error before or after a test is a failure of it."""
-    found: dict[str, SuiteOutcome] = {}
+    outcomes: dict[str, SuiteOutcome] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         name = f"{case.get('classname', '').removeprefix('kazoo.tests.').replace('.', '::')}::{case.get('name', '')}"
         kinds = {child.tag for child in case}
         if kinds & {"failure", "error"}:
-            found[name] = SuiteOutcome.FAILED
+            outcomes[name] = SuiteOutcome.FAILED
         elif "skipped" in kinds:
-            found.setdefault(name, SuiteOutcome.SKIPPED)
+            outcomes.setdefault(name, SuiteOutcome.SKIPPED)
         else:
-            found.setdefault(name, SuiteOutcome.PASSED)
-    return found
+            outcomes.setdefault(name, SuiteOutcome.PASSED)
+    return outcomes
 
 
 def free_block(count: int) -> int:

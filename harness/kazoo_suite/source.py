@@ -62,10 +62,10 @@ def suite_python() -> Path:
 
 def tests_folder(python: Path) -> Path:
     """The folder `kazoo/tests` of that Python. Raises ServerError if the package has none."""
-    found = next(python.parent.parent.glob("lib/python*/site-packages/kazoo/tests"), None)
-    if found is None:
+    folder = next(python.parent.parent.glob("lib/python*/site-packages/kazoo/tests"), None)
+    if folder is None:
         raise ServerError(f"kazoo {KAZOO} in {python.parent.parent} has no tests; remove that folder, and try again")
-    return found
+    return folder
 
 
 def _carried_out(command: list[str], failure: str) -> None:
@@ -77,5 +77,5 @@ def _carried_out(command: list[str], failure: str) -> None:
     except subprocess.TimeoutExpired:
         raise ServerError(f"{failure} within {SECONDS:g} s") from None
     if ended.returncode:
-        said = (ended.stdout + ended.stderr).strip().splitlines()
-        raise ServerError(f"{failure}: {said[-1] if said else f'{command[0]} ended with {ended.returncode}'}")
+        lines = (ended.stdout + ended.stderr).strip().splitlines()
+        raise ServerError(f"{failure}: {lines[-1] if lines else f'{command[0]} ended with {ended.returncode}'}")

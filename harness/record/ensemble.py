@@ -69,15 +69,15 @@ class RecordedEnsemble(Servers):
         self._processes = {sid: self._process(sid, release) for sid in self.sids}
 
     def _process(self, sid: Sid, release: str) -> Process:
-        listed = tuple(self._network.behind_proxies(sid, other) for other in self._members.values())
-        view = View(listed, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS)
+        lines = tuple(self._network.behind_proxies(sid, member) for member in self._members.values())
+        view = View(lines, tick_time=TICK_MILLISECONDS, init_limit=LIMIT_TICKS, sync_limit=LIMIT_TICKS)
         home = self.home(sid)
         command = real.command(write_zoo_cfg(view, self._members[sid], home), OPTIONS, release)
         return Process(command, home, home / "log.txt")
 
     def start(self, sid: Sid) -> None:
         """Start a server."""
-        view = majority_view([each for each in self.sids if each not in self.observers], self.observers)
+        view = majority_view([voter for voter in self.sids if voter not in self.observers], self.observers)
         self._recorder.started(sid, view, self.data(sid))
         super().start(sid)
 
@@ -198,11 +198,11 @@ def _kill_and_restart(ensemble: RecordedEnsemble, chance: random.Random, say: Ca
     """Kill a server, every other time the leader, and start one that was killed before, or the same soon after."""
     roles = {sid: ensemble.role(sid) for sid in ensemble.sids}
     leaders = [sid for sid, role in roles.items() if role == "leader"]
-    others = [sid for sid in ensemble.sids if ensemble.alive(sid)]
-    sid = leaders[0] if leaders and chance.random() < 0.5 else chance.choice(others)
-    down = [each for each in ensemble.sids if not ensemble.alive(each)]
-    for each in down:
-        ensemble.start(each)
+    running = [sid for sid in ensemble.sids if ensemble.alive(sid)]
+    sid = leaders[0] if leaders and chance.random() < 0.5 else chance.choice(running)
+    down = [victim for victim in ensemble.sids if not ensemble.alive(victim)]
+    for victim in down:
+        ensemble.start(victim)
     if down:
         time.sleep(chance.uniform(0.2, 1.5))
     say(f"kill server {sid} ({roles[sid] or 'not serving'})")

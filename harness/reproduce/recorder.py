@@ -63,8 +63,8 @@ class Recorder:
                 self._add("read" if fate is Fate.RELEASED else "lost", c=link.number, way=way.value)
                 return
             self.packets += 1
-            held = {"held": True} if fate is Fate.ARRIVED else {}
-            self._add("packet", c=link.number, way=way.value, **content_of(packet), **held)
+            mark = {"held": True} if fate is Fate.ARRIVED else {}
+            self._add("packet", c=link.number, way=way.value, **content_of(packet), **mark)
 
     def closed(self, link: Link) -> None:
         """Note the end of a quorum connection."""
@@ -122,20 +122,20 @@ class Recorder:
 
 def content_of(packet: WirePacket) -> dict[str, Any]:
     """The fields of a packet that the protocol reads."""
-    found: dict[str, Any] = {"type": packet.name}
+    fields: dict[str, Any] = {"type": packet.name}
     _, _, length = HEAD.unpack_from(packet.raw)
     data = packet.raw[HEAD.size : HEAD.size + max(length, 0)]
     if packet.type in OF_EPOCHS:
-        found["epoch"] = epoch_of(packet.zxid)
+        fields["epoch"] = epoch_of(packet.zxid)
         if counter_of(packet.zxid):
-            found["counter"] = counter_of(packet.zxid)
+            fields["counter"] = counter_of(packet.zxid)
     elif packet.type in OF_ZXIDS:
-        found["zxid"] = format_zxid(packet.zxid)
+        fields["zxid"] = format_zxid(packet.zxid)
     if packet.type in OF_TXNS:
-        found["digest"] = digest_of(data)
+        fields["digest"] = digest_of(data)
     if packet.type == PacketType.ACKEPOCH:
-        found |= {"zxid": format_zxid(packet.zxid), "epoch": struct.unpack_from(">i", data)[0]}
-    return found
+        fields |= {"zxid": format_zxid(packet.zxid), "epoch": struct.unpack_from(">i", data)[0]}
+    return fields
 
 
 def digest_of(data: bytes) -> str:
@@ -159,20 +159,20 @@ def disk_of(data: Path) -> dict[str, Any]:
 
 
 def _is_hexadecimal(text: str) -> bool:
-    return bool(text) and all(each in "0123456789abcdef" for each in text)
+    return bool(text) and all(character in "0123456789abcdef" for character in text)
 
 
 def _records(content: bytes) -> Iterable[str]:
     """`ZXID DIGEST` of each record of a log file, up to the padding or an incomplete record."""
-    at = FILE_HEADER_BYTES
-    while at + RECORD.size + TXN_HEADER.size <= len(content):
-        _, length = RECORD.unpack_from(content, at)
-        start = at + RECORD.size
+    offset = FILE_HEADER_BYTES
+    while offset + RECORD.size + TXN_HEADER.size <= len(content):
+        _, length = RECORD.unpack_from(content, offset)
+        start = offset + RECORD.size
         if length < TXN_HEADER.size or start + length >= len(content):
             return
         zxid = TXN_HEADER.unpack_from(content, start)[2]
         yield f"{format_zxid(zxid)} {digest_of(content[start : start + length])}"
-        at = start + length + 1  # and the end mark
+        offset = start + length + 1  # and the end mark
 
 
 def _number(file: Path) -> int:
