@@ -94,10 +94,10 @@ def measure(chosen: Sequence[tuple[str, Measurement]], servers: int) -> tuple[li
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    if given and given[0] in COMMANDS:
-        return int(COMMANDS[given[0]].main(given[1:]))
-    options = arguments(given)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in COMMANDS:
+        return int(COMMANDS[words[0]].main(words[1:]))
+    options = arguments(words)
     chosen = [entry for entry in MEASUREMENTS if options.only is None or entry[0] in options.only]
     rows, missed = measure(chosen, options.servers)
     if options.json:

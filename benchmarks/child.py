@@ -36,8 +36,8 @@ def run_alone(command: list[str], output: Path, directory: Path) -> Usage:
     `command[0]` is a path. A command that cannot be started ends with exit code 127.
     """
     launcher = [sys.executable, "-I", "-S", __file__, str(output), *command]
-    done = subprocess.run(launcher, cwd=directory, stdout=subprocess.PIPE, text=True, check=True)
-    return Usage(**json.loads(done.stdout))
+    process = subprocess.run(launcher, cwd=directory, stdout=subprocess.PIPE, text=True, check=True)
+    return Usage(**json.loads(process.stdout))
 
 
 def launch(output: str, command: list[str]) -> Usage:

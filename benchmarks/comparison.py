@@ -103,8 +103,8 @@ def as_text(comparisons: Iterable[Comparison]) -> str:
         title = TITLES[comparison.example].format(comparison.size)
         for figures, ratio in ((comparison.theirs, ""), (comparison.ours, f"{comparison.ratio:.2f}")):
             transitions = "-" if figures.transitions is None else f"{figures.transitions:,}"
-            shown = (transitions, f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}", f"{figures.rate:,.0f}")
-            lines.append((title, f"{figures.states:,}", figures.tool, *shown, ratio))
+            cells = (transitions, f"{figures.seconds:.3f}", f"{figures.bytes_per_state:,.0f}", f"{figures.rate:,.0f}")
+            lines.append((title, f"{figures.states:,}", figures.tool, *cells, ratio))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 

@@ -58,18 +58,18 @@ def measure_zab(servers: int) -> list[Row]:
 def search(model: str, servers: int, workers: int, name: str) -> Row:
     """The row of one search of a model of `benchmarks.search_alone`, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
-    usage, found = run_for_figures(f"`{' '.join(command[1:])}`", command)
+    usage, fields = run_for_figures(f"`{' '.join(command[1:])}`", command)
     return Row(
         tool=WORKERS[workers],
         workload=name,
-        states=found["states"],
-        transitions=found["transitions"],
-        seconds=found["seconds"],
-        setup_seconds=found["setup_seconds"],
+        states=fields["states"],
+        transitions=fields["transitions"],
+        seconds=fields["seconds"],
+        setup_seconds=fields["setup_seconds"],
         peak_bytes=usage.peak_bytes,
-        baseline_bytes=found["baseline_bytes"],
-        python_steps=found["python_steps"] if model == "zab" else None,
-        python_seconds=found["python_seconds"] if model == "zab" else None,
+        baseline_bytes=fields["baseline_bytes"],
+        python_steps=fields["python_steps"] if model == "zab" else None,
+        python_seconds=fields["python_seconds"] if model == "zab" else None,
     )
 
 

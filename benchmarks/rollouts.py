@@ -82,7 +82,7 @@ def main(argv: list[str]) -> int:
         rows.append(planned(change))
     table = Table("change", "recommendation", "exit", "elapsed s", "processor s", "work s")
     for row in rows:
-        figures = (f"{each:.1f}" for each in (row.elapsed, row.processor, row.work))
+        figures = (f"{figure:.1f}" for figure in (row.elapsed, row.processor, row.work))
         table.add_row(row.change, row.recommendation, str(row.exit_code), *figures)
     Console(width=160).print(table)
     if options.output is not None:

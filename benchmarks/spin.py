@@ -91,11 +91,11 @@ def run(servers: int) -> SpinRun:
     """
     if servers not in SIZES:
         raise ValueError(f"the model's size is known for {sorted(SIZES)} servers, not for {servers}")
-    done = explore(MODEL, servers, HASH_POWER[servers])
-    if done.transitions is None:
-        raise ToolFailed(f"SPIN's report has no exact count of transitions:\n{done.tail}")
-    check_size(SPIN, servers, Size(done.states, done.transitions))
-    return done
+    result = explore(MODEL, servers, HASH_POWER[servers])
+    if result.transitions is None:
+        raise ToolFailed(f"SPIN's report has no exact count of transitions:\n{result.tail}")
+    check_size(SPIN, servers, Size(result.states, result.transitions))
+    return result
 
 
 def explore(model: Path, size: int, hash_power: int) -> SpinRun:
@@ -122,17 +122,17 @@ def explore(model: Path, size: int, hash_power: int) -> SpinRun:
 
 def measure(servers: int) -> list[Row]:
     """The measurement `spin`: one row."""
-    done = run(servers)
-    assert done.transitions is not None  # of the size that `run` has checked
+    result = run(servers)
+    assert result.transitions is not None  # of the size that `run` has checked
     return [
         Row(
             tool=SPIN,
             workload=workload(servers),
-            states=done.states,
-            transitions=done.transitions,
-            seconds=done.seconds,
-            setup_seconds=done.build_seconds,
-            peak_bytes=done.peak_bytes,
+            states=result.states,
+            transitions=result.transitions,
+            seconds=result.seconds,
+            setup_seconds=result.build_seconds,
+            peak_bytes=result.peak_bytes,
         )
     ]
 
@@ -155,12 +155,12 @@ def _build(tools: dict[str, str], model: Path, size: int, directory: Path) -> fl
 
 
 def _must_run(command: list[str], directory: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    if done.returncode != 0:
-        shown = " ".join([Path(command[0]).name, *command[1:]])
-        raise ToolFailed(f"`{shown}` ended with exit code {done.returncode}:\n{_tail(done.stdout)}")
+    if process.returncode != 0:
+        words = " ".join([Path(command[0]).name, *command[1:]])
+        raise ToolFailed(f"`{words}` ended with exit code {process.returncode}:\n{_tail(process.stdout)}")
 
 
 def _search(hash_power: int, directory: Path) -> tuple[Usage, str]:
@@ -174,10 +174,10 @@ def _search(hash_power: int, directory: Path) -> tuple[Usage, str]:
 
 
 def _figure(pattern: str, output: str) -> str:
-    found = re.search(pattern, output, re.MULTILINE)
-    if found is None:
+    match = re.search(pattern, output, re.MULTILINE)
+    if match is None:
         raise ToolFailed(f"SPIN's report has no line like {pattern!r}:\n{_tail(output)}")
-    return found.group(1)
+    return match.group(1)
 
 
 def _tail(output: str) -> str:

@@ -68,8 +68,8 @@ EXAMPLES = {
 def release() -> str:
     """The version of stateright that is built."""
     with (PROJECT / "Cargo.toml").open("rb") as file:
-        wanted: str = tomllib.load(file)["dependencies"]["stateright"]
-    return wanted.removeprefix("=")
+        requirement: str = tomllib.load(file)["dependencies"]["stateright"]
+    return requirement.removeprefix("=")
 
 
 def build(folder: Path) -> Path:
@@ -80,31 +80,31 @@ def build(folder: Path) -> Path:
     shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
     for example in EXAMPLES.values():
         (folder / "src" / f"{example.name}.rs").touch()
-    listed = json.loads(_run([cargo, "metadata", "--format-version", "1"], folder))
-    (crate,) = (Path(each["manifest_path"]).parent for each in listed["packages"] if each["name"] == CRATE)
+    metadata = json.loads(_run([cargo, "metadata", "--format-version", "1"], folder))
+    (crate,) = (Path(package["manifest_path"]).parent for package in metadata["packages"] if package["name"] == CRATE)
     for example in EXAMPLES.values():
         source = (crate / "examples" / example.file).read_text(encoding="utf-8")
         (folder / "src" / f"{example.name}.rs").write_text(source + example.measured, encoding="utf-8")
     _run([cargo, "build", "--release", "--quiet"], folder)
-    return Path(listed["target_directory"]) / "release" / PROGRAM
+    return Path(metadata["target_directory"]) / "release" / PROGRAM
 
 
 def _run(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise ToolFailed(f"`{' '.join(command[1:])}` ended with exit code {done.returncode}:\n{done.stderr[-TAIL:]}")
-    return done.stdout
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise ToolFailed(f"`{' '.join(command[1:])}` ended with exit code {run.returncode}:\n{run.stderr[-TAIL:]}")
+    return run.stdout
 
 
 def compare(program: Path, example: str, size: int, threads: int, runs: int) -> Comparison:
     """Search one example with both, in turns. Raises NotMeasured."""
     theirs = [str(program), example, str(size), str(threads)]
     ours = [sys.executable, "-m", "benchmarks.search_alone", example, str(size), str(threads)]
-    found: dict[str, list[SearchFigures]] = {STATERIGHT: [], QUORATE: []}
+    searches: dict[str, list[SearchFigures]] = {STATERIGHT: [], QUORATE: []}
     for _ in range(runs):
         for tool, command in ((STATERIGHT, theirs), (QUORATE, ours)):
-            found[tool].append(searched(tool, command))
-    best = {tool: min(each, key=lambda figures: figures.seconds) for tool, each in found.items()}
+            searches[tool].append(searched(tool, command))
+    best = {tool: min(group, key=lambda figures: figures.seconds) for tool, group in searches.items()}
     return Comparison(example, size, best[STATERIGHT], best[QUORATE])
 
 

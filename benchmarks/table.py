@@ -34,7 +34,7 @@ NO_RATIO = "-"
 
 def yardstick(row: Row, rows: Sequence[Row]) -> Row | None:
     """SPIN's row on the same workload in the same run, if it exists."""
-    return next((other for other in rows if other.tool == SPIN and other.workload == row.workload), None)
+    return next((entry for entry in rows if entry.tool == SPIN and entry.workload == row.workload), None)
 
 
 def speed_ratio(row: Row, rows: Sequence[Row]) -> float | None:
@@ -108,11 +108,11 @@ def _drawn(workload: str, rows: Sequence[Row]) -> Table:
     # without a figure is left out.
     table = Table(title=workload, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     columns = list(zip(HEADINGS, *(cells(row, rows) for row in rows), strict=True))[1:]
-    shown = [column for column in columns if set(column[1:]) != {NO_RATIO}]
-    for heading, *figures in shown:
+    filled = [column for column in columns if set(column[1:]) != {NO_RATIO}]
+    for heading, *figures in filled:
         justify: JustifyMethod = "left" if heading == "tool" else "right"
         table.add_column(heading, justify=justify, width=max(map(len, [*figures, *heading.split()])))
-    for line in zip(*(figures for _, *figures in shown), strict=True):
+    for line in zip(*(figures for _, *figures in filled), strict=True):
         table.add_row(*line)
     return table
 

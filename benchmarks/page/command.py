@@ -50,26 +50,26 @@ class Plan:
                 self.left_out.append(LeftOut(name, size, self._tool.series, reason))
                 continue
             say(f"{self._tool.series}: {TITLES[name].format(size)}")
-            found = self._search(name, size)
-            check_states(name, size, [found])
-            figures = (found.states, round(found.seconds, 4), found.peak_bytes)
+            result = self._search(name, size)
+            check_states(name, size, [result])
+            figures = (result.states, round(result.seconds, 4), result.peak_bytes)
             self.searches.append(Search(name, size, self._tool.series, *figures))
 
     def _predict(self, name: str, size: int) -> float:
         return (known_states(name, size) or 0) / self.searches[-1].rate if self.searches else 0.0
 
     def _search(self, name: str, size: int) -> SearchFigures:
-        found = [self._tool.search(name, size)]
-        if found[0].seconds < SHORT:
-            found += [self._tool.search(name, size) for _ in range(RUNS - 1)]
-        return min(found, key=lambda each: each.seconds)
+        results = [self._tool.search(name, size)]
+        if results[0].seconds < SHORT:
+            results += [self._tool.search(name, size) for _ in range(RUNS - 1)]
+        return min(results, key=lambda each: each.seconds)
 
 
 def measure(
     tools: Sequence[Tool], versions: dict[str, str], *, quick: bool, limit: float, say: Callable[[str], None]
 ) -> Record:
     """Make the run. A tool that fails keeps its figures up to then, and has the reason in `missed`."""
-    here = machine()
+    host = machine()
     searches: list[Search] = []
     left_out: list[LeftOut] = []
     missed: dict[str, str] = {}
@@ -81,7 +81,7 @@ def measure(
             missed[str(tool.series)] = str(reason)
         searches += plan.searches
         left_out += plan.left_out
-    return Record(date.today().isoformat(), quick, here, versions, tuple(searches), tuple(left_out), missed)
+    return Record(date.today().isoformat(), quick, host, versions, tuple(searches), tuple(left_out), missed)
 
 
 def machine() -> Machine:

@@ -101,10 +101,8 @@ class Record:
 
     def find(self, example: str, size: int, series: Series) -> Search | None:
         """The search of a model by a tool, if it was made."""
-        wanted = (example, size, series)
-        return next(
-            (search for search in self.searches if (search.example, search.size, search.series) == wanted), None
-        )
+        key = (example, size, series)
+        return next((search for search in self.searches if (search.example, search.size, search.series) == key), None)
 
 
 def save(record: Record, file: Path) -> None:

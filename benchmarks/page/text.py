@@ -69,8 +69,8 @@ def _comparison(record: Record, example: str) -> str:
             continue
         ours = record.find(name, size, OURS)
         for series in record.series():
-            if found := record.find(name, size, series):
-                rows.append((TITLES[name].format(size), *_cells(found, ours)))
+            if search := record.find(name, size, series):
+                rows.append((TITLES[name].format(size), *_cells(search, ours)))
     return f"## {_heading(example)}\n\n{_table(('model', *HEADINGS), rows)}"
 
 
@@ -98,9 +98,9 @@ def _programs(record: Record) -> str:
 
 def _gaps(record: Record) -> list[str]:
     lines = [f"- {tool}: not measured: {reason.splitlines()[0]}" for tool, reason in record.missed.items()]
-    if TLC not in {each.tool for each in record.series()} | set(record.missed):
+    if TLC not in {member.tool for member in record.series()} | set(record.missed):
         lines.append("- TLC: no jar was given.")
-    lines += [f"- {each.series}, {TITLES[each.example].format(each.size)}: {each.reason}." for each in record.left_out]
+    lines += [f"- {gap.series}, {TITLES[gap.example].format(gap.size)}: {gap.reason}." for gap in record.left_out]
     return ["## Left out\n\n" + "\n".join(lines) + "\n"] if lines else []
 
 
@@ -161,8 +161,8 @@ def draw(record: Record, file: Path) -> None:
 def _panel(axis: Any, record: Record, figure: Callable[[Search], float | None], title: str) -> None:
     for series in record.series():
         for example, (line, marker, _) in SHAPES.items():
-            found = [record.find(example, size, series) for name, size in record.models() if name == example]
-            points = [(each.states, value) for each in found if each and (value := figure(each)) is not None]
+            searches = [record.find(example, size, series) for name, size in record.models() if name == example]
+            points = [(search.states, value) for search in searches if search and (value := figure(search)) is not None]
             if points:
                 axis.plot(
                     *zip(*points, strict=True), linestyle=line, marker=marker, markersize=5, color=_colour(series)

@@ -46,8 +46,8 @@ def quorate(threads: int) -> Tool:
 
 def _spin(example: str, size: int) -> SearchFigures:
     slots = SLOTS * (known_states(example, size) or 0)
-    done = spin.explore(spin.MODELS / PROMELA[example], size, max(LEAST_POWER, int(slots).bit_length()))
-    return SearchFigures(SPIN, done.states, done.transitions, done.seconds, done.peak_bytes)
+    result = spin.explore(spin.MODELS / PROMELA[example], size, max(LEAST_POWER, int(slots).bit_length()))
+    return SearchFigures(SPIN, result.states, result.transitions, result.seconds, result.peak_bytes)
 
 
 class _Stateright:
@@ -87,23 +87,23 @@ def versions(jar: Path | None) -> dict[str, str]:
     """The versions of the programs that are here."""
     import numba  # noqa: PLC0415 (loads slowly)
 
-    found = {"Python": sys.version.split()[0], "Numba": numba.__version__}
+    texts = {"Python": sys.version.split()[0], "Numba": numba.__version__}
     for name, command in {"SPIN": ["spin", "-V"], "gcc": ["gcc", "--version"], "Rust": ["rustc", "--version"]}.items():
         if line := _first_line(command):
-            found[name] = line
-    found["stateright"] = stateright.release()
+            texts[name] = line
+    texts["stateright"] = stateright.release()
     if jar is not None:
-        found["Java"] = _first_line(["java", "--version"])
+        texts["Java"] = _first_line(["java", "--version"])
         try:
-            found["TLC"] = tlc.start(jar).version
+            texts["TLC"] = tlc.start(jar).version
         except NotMeasured:
-            found.pop("Java")
-    return found
+            texts.pop("Java")
+    return texts
 
 
 def _first_line(command: list[str]) -> str:
     program = shutil.which(command[0])
     if program is None:
         return ""
-    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
-    return (done.stdout.splitlines() or [""])[0]
+    process = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
+    return (process.stdout.splitlines() or [""])[0]

@@ -25,11 +25,11 @@ OURS = {"election": "rounds", "two_phase_commit": "two_phase_commit"}
 def compare(jar: Path, empty: Start, example: str, size: int, threads: int, runs: int) -> Comparison:
     """Search a model with both, in turns. Raises NotMeasured."""
     ours = [sys.executable, "-m", "benchmarks.search_alone", OURS[example], str(size), str(threads)]
-    found: dict[str, list[SearchFigures]] = {TLC: [], QUORATE: []}
+    searches: dict[str, list[SearchFigures]] = {TLC: [], QUORATE: []}
     for _ in range(runs):
-        found[TLC].append(search(jar, empty, example, size, threads))
-        found[QUORATE].append(searched(QUORATE, ours))
-    best = {tool: min(each, key=lambda figures: figures.seconds) for tool, each in found.items()}
+        searches[TLC].append(search(jar, empty, example, size, threads))
+        searches[QUORATE].append(searched(QUORATE, ours))
+    best = {tool: min(group, key=lambda figures: figures.seconds) for tool, group in searches.items()}
     return Comparison(example, size, best[TLC], best[QUORATE])
 
 
