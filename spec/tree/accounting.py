@@ -125,15 +125,15 @@ def parse_use(data: bytes | None) -> dict[str, int] | None:
     """The figures in the data of one of the two znodes, None if it is not such text (`StatsTrack`)."""
     if data is not None and len(data) > _LONGEST:
         return None
-    found: dict[str, int] = {}
+    figures: dict[str, int] = {}
     text = (data or b"").decode("utf-8", "replace")
     for pair in filter(None, _SEPARATORS.split(text)):
         key, mark, value = pair.partition("=")
         figure = integer(value.partition("=")[0], *LONG)  # "bytes=5=" has a further mark, for readers of 3.4
         if not mark or figure is None:
             return None
-        found[key] = figure
-    return found
+        figures[key] = figure
+    return figures
 
 
 def format_use(figures: Mapping[str, int]) -> bytes:
@@ -149,8 +149,8 @@ def _recounted(view: Store, path: str) -> tuple[Put, ...]:
     znode = view.node(place)
     if znode is None:
         return ()
-    found = list(_at_and_below(view, path))
-    use = {"count": len(found), "bytes": sum(len(each.data or b"") for each in found)}
+    znodes = list(_at_and_below(view, path))
+    use = {"count": len(znodes), "bytes": sum(len(member.data or b"") for member in znodes)}
     return (Put(place, replace(znode, data=format_use(use))),)
 
 
@@ -202,16 +202,16 @@ def tree_digest(znodes: Iterable[tuple[str, Znode]]) -> int:
 
 def changed(digest: int, view: Store, operations: Iterable[Operation]) -> int:
     """The digest of a tree after these operations; `view` is the tree before them, and `digest` its digest."""
-    seen: dict[str, Znode | None] = {}
+    final: dict[str, Znode | None] = {}
     for operation in operations:
         if type(operation) is not Put and type(operation) is not Remove:
             continue
         path = operation.path
-        former = seen[path] if path in seen else view.node(path)
+        former = final[path] if path in final else view.node(path)
         if former is not None:
             digest -= znode_digest(path, former)
         after = operation.znode if type(operation) is Put else None
         if after is not None:
             digest += znode_digest(path, after)
-        seen[path] = after
+        final[path] = after
     return as_long(digest)

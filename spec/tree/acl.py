@@ -30,11 +30,11 @@ def permits(acl: tuple[Acl, ...], perms: int, auth: tuple[Id, ...], options: Opt
     """Whether a client with these identities may do any of `perms` (`ZooKeeperServer.checkACL`)."""
     if acl is OPEN_ACL_UNSAFE or not acl or options.skip_acl:
         return True
-    asked = int(perms)  # the operators of an IntFlag are slow
-    allowed = [entry.id for entry in acl if entry.perms & asked]
+    bits = int(perms)  # the operators of an IntFlag are slow
+    allowed = [entry.id for entry in acl if entry.perms & bits]
     if ANYONE in allowed or any(identity.scheme == "super" for identity in auth):
         return True
-    return any(_matches(identity, wanted, options) for wanted in allowed for identity in auth)
+    return any(_matches(identity, entry_id, options) for entry_id in allowed for identity in auth)
 
 
 def _matches(identity: Id, wanted: Id, options: Options) -> bool:

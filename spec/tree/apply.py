@@ -127,13 +127,13 @@ def _new(
         return _NO_NODE
     cversion = txn.parent_cversion if txn.parent_cversion != -1 else after(parent.cversion)
     # A snapshot that contains later transactions has a higher cversion, and the pzxid that goes with it.
-    counted = Put(above, _with_children(parent, cversion, zxid)) if cversion > parent.cversion else None
+    parent_put = Put(above, _with_children(parent, cversion, zxid)) if cversion > parent.cversion else None
     if view.node(path) is not None:
-        return TxnResult(() if counted is None else (counted,), code=Code.NODE_EXISTS)
+        return TxnResult(() if parent_put is None else (parent_put,), code=Code.NODE_EXISTS)
     acl = OPEN_ACL_UNSAFE if txn.acl == OPEN_ACL_UNSAFE else txn.acl
     znode = new_znode(txn.data, acl, zxid, change.time, owner)
     put = Put(path, znode)
-    operations = (put,) if counted is None else (counted, put)
+    operations = (put,) if parent_put is None else (parent_put, put)
     return TxnResult(
         accounting.counted(view, zxid, operations, path, 1, len(txn.data or b"")),
         (Event(_CREATED, path, acl), Event(_CHILDREN_CHANGED, above, parent.acl)),
@@ -165,10 +165,10 @@ def _delete(view: Store, zxid: int, _change: Change, txn: DeleteTxn) -> TxnResul
 
 
 def _remove_below(view: Store, path: str) -> Iterator[Remove]:
-    found = [path]
-    for above in found:
-        found.extend(below(above, name) for name in sorted(view.children(above)))
-    return map(Remove, reversed(found[1:]))
+    paths = [path]
+    for above in paths:
+        paths.extend(below(above, name) for name in sorted(view.children(above)))
+    return map(Remove, reversed(paths[1:]))
 
 
 def _with_children(znode: Znode, cversion: int, pzxid: int) -> Znode:
@@ -213,10 +213,10 @@ def _set_data(view: Store, zxid: int, change: Change, txn: SetDataTxn) -> TxnRes
 
 def _reconfig(view: Store, zxid: int, change: Change, txn: ReconfigTxn) -> TxnResult:
     """A setData, whose reply has the data too (`FinalRequestProcessor`, case reconfig)."""
-    done = _set_data(view, zxid, change, txn)
-    if not isinstance(done.reply, StatReply):
-        return done
-    return msgspec.structs.replace(done, reply=DataReply(txn.data, done.reply.stat))
+    result = _set_data(view, zxid, change, txn)
+    if not isinstance(result.reply, StatReply):
+        return result
+    return msgspec.structs.replace(result, reply=DataReply(txn.data, result.reply.stat))
 
 
 def _set_acl(view: Store, _zxid: int, _change: Change, txn: SetAclTxn) -> TxnResult:
@@ -248,16 +248,16 @@ def _create_session(_view: Store, _zxid: int, change: Change, txn: CreateSession
 
 def _close_session(view: Store, zxid: int, change: Change, txn: CloseSessionTxn) -> TxnResult:
     """`DataTree.killSession`: delete the paths that the leader listed, then the session's other ephemeral znodes."""
-    listed = dict.fromkeys(txn.paths_to_delete)
-    left = sorted(path for path in view.ephemerals(change.session) if path not in listed)
-    if not listed and not left:
+    recorded = dict.fromkeys(txn.paths_to_delete)
+    rest = sorted(path for path in view.ephemerals(change.session) if path not in recorded)
+    if not recorded and not rest:
         return TxnResult((EndSession(change.session),))
-    paths = [*listed, *left]
+    paths = [*recorded, *rest]
     # Children exist only in a replay. With quotas, one deletion changes what the next one finds.
     if view.children(accounting.QUOTA) or any(map(view.children, paths)):
-        done = _one_by_one(view, zxid, change, map(DeleteTxn, paths))
-        operations = [operation for each in done for operation in each.operations]
-        events = [event for each in done for event in each.events]
+        results = _one_by_one(view, zxid, change, map(DeleteTxn, paths))
+        operations = [operation for result in results for operation in result.operations]
+        events = [event for result in results for event in result.events]
     else:
         operations, events = _deleted(view, zxid, paths)
     return TxnResult((*operations, EndSession(change.session)), tuple(events))
@@ -270,21 +270,21 @@ def _deleted(view: Store, zxid: int, paths: Iterable[str]) -> tuple[list[Operati
     """
     operations: list[Operation] = []
     events: list[Event] = []
-    told: dict[str, Event] = {}
+    children_events: dict[str, Event] = {}
     removed: set[str] = set()
     for path in paths:
         above = parent_of(path)
         parent, znode = view.node(above), view.node(path)
         if parent is None or above in removed:
             continue
-        if above not in told:
-            told[above] = Event(_CHILDREN_CHANGED, above, parent.acl)
+        if above not in children_events:
+            children_events[above] = Event(_CHILDREN_CHANGED, above, parent.acl)
             if zxid > parent.pzxid:
                 operations.append(Put(above, _with_children(parent, parent.cversion, zxid)))
         if znode is not None:
             removed.add(path)
             operations.append(Remove(path))
-            events += (Event(_DELETED, path, znode.acl), told[above])
+            events += (Event(_DELETED, path, znode.acl), children_events[above])
     return operations, events
 
 
@@ -293,29 +293,29 @@ def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> TxnResult:
     failed = _first_error(txn.txns)
     if failed is not None:
         return _failed_multi(txn.txns, failed)
-    if any(type(each) not in _OPCODE_OF_RESULT for each in txn.txns):
+    if any(type(part) not in _OPCODE_OF_RESULT for part in txn.txns):
         return TxnResult(code=Code.MARSHALLING_ERROR)  # no leader writes this, but a file may contain it
-    done = _one_by_one(view, zxid, change, txn.txns)
+    results = _one_by_one(view, zxid, change, txn.txns)
     return TxnResult(
-        tuple(operation for each in done for operation in each.operations),
-        tuple(event for each in done for event in each.events),
+        tuple(operation for result in results for operation in result.operations),
+        tuple(event for result in results for event in result.events),
         Code.OK,
-        MultiReply(tuple(map(_result, txn.txns, done))),
+        MultiReply(tuple(map(_result, txn.txns, results))),
     )
 
 
 def _one_by_one(view: Store, zxid: int, change: Change, txns: Iterable[Record]) -> list[TxnResult]:
     """The outcome of each transaction, applied after the ones before it."""
     draft = Overlay(view)
-    done: list[TxnResult] = []
+    results: list[TxnResult] = []
     for txn in txns:
-        done.append(_RULES[type(txn)](draft, zxid, change, txn))
-        draft.carry_out(zxid, done[-1].operations)
-    return done
+        results.append(_RULES[type(txn)](draft, zxid, change, txn))
+        draft.carry_out(zxid, results[-1].operations)
+    return results
 
 
 def _first_error(txns: tuple[Record, ...]) -> int | None:
-    return next((at for at, txn in enumerate(txns) if type(txn) is ErrorTxn), None)
+    return next((place for place, txn in enumerate(txns) if type(txn) is ErrorTxn), None)
 
 
 def _failed_multi(txns: tuple[Record, ...], failed: int) -> TxnResult:

@@ -65,8 +65,8 @@ class Overlay:
         changed = self._owned.get(session)
         if not changed:
             return self._base.ephemerals(session)
-        kept = {path for path in self._base.ephemerals(session) if path not in changed}
-        return kept | {path for path, (_, present) in changed.items() if present}
+        base = {path for path in self._base.ephemerals(session) if path not in changed}
+        return base | {path for path, (_, present) in changed.items() if present}
 
     def carry_out(self, zxid: int, operations: Sequence[Operation]) -> None:
         """Add an outstanding transaction with these operations."""

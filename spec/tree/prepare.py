@@ -130,8 +130,8 @@ def _multi(view: Store, multi: Multi, asker: Asker, now: int) -> MultiTxn:
             txns.append(_one(draft, operation, asker))
         except RefusedError as refused:
             txns.append(ErrorTxn(refused.code))
-            left = len(operations) - len(txns)
-            txns.extend([ErrorTxn(Code.RUNTIME_INCONSISTENCY)] * left)
+            rest = len(operations) - len(txns)
+            txns.extend([ErrorTxn(Code.RUNTIME_INCONSISTENCY)] * rest)
             break
         # No check depends on a zxid, so any value works until Zab assigns the real one.
         draft.carry_out(0, apply(draft, 0, Change(asker.session, 0, now, txns[-1])).operations)

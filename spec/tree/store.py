@@ -103,16 +103,16 @@ class FrozenStore(msgspec.Struct, frozen=True):
 
     def node(self, path: str) -> Znode | None:
         """The znode at a path."""
-        at = bisect_left(self.nodes, (path,))
-        return self.nodes[at][1] if at < len(self.nodes) and self.nodes[at][0] == path else None
+        place = bisect_left(self.nodes, (path,))
+        return self.nodes[place][1] if place < len(self.nodes) and self.nodes[place][0] == path else None
 
     def children(self, path: str) -> AbstractSet[str]:
         """The names of the children of a znode."""
         return frozenset(self._names(ROOT if path == ROOT else path + "/"))
 
     def _names(self, prefix: str) -> Iterator[str]:
-        for at in range(bisect_left(self.nodes, (prefix,)), len(self.nodes)):
-            path = self.nodes[at][0]
+        for place in range(bisect_left(self.nodes, (prefix,)), len(self.nodes)):
+            path = self.nodes[place][0]
             if not path.startswith(prefix):
                 return
             name = path[len(prefix) :]

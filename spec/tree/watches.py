@@ -129,9 +129,9 @@ class _Table(Generic[W]):
         if not had & modes:
             return False
         self._recursive -= bool(had & modes & _RECURSIVE)
-        left = had & ~modes
-        if left:
-            watchers[watcher] = left
+        rest = had & ~modes
+        if rest:
+            watchers[watcher] = rest
         else:
             self._drop(path, watcher)
         return True
@@ -247,8 +247,8 @@ class Watches(Generic[W]):
         chosen = self._chosen(request.type)
         if chosen is None:
             return Code.MARSHALLING_ERROR
-        found = any(table.has(request.path, watcher, modes) for table, modes in chosen)
-        return Code.OK if found else Code.NO_WATCHER
+        exists = any(table.has(request.path, watcher, modes) for table, modes in chosen)
+        return Code.OK if exists else Code.NO_WATCHER
 
     def remove(self, request: RemoveWatches, watcher: W) -> Code:
         """Remove such watches: OK, or NO_WATCHER if there were none; an unknown type is a MARSHALLING_ERROR."""
@@ -290,10 +290,10 @@ class Watches(Generic[W]):
                 else:
                     missed.append((watcher, event, path))
 
-        seen = request.relative_zxid
-        settle(WatchKind.DATA, request.data_watches, lambda znode: _missed_data(znode, seen))
+        last_zxid = request.relative_zxid
+        settle(WatchKind.DATA, request.data_watches, lambda znode: _missed_data(znode, last_zxid))
         settle(WatchKind.DATA, request.exist_watches, lambda znode: None if znode is None else EventType.NODE_CREATED)
-        settle(WatchKind.CHILDREN, request.child_watches, lambda znode: _missed_children(znode, seen))
+        settle(WatchKind.CHILDREN, request.child_watches, lambda znode: _missed_children(znode, last_zxid))
         if isinstance(request, SetWatches2):
             for path in request.persistent_watches:
                 self.add(WatchKind.PERSISTENT, path, watcher)
