@@ -143,8 +143,8 @@ def deliver(channel: Channel, rules: ChannelRules = DEFAULT_RULES) -> Delivery |
     """
     if not channel.in_flight:
         return None
-    message, *others = channel.in_flight
-    rest = replace(channel, in_flight=tuple(others))
+    message, *later = channel.in_flight
+    rest = replace(channel, in_flight=tuple(later))
     if channel.queued is not None and channel.status is Status.OPEN:
         rest = _transmit(replace(rest, queued=None), channel.queued, rules)
     return Delivery(message, rest)

@@ -194,8 +194,8 @@ def step(
     brings its own view and `peer.view` is not looked at; an effect `Configure` means that the view changed.
     """
     if isinstance(event, Start):
-        named = peer.sid in event.view.members
-        possible = election is None and named and rules.allows_round(1)
+        is_member = peer.sid in event.view.members
+        possible = election is None and is_member and rules.allows_round(1)
         return _boot(replace(peer, view=event.view), rules) if possible else None
     return None if election is None else _step_running(peer, election, event, rules)
 
@@ -256,9 +256,9 @@ def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: Elec
     """The first lines of `lookForLeader`: a fresh record, the initial vote, and a notification to every voter."""
     announced = current if rules.outsiders else None
     fresh = Election(LOOKING, election_round, peer.initial_vote, announced)
-    election, sent = send_notifications(peer, fresh)
+    election, effects = send_notifications(peer, fresh)
     election = _count_own(peer, election)
-    return Step(election, (Observe(Looked(peer.sid, election_round)), *sent, *_timers(None, election)))
+    return Step(election, (Observe(Looked(peer.sid, election_round)), *effects, *_timers(None, election)))
 
 
 # One notification.
@@ -323,18 +323,18 @@ def _take_from_queue(
 
 def _hear_looking(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Progress:
     """A vote of a server that looks too: case LOOKING of `lookForLeader`."""
-    own = peer.initial_vote
-    if NO_DATABASE in (own.zxid, heard.vote.zxid) or heard.election_epoch < election.round:
+    initial = peer.initial_vote
+    if NO_DATABASE in (initial.zxid, heard.vote.zxid) or heard.election_epoch < election.round:
         return election, ()
-    sent: Effects = ()
+    effects: Effects = ()
     if heard.election_epoch > election.round:
-        best = heard.vote if is_better(peer.view, heard.vote, own, rules.variants) else own
+        best = heard.vote if is_better(peer.view, heard.vote, initial, rules.variants) else initial
         joined = replace(election, round=heard.election_epoch, vote=best, recvset=())
-        election, sent = send_notifications(peer, joined)
+        election, effects = send_notifications(peer, joined)
     elif is_better(peer.view, heard.vote, election.vote, rules.variants):
-        election, sent = send_notifications(peer, replace(election, vote=heard.vote))
+        election, effects = send_notifications(peer, replace(election, vote=heard.vote))
     recvset = put(election.recvset, source, Ballot(heard.vote, LOOKING))
-    return _finalize_if_agreed(peer, replace(election, recvset=recvset)), sent
+    return _finalize_if_agreed(peer, replace(election, recvset=recvset)), effects
 
 
 def _hear_decided(peer: Peer, election: Election, source: Sid, heard: Notification, rules: ElectionRules) -> Progress:
@@ -367,9 +367,9 @@ def _fire(peer: Peer, election: Election) -> ServerStep[Election]:
     if election.finalizing:
         decided, effects = _decide(peer, election.vote, election.round)
         return Step(decided, effects)
-    again, sent = send_notifications(peer, election)
+    again, messages = send_notifications(peer, election)
     again = _count_own(peer, again)
-    return Step(again, (*sent, *_timers(None, again)))
+    return Step(again, (*messages, *_timers(None, again)))
 
 
 def _decide(peer: Peer, vote: Vote, election_round: int) -> Progress:
@@ -409,6 +409,6 @@ def _running_timer(election: Election) -> Timer | None:
 
 def _timers(running: Timer | None, after: Election) -> Effects:
     """From the timer that ran before to the one that runs now, which begins anew: each poll has its own."""
-    wanted = _running_timer(after)
-    disarm = (Disarm(running),) if running is not None and running is not wanted else ()
-    return disarm if wanted is None else (*disarm, Arm(wanted))
+    timer = _running_timer(after)
+    disarm = (Disarm(running),) if running is not None and running is not timer else ()
+    return disarm if timer is None else (*disarm, Arm(timer))

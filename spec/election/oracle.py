@@ -77,13 +77,13 @@ def outcomes(
     Enumerates all subsets of the LOOKING servers, 2**n of them.
     """
     world = _World({summary.sid: summary for summary in summaries}, frozenset(cut), frozenset(connections))
-    found: list[Outcome] = []
+    results: list[Outcome] = []
     for leader in world.looking:
-        found.extend(_elections(world, leader))
+        results.extend(_elections(world, leader))
     for server in world.servers.values():
         if server.state is ServerState.LEADING:
-            found.extend(_joins(world, server, late_votes))
-    return tuple(found)
+            results.extend(_joins(world, server, late_votes))
+    return tuple(results)
 
 
 class _World:
@@ -99,7 +99,7 @@ class _World:
         self.cut = cut
         self.connections = connections
         self.looking = [server for server in self.servers.values() if server.state is ServerState.LOOKING]
-        self.views = {sid: each.views for sid, each in self.servers.items()}
+        self.views = {sid: server.views for sid, server in self.servers.items()}
         self.voters = {sid: frozenset().union(*(view.voters for view in views)) for sid, views in self.views.items()}
         self.accepted = {
             q.sid: frozenset(p for p in self.servers if self._accepts(q, p)) for q in self.servers.values()
@@ -163,14 +163,14 @@ def made_connections(summaries: Iterable[Summary], cut: Iterable[Link], deciding
     """
     servers = {summary.sid: summary for summary in summaries if summary.running}
     chosen, broken = set(deciding), frozenset(cut)
-    found = set()
-    for one, other in combinations(sorted(servers), 2):
-        if (one in chosen or other in chosen) and frozenset((one, other)) not in broken:
-            a, b = servers[one], servers[other]
+    pairs = set()
+    for low, high in combinations(sorted(servers), 2):
+        if (low in chosen or high in chosen) and frozenset((low, high)) not in broken:
+            a, b = servers[low], servers[high]
             ways = (_makes(a, b), _makes(b, a))
             if any(ways) and not all(ways):
-                found.add(frozenset((one, other)))
-    return frozenset(found)
+                pairs.add(frozenset((low, high)))
+    return frozenset(pairs)
 
 
 def _makes(one: Summary, other: Summary) -> bool:
@@ -189,16 +189,16 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
     if leader.vote.leader != leader.sid or leader.vote.zxid == NO_DATABASE:
         return
     before = world.deciders(leader.sid)
-    others = [each.sid for each in world.looking if each.sid != leader.sid]
-    electing = [members for members in _electorates(others, leader.sid) if _is_quorum(world, leader, members, before)]
-    done: set[tuple[Sid, ...]] = set()
-    for in_round in sorted({each.round for each in world.looking if each.round >= leader.round}):
+    peers = [candidate.sid for candidate in world.looking if candidate.sid != leader.sid]
+    electing = [members for members in _electorates(peers, leader.sid) if _is_quorum(world, leader, members, before)]
+    electorates: set[tuple[Sid, ...]] = set()
+    for in_round in sorted({candidate.round for candidate in world.looking if candidate.round >= leader.round}):
         if electing and _reaches_round(world, leader, in_round):
             candidacy = _candidacy(world, leader, in_round, _spread(world, leader, in_round, set()) | {leader.sid})
-            first = {each.sid for each in world.looking if _can_decide(world, candidacy, each, before)}
+            first = {candidate.sid for candidate in world.looking if _can_decide(world, candidacy, candidate, before)}
             for members in electing:
-                if members not in done and _all_decide(world, candidacy, members, first, before):
-                    done.add(members)
+                if members not in electorates and _all_decide(world, candidacy, members, first, before):
+                    electorates.add(members)
                     yield Outcome(leader.sid, members, candidacy.round, candidacy.vote)
 
 
@@ -211,13 +211,13 @@ def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome
     """The decisions of one LOOKING server to join an existing leader."""
     late: frozenset[Sid] = frozenset()
     if late_votes:
-        heard = {each.sid for each in world.looking if each.sid in world.voters[leader.sid]}
+        heard = {supporter.sid for supporter in world.looking if supporter.sid in world.voters[leader.sid]}
         late = _spread(world, leader, leader.round, heard)
     candidacy = _candidacy(world, leader, leader.round, late)
     before = world.deciders(leader.sid)
-    for each in world.looking:
-        if _can_decide(world, candidacy, each, before):
-            yield Outcome(leader.sid, (each.sid,), leader.round, leader.vote)
+    for joiner in world.looking:
+        if _can_decide(world, candidacy, joiner, before):
+            yield Outcome(leader.sid, (joiner.sid,), leader.round, leader.vote)
 
 
 def _candidacy(world: _World, leader: Summary, in_round: int, supporters: frozenset[Sid]) -> _Candidacy:
@@ -236,8 +236,8 @@ def _reaches_round(world: _World, leader: Summary, in_round: int) -> bool:
     The server hears a vote of that round which does not beat its own, from a server that is already in the round or is
     itself lifted to it.
     """
-    lifted = {each.sid for each in world.looking if each.round == in_round}
-    below = [each for each in world.looking if each.round < in_round]
+    lifted = {peer.sid for peer in world.looking if peer.round == in_round}
+    below = [peer for peer in world.looking if peer.round < in_round]
     grown = True
     while grown and leader.sid not in lifted:
         rising = {q.sid for q in below if any(_lifts(world, q, p, leader.vote) for p in lifted)} - lifted
@@ -305,7 +305,7 @@ def _can_decide(world: _World, candidacy: _Candidacy, q: Summary, decided: Mappi
     if candidacy.leader not in world.voters[q.sid]:
         return False
     accepted = world.accepted[q.sid]
-    heard = {sid: each for sid, each in decided.items() if sid in accepted}
+    heard = {sid: decision for sid, decision in decided.items() if sid in accepted}
     return _in_this_round(world, candidacy, q, heard) or _out_of_election(world, candidacy, q, heard)
 
 
@@ -314,7 +314,7 @@ def _in_this_round(world: _World, candidacy: _Candidacy, q: Summary, heard: Mapp
     supports = q.sid in candidacy.supporters
     proposing = candidacy.proposals.get(q.sid, frozenset())
     voting = proposing | {q.sid} if supports else proposing
-    same_round = {sid for sid, each in heard.items() if each.round == candidacy.round}
+    same_round = {sid for sid, decision in heard.items() if decision.round == candidacy.round}
     same_vote = {sid for sid in same_round if heard[sid].vote == candidacy.vote}
     if supports and world.has_all_quorums(q.sid, voting | same_vote):
         return True
@@ -330,8 +330,8 @@ def _out_of_election(world: _World, candidacy: _Candidacy, q: Summary, heard: Ma
     """(C): the possible contents of outofelection, which never holds the server's own vote."""
     own_round = candidacy.round if q.sid in candidacy.supporters else q.round
     return _believes(candidacy, q, heard, set(heard), own_round) and any(
-        world.has_all_quorums(q.sid, {sid for sid, each in heard.items() if each.vote.peer_epoch == epoch})
-        for epoch in {each.vote.peer_epoch for each in heard.values()}
+        world.has_all_quorums(q.sid, {sid for sid, decision in heard.items() if decision.vote.peer_epoch == epoch})
+        for epoch in {decision.vote.peer_epoch for decision in heard.values()}
     )
 
 

@@ -197,5 +197,5 @@ def next_round(election_round: int) -> int:
 
 def put(pairs: Pairs[T], sid: Sid, value: T) -> Pairs[T]:
     """The same map with `sid` mapped to `value`."""
-    kept = [pair for pair in pairs if pair[0] != sid]
-    return tuple(sorted([*kept, (sid, value)], key=lambda pair: pair[0]))
+    rest = [pair for pair in pairs if pair[0] != sid]
+    return tuple(sorted([*rest, (sid, value)], key=lambda pair: pair[0]))
