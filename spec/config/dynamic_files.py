@@ -102,19 +102,19 @@ def static_text(text: str, dynamic: str, client: Address | None) -> str:
     address from a port alone (`refimpl.settings`).
     """
     properties = read_properties(text, "zoo.cfg", Findings())
-    begun = {prop.line: prop.key.strip(WHITE) for prop in properties}
-    written = {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in properties}
-    replaced = {_ROLE, _VERSION, DYNAMIC, *(() if client is None or _names(written, client) else _CLIENT)}
-    kept, key, continues = [], "", False
+    keys = {prop.line: prop.key.strip(WHITE) for prop in properties}
+    values = {prop.key.strip(WHITE): prop.value.strip(WHITE) for prop in properties}
+    replaced = {_ROLE, _VERSION, DYNAMIC, *(() if client is None or _names(values, client) else _CLIENT)}
+    lines, key, continues = [], "", False
     for number, line in enumerate(natural_lines(text), start=1):
-        key = begun.get(number, key if continues else "")
+        key = keys.get(number, key if continues else "")
         continues = is_continued(line)
         if key not in replaced and not is_ensemble_key(key):
-            kept.append(line)
-    if kept and is_continued(kept[-1]):
-        kept.append("")  # so that it does not continue in the line below
+            lines.append(line)
+    if lines and is_continued(lines[-1]):
+        lines.append("")  # so that it does not continue in the line below
     escaped = dynamic.replace("\\", "\\\\")
-    return "\n".join([*kept, f"{DYNAMIC}={escaped}"]) + "\n"
+    return "\n".join([*lines, f"{DYNAMIC}={escaped}"]) + "\n"
 
 
 def _names(written: Mapping[str, str], client: Address) -> bool:

@@ -163,8 +163,8 @@ def _check_addresses(
 ) -> None:
     """Warn of an address that two servers share: only one of them can listen there."""
     for sid, name, address, owner in shared_addresses(servers):
-        what = f"server.{sid}: the {name} {address} is also an address of server.{owner} (line {lines[owner]})"
-        findings.warn(file, lines[sid], what, "only one server can listen there: change the host or the port")
+        problem = f"server.{sid}: the {name} {address} is also an address of server.{owner} (line {lines[owner]})"
+        findings.warn(file, lines[sid], problem, "only one server can listen there: change the host or the port")
 
 
 def shared_addresses(servers: Mapping[Sid, ServerLine]) -> Iterator[tuple[Sid, str, Address, Sid]]:
@@ -293,8 +293,8 @@ class _HierarchyReader:
             self._error(prop, f"{text!r} is not the id of a server", _GROUP_FORM)
         elif sid in self._grouped:
             earlier = self._grouped[sid]
-            what = f"server {sid} is already in {earlier.key} (line {earlier.line})"
-            self._error(prop, what, "put each server in one group")
+            problem = f"server {sid} is already in {earlier.key} (line {earlier.line})"
+            self._error(prop, problem, "put each server in one group")
         else:
             self._groups[gid].append(sid)
             self._grouped[sid] = prop
@@ -311,8 +311,8 @@ class _HierarchyReader:
         self._weights[sid] = weight
         self._weight_lines[sid] = prop
         if weight < 0:
-            what = "with a negative weight two quorums need not share a server"
-            self._warn(prop, what, "write a weight of 0 or more")
+            problem = "with a negative weight two quorums need not share a server"
+            self._warn(prop, problem, "write a weight of 0 or more")
         if sid not in self._servers:
             self._warn(prop, f"there is no server.{sid}", "remove the weight, or add the server")
 
@@ -326,8 +326,8 @@ class _HierarchyReader:
         for gid, servers in self._groups.items():
             if not sums_fit(self._weights.get(sid, 1) for sid in servers):
                 heaviest = max(servers, key=lambda sid: abs(self._weights.get(sid, 1)))
-                what = f"the weights of group {gid} add up to more than 64 bits, and ZooKeeper's sum wraps around"
-                self._error(self._weight_lines[heaviest], what, "divide the weights by a common number")
+                problem = f"the weights of group {gid} add up to more than 64 bits, and ZooKeeper's sum wraps around"
+                self._error(self._weight_lines[heaviest], problem, "divide the weights by a common number")
                 # A quorum system without these weights stands for the invalid one, so that reading can go on.
                 self._weights = {sid: weight for sid, weight in self._weights.items() if sid not in servers}
 
@@ -336,11 +336,11 @@ class _HierarchyReader:
         server = self._servers.get(sid)
         if server is not None and server.learner_type is LearnerType.PARTICIPANT:
             return False
-        what = f"server {sid} is an observer" if server else f"server {sid} has no server.{sid} line"
+        problem = f"server {sid} is an observer" if server else f"server {sid} has no server.{sid} line"
         if sid in self._weights:
-            self._warn(prop, f"{what}, so its weight counts in the total and never for a quorum", _REMOVE)
+            self._warn(prop, f"{problem}, so its weight counts in the total and never for a quorum", _REMOVE)
         else:
-            self._error(prop, f"{what} and no weight", _REMOVE)
+            self._error(prop, f"{problem} and no weight", _REMOVE)
         return True
 
 

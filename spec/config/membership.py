@@ -78,13 +78,13 @@ def _changed(present: Ensemble, joining: str, leaving: str) -> Ensemble:
             owners.pop(address, None)
         owners.update(dict.fromkeys(_addresses(server), server.sid))
         servers[server.sid] = server
-    kept = tuple(servers[sid] for sid in sorted(servers))
-    by_role = {role: frozenset(each.sid for each in kept if each.learner_type is role) for role in LearnerType}
-    return Ensemble(kept, View(Majority(by_role[LearnerType.PARTICIPANT]), by_role[LearnerType.OBSERVER]))
+    members = tuple(servers[sid] for sid in sorted(servers))
+    by_role = {role: frozenset(server.sid for server in members if server.learner_type is role) for role in LearnerType}
+    return Ensemble(members, View(Majority(by_role[LearnerType.PARTICIPANT]), by_role[LearnerType.OBSERVER]))
 
 
 def _listed(text: str) -> list[str]:
-    return [part for each in text.split(",") if (part := each.strip(WHITE))]
+    return [part for text_of_part in text.split(",") if (part := text_of_part.strip(WHITE))]
 
 
 def _sid(text: str) -> Sid:
@@ -108,14 +108,14 @@ def _joiner(text: str) -> ServerLine:
 
 
 def _addresses(server: ServerLine) -> frozenset[Address]:
-    found = [
+    addresses = [
         Address(address.host, port)
         for address in server.addresses
         for port in (address.quorum_port, address.election_port)
     ]
     if server.client is not None:
-        found.append(server.client)
-    return frozenset(each for each in found if each.host != ANY_ADDRESS and not is_loopback(each.host))
+        addresses.append(server.client)
+    return frozenset(address for address in addresses if address.host != ANY_ADDRESS and not is_loopback(address.host))
 
 
 def _check_addresses_are_kept(present: Ensemble, requested: Ensemble) -> None:

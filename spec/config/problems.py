@@ -19,8 +19,8 @@ _TEMPLATE = re.compile(r"\$\{[^}]{0,200}\}|\$\([^)]{0,200}\)|\{\{.{0,200}?\}\}|<
 
 def template_in(value: str) -> str | None:
     """Return the first template in a value (`${NAME}`, `$(NAME)`, `{{ name }}`, `<name>` or `$NAME`), or None."""
-    found = _TEMPLATE.search(value)
-    return found[0] if found else None
+    match = _TEMPLATE.search(value)
+    return match[0] if match else None
 
 
 class Problem(msgspec.Struct, frozen=True):

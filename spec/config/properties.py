@@ -37,48 +37,48 @@ def read_properties(text: str, file: str, findings: Findings) -> tuple[Property,
 
     A malformed `\\uXXXX` is noted as an error, and its line left out.
     """
-    found = []
+    properties = []
     for number, line in _logical_lines(text):
         raw_key, raw_value = _split(line)
         try:
-            found.append(Property(_unescape(raw_key), _unescape(raw_value), number))
+            properties.append(Property(_unescape(raw_key), _unescape(raw_value), number))
         except ValueError as error:
             right = "write \\u and four hexadecimal digits, or \\\\ for a backslash"
             findings.error(file, number, str(error), right)
-    return tuple(found)
+    return tuple(properties)
 
 
 def last_of_each(properties: tuple[Property, ...], file: str, findings: Findings) -> dict[str, Property]:
     """The properties by key; of a repeated key the last line counts, as in Java, and a warning says so."""
-    kept: dict[str, Property] = {}
+    last: dict[str, Property] = {}
     for prop in properties:
-        earlier = kept.pop(prop.key, None)
+        earlier = last.pop(prop.key, None)
         if earlier is not None:
-            what = f"{prop.key} is set again, and line {earlier.line} is ignored"
-            findings.warn(file, prop.line, what, "keep one of the two lines")
-        kept[prop.key] = prop
-    return kept
+            problem = f"{prop.key} is set again, and line {earlier.line} is ignored"
+            findings.warn(file, prop.line, problem, "keep one of the two lines")
+        last[prop.key] = prop
+    return last
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that say something, continuations joined, with the number each begins on."""
-    pending, begun, continued = "", 0, False
+    pending, first, continued = "", 0, False
     for number, natural in enumerate(natural_lines(text), start=1):
         line = natural.lstrip(_BLANK)
         # What continues a line is not a comment, whatever it opens with.
         if not pending and (not line or line[0] in "#!"):
             continued = False
             continue
-        begun = begun if pending else number
+        first = first if pending else number
         continued = is_continued(line)
         pending += line[:-1] if continued else line
         if not continued:
             if pending:
-                yield begun, pending
+                yield first, pending
             pending = ""
     # A continued line that nothing follows is a line, even when it is empty: Java then has an empty key.
     if continued:
-        yield begun, pending
+        yield first, pending
 
 
 def natural_lines(text: str) -> Iterator[str]:

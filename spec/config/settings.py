@@ -151,8 +151,8 @@ class Settings:
         self.port("secureClientPort")
         self._check_sasl()
         if self.get("oraclePath"):
-            what = "an oracle can replace a quorum of two servers, and the view does not contain it"
-            self.warn("oraclePath", what, "judge quorums without it")
+            problem = "an oracle can replace a quorum of two servers, and the view does not contain it"
+            self.warn("oraclePath", problem, "judge quorums without it")
 
     def _check_sasl(self) -> None:
         """Check that a server that requires SASL of its peers has SASL enabled."""

@@ -245,15 +245,15 @@ def _or_ticks(milliseconds: int, otherwise: int) -> int:
 def _peer_type(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> LearnerType:
     """Return the role of this server; the server list overrides `peerType`."""
     prop = settings.get("peerType")
-    written = parse_role(prop.value) if prop else LearnerType.PARTICIPANT
-    if prop and written is None:
+    peer_type = parse_role(prop.value) if prop else LearnerType.PARTICIPANT
+    if prop and peer_type is None:
         settings.error("peerType", f"unknown peer type {prop.value!r}", "write participant or observer")
     if sid is None:
-        return written or LearnerType.PARTICIPANT
-    listed = LearnerType.OBSERVER if sid in ensemble.view.observers else LearnerType.PARTICIPANT
-    if prop and written not in (None, listed):
-        settings.warn("peerType", f"server {sid} is {listed.value} in the server list, which counts", "say the same")
-    return listed
+        return peer_type or LearnerType.PARTICIPANT
+    role = LearnerType.OBSERVER if sid in ensemble.view.observers else LearnerType.PARTICIPANT
+    if prop and peer_type not in (None, role):
+        settings.warn("peerType", f"server {sid} is {role.value} in the server list, which counts", "say the same")
+    return role
 
 
 def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> Address | None:
@@ -263,15 +263,15 @@ def _client_address(settings: Settings, ensemble: Ensemble, sid: Sid | None) -> 
     if host is not None and settings.get("clientPort") is None:
         settings.error("clientPortAddress", "set while clientPort is not", "add clientPort")
     static = Address(host or ANY_ADDRESS, port) if port is not None else None
-    own = ensemble.client_of(sid)
-    if static and own and not _agree(static, own):
-        key = "clientPort" if static.port != own.port else "clientPortAddress"
+    line = ensemble.client_of(sid)
+    if static and line and not _agree(static, line):
+        key = "clientPort" if static.port != line.port else "clientPortAddress"
         settings.error(
             key,
-            f"{static} differs from {own} in the line server.{sid}",
+            f"{static} differs from {line} in the line server.{sid}",
             "write the same address in both places",
         )
-    return own or static
+    return line or static
 
 
 def _agree(static: Address, own: Address) -> bool:
@@ -312,6 +312,6 @@ def _check_membership(config: Config, settings: Settings, complete: bool) -> Non
         if complete:
             findings.error("myid", 0, "the file is missing", "write the server's number into dataDir/myid")
     elif config.server(config.myid) is None:
-        listed = ", ".join(str(server.sid) for server in config.servers)
+        sids = ", ".join(str(server.sid) for server in config.servers)
         problem = f"server {config.myid} is not in the server list of {config.file}"
-        findings.error("myid", 1, problem, f"write one of {listed}, or add server.{config.myid}")
+        findings.error("myid", 1, problem, f"write one of {sids}, or add server.{config.myid}")
