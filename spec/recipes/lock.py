@@ -35,9 +35,9 @@ def step(rules: QueueRules, lock: Lock, event: Event) -> RecipeStep[Lock]:
         case Join():
             return _through(rules, replace(lock, taken=1), event)
         case Leave():
-            left = 0 if Variant.LEAVE_AT_ONCE in rules.variants else max(lock.taken - 1, 0)
-            lock = replace(lock, taken=left)
-            return _through(rules, lock, event) if left == 0 else Step(lock)
+            count = 0 if Variant.LEAVE_AT_ONCE in rules.variants else max(lock.taken - 1, 0)
+            lock = replace(lock, taken=count)
+            return _through(rules, lock, event) if count == 0 else Step(lock)
         case _:
             return _through(rules, lock, event)
 
@@ -45,8 +45,8 @@ def step(rules: QueueRules, lock: Lock, event: Event) -> RecipeStep[Lock]:
 def _again(rules: QueueRules, lock: Lock, event: Join) -> RecipeStep[Lock]:
     if Variant.ENTER_TWICE in rules.variants and lock.place.holds:
         return _through(rules, replace(lock, place=QueueMember(link=lock.place.link)), event)
-    held = lock.place.holds and lock.place.phase is MemberPhase.HOLDING
-    observed = (Observe(Holds(lock.place.path or "", lock.place.token or 0)),) if held else ()
+    is_holder = lock.place.holds and lock.place.phase is MemberPhase.HOLDING
+    observed = (Observe(Holds(lock.place.path or "", lock.place.token or 0)),) if is_holder else ()
     return Step(lock, observed)
 
 

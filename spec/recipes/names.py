@@ -30,13 +30,13 @@ def of_id(names: Iterable[str], id: str) -> str | None:
 
 def number(name: str, word: str) -> int | None:
     """The sequence number after the last occurrence of the word (Curator's `fixForSorting`); None if there is none."""
-    _, found, digits = name.rpartition(word)
-    return required_integer(digits) if found and _NUMBER(digits) else None
+    _, separator, digits = name.rpartition(word)
+    return required_integer(digits) if separator and _NUMBER(digits) else None
 
 
 def in_order(names: Iterable[str], word: str) -> tuple[str, ...]:
     """The names that are places in the queue, in the order of their numbers."""
-    numbered = sorted((found, name) for name in names if (found := number(name, word)) is not None)
+    numbered = sorted((place, name) for name in names if (place := number(name, word)) is not None)
     return tuple(name for _, name in numbered)
 
 

@@ -36,8 +36,8 @@ class Queue(Contest[QueueRules, QueueMember]):
 
     def joined(self, member: QueueMember, id: str) -> QueueMember:
         """Keep an id that a search for a created znode may still need; a hold from before is given up."""
-        kept = member.id if member.phase not in (MemberPhase.OUT, MemberPhase.LEAVING) else id
-        return replace(member, wanted=True, held=member.held and member.wanted, id=kept)
+        present = member.id if member.phase not in (MemberPhase.OUT, MemberPhase.LEAVING) else id
+        return replace(member, wanted=True, held=member.held and member.wanted, id=present)
 
     def released(self, member: QueueMember) -> QueueMember:
         """A member that held has to delete its znode, even if it is wanted again before."""

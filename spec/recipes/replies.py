@@ -49,10 +49,10 @@ def _synced(rules: QueueRules, member: QueueMember, _answer: Answered) -> Recipe
 def _searched(rules: QueueRules, member: QueueMember, answer: Answered) -> RecipeStep[QueueMember]:
     if not isinstance(answer.reply, ChildrenReply):
         return refuse(member, answer)
-    found = names.of_id(answer.reply.children, member.id)
-    if found is None:
+    name = names.of_id(answer.reply.children, member.id)
+    if name is None:
         return transitions.enter(rules, member) if member.wanted else withdraw(member)
-    member = replace(member, path=below(rules.root, found))
+    member = replace(member, path=below(rules.root, name))
     return transitions.claim(member) if member.wanted else transitions.leave(rules, member)
 
 
@@ -71,13 +71,13 @@ def _looked(rules: QueueRules, member: QueueMember, answer: Answered) -> RecipeS
         return transitions.leave(rules, member)
     if not isinstance(answer.reply, ChildrenReply):
         return refuse(member, answer)
-    queue, own = names.paths(rules.root, answer.reply.children, rules.word), transitions.own(member)
-    if own not in queue:
+    queue, path = names.paths(rules.root, answer.reply.children, rules.word), transitions.own(member)
+    if path not in queue:
         return _deleted(rules, member)
-    if queue[0] == own:
+    if queue[0] == path:
         return transitions.lead(rules, member)
     observed = (Observe(Follows(queue[0])),) if Variant.LEAD_UNANNOUNCED in rules.variants else ()
-    before = queue[0] if Variant.WATCH_THE_LEADER in rules.variants else queue[queue.index(own) - 1]
+    before = queue[0] if Variant.WATCH_THE_LEADER in rules.variants else queue[queue.index(path) - 1]
     return after(Step(member, observed), lambda p: _queue_behind(rules, p, before))
 
 

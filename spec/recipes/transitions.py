@@ -101,8 +101,8 @@ def defer(member: QueueMember, announcement: str) -> RecipeStep[QueueMember]:
 
 def hold(member: QueueMember) -> RecipeStep[QueueMember]:
     """Hold, and report it unless the member already believes it."""
-    held = replace(member, phase=MemberPhase.HOLDING, holds=True, held=True, behind=None)
-    return Step(held, () if member.holds else (Observe(Holds(own(member), member.token or 0)),))
+    holder = replace(member, phase=MemberPhase.HOLDING, holds=True, held=True, behind=None)
+    return Step(holder, () if member.holds else (Observe(Holds(own(member), member.token or 0)),))
 
 
 # -- out of the queue ----------------------------------------------------------------------------------------

@@ -133,10 +133,10 @@ def _entered(rules: UnfairRules, member: Member, answer: Answered) -> RecipeStep
 def _was_read(rules: UnfairRules, member: Member, answer: Answered) -> RecipeStep[Member]:
     if not isinstance(answer.reply, DataReply):
         return _free(rules, member) if answer.code is Code.NO_NODE else refuse(member, answer)
-    own = _is_named(member, answer)
+    is_own = _is_named(member, answer)
     # A candidate with a token knows that the znode is its own without a read.
     looks = member.token is not None or Variant.RETRY_WITHOUT_LOOKING not in rules.variants
-    if own and looks:
+    if is_own and looks:
         return _is_own(rules, member, answer.reply.stat.czxid)
     if not member.wanted:
         return withdraw(member)
@@ -149,5 +149,5 @@ def _was_read(rules: UnfairRules, member: Member, answer: Answered) -> RecipeSte
 def _is_own(rules: UnfairRules, member: Member, token: int) -> RecipeStep[Member]:
     if not member.stays:
         return _delete(rules, member)
-    held = replace(member, phase=MemberPhase.HOLDING, token=token, holds=True)
-    return Step(held) if member.holds else Step(held, (Observe(Holds(rules.path, token)),))
+    holder = replace(member, phase=MemberPhase.HOLDING, token=token, holds=True)
+    return Step(holder) if member.holds else Step(holder, (Observe(Holds(rules.path, token)),))
