@@ -106,14 +106,14 @@ def awaited(asked: Record, code: Code) -> Watch | None:
 
 def _without(outstanding: tuple[Record, ...], asked: Record) -> tuple[Record, ...]:
     """The requests without this one. A closed library has none, and a reply that matches none changes nothing."""
-    at = outstanding.index(asked) if asked in outstanding else len(outstanding)
-    return outstanding[:at] + outstanding[at + 1 :]
+    place = outstanding.index(asked) if asked in outstanding else len(outstanding)
+    return outstanding[:place] + outstanding[place + 1 :]
 
 
 def notified(library: Library, type_: EventType, path: str) -> Library:
     """Record a notification: the watches that it fires are removed."""
-    gone = {(kind, path) for kind in EXPLAINED[type_]}
-    return replace(library, watches=library.watches - gone) if library.watches & gone else library
+    fired = {(kind, path) for kind in EXPLAINED[type_]}
+    return replace(library, watches=library.watches - fired) if library.watches & fired else library
 
 
 def lost(library: Library, *, keeps_watches: bool) -> Library:

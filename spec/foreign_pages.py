@@ -19,7 +19,7 @@ def refused_page(headers: Mapping[str, str], hosts: Collection[str] | None, *, i
     host, origin = headers.get("host"), headers.get("origin")
     if hosts is not None and host not in hosts:
         return HTTPStatus.MISDIRECTED_REQUEST
-    if origin is not None and origin not in [f"http://{own}" for own in (hosts or (host,))]:
+    if origin is not None and origin not in [f"http://{name}" for name in (hosts or (host,))]:
         return HTTPStatus.FORBIDDEN
     if not is_front and headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
         return HTTPStatus.FORBIDDEN

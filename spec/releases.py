@@ -84,7 +84,7 @@ MASTER = "master"
 
 def _changes(*each: str) -> tuple[SourceChange, ...]:
     """The commits, written like "3.8.5 34f292924"."""
-    return tuple(_change(*one.split()) for one in each)
+    return tuple(_change(*text.split()) for text in each)
 
 
 def _change(release: str, commit: str) -> SourceChange:
@@ -179,14 +179,14 @@ _UPGRADED_FROM = {(3, 5): (3, 4), (3, 6): (3, 5), (3, 7): (3, 6), (3, 8): (3, 6)
 
 def upgrade_conditions(old: Release, new: Release) -> tuple[str, ...]:
     """What an operator checks before an upgrade, a sentence or more for each."""
-    found = [condition.text for condition in UPGRADE_CONDITIONS if old < condition.until <= new]
+    conditions = [condition.text for condition in UPGRADE_CONDITIONS if old < condition.until <= new]
     lines = [new.line]
     while lines[0] in _UPGRADED_FROM and _UPGRADED_FROM[lines[0]] > old.line:
         lines.insert(0, _UPGRADED_FROM[lines[0]])
     if len(lines) > 1:
         by_way_of = " and ".join(f"{major}.{minor}" for major, minor in lines[:-1])
-        found.append(f"The announcements of ZooKeeper's releases describe this upgrade by way of {by_way_of}.")
-    return tuple(found)
+        conditions.append(f"The announcements of ZooKeeper's releases describe this upgrade by way of {by_way_of}.")
+    return tuple(conditions)
 
 
 def is_defect(variant: Variant) -> bool:
@@ -196,19 +196,19 @@ def is_defect(variant: Variant) -> bool:
 
 def release_named(text: str) -> Release:
     """The release of the table with that number. Raises ReleaseError with the nearest ones."""
-    known = {str(release): release for release in RELEASES}
-    if text not in known:
+    releases = {str(release): release for release in RELEASES}
+    if text not in releases:
         raise ReleaseError(f"the release {text[:40]!r} is not in the table", _nearest(text))
-    return known[text]
+    return releases[text]
 
 
 def _nearest(text: str) -> str:
     number = re.fullmatch(r"([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:[^0-9].*)?", text)
     if number is None:
         return f"write one from {RELEASES[0]} to {RELEASES[-1]}, like {RELEASES[-1]}"
-    wanted = Release(*(required_integer(part or "0") for part in number.groups()))
-    before = [release for release in RELEASES if release <= wanted][-1:]
-    after = [release for release in RELEASES if release > wanted][:1]
+    target = Release(*(required_integer(part or "0") for part in number.groups()))
+    before = [release for release in RELEASES if release <= target][-1:]
+    after = [release for release in RELEASES if release > target][:1]
     return f"the nearest known: {' and '.join(map(str, before + after))}"
 
 
@@ -225,13 +225,13 @@ def _contains(release: Release, changes: Iterable[SourceChange]) -> bool:
     first release: that commit was on master when the later line began.
     """
     released = [change.release for change in changes if change.release is not None]
-    own = [each for each in released if each.line == release.line]
-    return any(each <= release for each in own or [each for each in released if each.patch == 0 and each < release])
+    of_line = [start for start in released if start.line == release.line]
+    return any(start <= release for start in of_line or [s for s in released if s.patch == 0 and s < release])
 
 
 def defects_of(release: Release) -> tuple[Variant, ...]:
     """The known defects of a release, in the order of `Variant`."""
-    return tuple(each for each in Variant if each in HISTORIES and is_affected(HISTORIES[each], release))
+    return tuple(variant for variant in Variant if variant in HISTORIES and is_affected(HISTORIES[variant], release))
 
 
 def affected(history: DefectHistory) -> tuple[Release, ...]:
@@ -243,23 +243,23 @@ def fixed_text(variant: Variant) -> str:
     """The first releases without a known defect, and the lines of the table that still have it, in words."""
     history = HISTORIES[variant]
     newest = {release.line: release for release in RELEASES}.values()
-    affected_lines = [each for each in newest if is_affected(history, each)]
+    affected_lines = [candidate for candidate in newest if is_affected(history, candidate)]
     unfixed = [line for line in affected_lines if line not in OLDER]
-    fixed = _listed(each.release for each in history.fixed)
+    fixed = _listed(fix.release for fix in history.fixed)
     if fixed:
-        said = [fixed, *(f"not in the {each.major}.{each.minor} line up to {each}" for each in unfixed)]
-        said += [f"not in {_listed(old)}"] if (old := [line for line in affected_lines if line in OLDER]) else []
+        parts = [fixed, *(f"not in the {end.major}.{end.minor} line up to {end}" for end in unfixed)]
+        parts += [f"not in {_listed(old)}"] if (old := [line for line in affected_lines if line in OLDER]) else []
     else:
-        said = [f"in no release up to {' and '.join(map(str, unfixed))}"]
+        parts = [f"in no release up to {' and '.join(map(str, unfixed))}"]
     if history.introduced:
-        said.append(f"introduced in {_listed(each.release for each in history.introduced)}")
+        parts.append(f"introduced in {_listed(origin.release for origin in history.introduced)}")
     if history.fixed_by:
-        said.append(f"by {history.fixed_by}")
+        parts.append(f"by {history.fixed_by}")
     if history.found_here:
-        said.append("found by the checker of this project")
+        parts.append("found by the checker of this project")
     if history.reproduced:
-        said.append(f"reproduced on real servers of {_listed(history.reproduced)}")
-    return "; ".join(said)
+        parts.append(f"reproduced on real servers of {_listed(history.reproduced)}")
+    return "; ".join(parts)
 
 
 def _listed(releases: Iterable[Release | None]) -> str:

@@ -115,8 +115,8 @@ def on_lines(text: str) -> str:
 def excerpt(text: str, longest: int = LONGEST_EXCERPT) -> str:
     """Return the beginning of a foreign text on one line, for a log or an error; three dots mean that it continues."""
     # The cut comes first, so that a text of megabytes costs no more than a short one.
-    shown = on_a_line(text[: longest + 1])
-    return shown if len(shown) <= longest else shown[:longest] + "..."
+    line = on_a_line(text[: longest + 1])
+    return line if len(line) <= longest else line[:longest] + "..."
 
 
 def place_of(error: Exception) -> str:

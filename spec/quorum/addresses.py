@@ -56,7 +56,7 @@ class Addresses(msgspec.Struct, frozen=True):
 
     def endpoints(self, sid: Sid, port: Port) -> frozenset[Endpoint] | None:
         """The addresses of a server; None if the file does not name it."""
-        return next((each.of(port) for known, each in self.servers if known == sid), None)
+        return next((addresses.of(port) for owner, addresses in self.servers if owner == sid), None)
 
 
 def addresses_of(servers: Mapping[Sid, Set[tuple[str, int, int]]], on_all_ips: bool = False) -> Addresses:
@@ -87,8 +87,8 @@ def reaches(dialler: Addresses | None, listener: Addresses | None, sid: Sid, por
     dialled, bound = dialler.endpoints(sid, port), listener.endpoints(sid, port)
     if dialled is None or bound is None or dialled & bound:
         return True
-    everywhere = {at for host, at in bound if listener.on_all_ips or host in WILDCARDS}
-    return any(at in everywhere for _, at in dialled)
+    everywhere = {endpoint for host, endpoint in bound if listener.on_all_ips or host in WILDCARDS}
+    return any(endpoint in everywhere for _, endpoint in dialled)
 
 
 def opens(dialler: Addresses | None, own: Sid, listener: Addresses | None, sid: Sid) -> bool:

@@ -135,7 +135,7 @@ def hierarchical(
     Weights of servers without a group have no effect and are dropped. Raises ValueError if a server is in two groups,
     or if a silent server is in none.
     """
-    given = weights or {}
+    weight_of = weights or {}
     ordered = tuple((gid, tuple(sorted(groups[gid]))) for gid in sorted(groups))
     grouped = sorted(sid for _, servers in ordered for sid in servers)
-    return Hierarchical(ordered, tuple((sid, given.get(sid, 1)) for sid in grouped), frozenset(silent))
+    return Hierarchical(ordered, tuple((sid, weight_of.get(sid, 1)) for sid in grouped), frozenset(silent))

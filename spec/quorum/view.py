@@ -45,9 +45,9 @@ class View(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.standalone and (len(self.quorums.members) != 1 or self.observers):
             raise ValueError("a standalone server has no other members in its view")
-        both = self.quorums.members & self.observers
-        if both:
-            raise ValueError(f"servers {sorted(both)} are both voters and observers")
+        shared = self.quorums.members & self.observers
+        if shared:
+            raise ValueError(f"servers {sorted(shared)} are both voters and observers")
 
     @property
     def voters(self) -> frozenset[Sid]:

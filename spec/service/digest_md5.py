@@ -91,12 +91,12 @@ def response_value(password: str, directives: Mapping[str, bytes], method: str) 
     The method of the value of the client is `AUTHENTICATE`, that of the value of the server is empty. `directives` are
     those of the response of the client; the realm may be missing.
     """
-    given = {name: value.decode("utf-8", "replace") for name, value in directives.items()}
-    secret = b":".join(_hashed_text(text) for text in (given["username"], given.get("realm", ""), password))
+    texts = {name: value.decode("utf-8", "replace") for name, value in directives.items()}
+    secret = b":".join(_hashed_text(text) for text in (texts["username"], texts.get("realm", ""), password))
     session = b":".join([_md5(secret), directives["nonce"], directives["cnonce"]])
-    if "authzid" in given:
+    if "authzid" in texts:
         session += b":" + directives["authzid"]
-    request = f"{method}:{given['digest-uri']}".encode()
+    request = f"{method}:{texts['digest-uri']}".encode()
     middle = b":".join(
         [directives["nonce"], NONCE_COUNT.encode(), directives["cnonce"], QOP.encode(), _md5(request).hex().encode()]
     )
@@ -105,18 +105,18 @@ def response_value(password: str, directives: Mapping[str, bytes], method: str) 
 
 def parse_directives(token: bytes) -> dict[str, bytes] | None:
     """The directives of a token by their names, in lower case; None if the token is not a list of directives."""
-    found: dict[str, bytes] = {}
-    at = 0
-    while at < len(token):
-        match = _DIRECTIVE.match(token, at)
+    directives: dict[str, bytes] = {}
+    offset = 0
+    while offset < len(token):
+        match = _DIRECTIVE.match(token, offset)
         if match is None:
             return None
         name = match[1].decode("latin-1").lower()
-        if name in found and name in _ONCE:
+        if name in directives and name in _ONCE:
             return None
-        found[name] = match[3] if match[2] is None else re.sub(rb"\\(.)", rb"\1", match[2], flags=re.DOTALL)
-        at = match.end()
-    return found
+        directives[name] = match[3] if match[2] is None else re.sub(rb"\\(.)", rb"\1", match[2], flags=re.DOTALL)
+        offset = match.end()
+    return directives
 
 
 def _judged(nonce: str, token: bytes, passwords: Mapping[str, str]) -> SaslStep:
@@ -139,15 +139,15 @@ def _judged(nonce: str, token: bytes, passwords: Mapping[str, str]) -> SaslStep:
 
 def _fault_of(directives: Mapping[str, bytes], nonce: str) -> str:
     """The first directive that is missing or has another value than it must; empty if all are right."""
-    wanted = {"realm": REALM, "nonce": nonce, "qop": QOP, "digest-uri": f"{SERVICE}/{REALM}", "charset": "utf-8"}
+    expected = {"realm": REALM, "nonce": nonce, "qop": QOP, "digest-uri": f"{SERVICE}/{REALM}", "charset": "utf-8"}
     for name in ("username", "realm", "nonce", "cnonce", "digest-uri", "response"):
         if name not in directives:
             return f"{name} is missing"
-    for name, value in wanted.items():
+    for name, value in expected.items():
         # The host of a digest-uri is compared as names of hosts are.
-        given = directives.get(name, value.encode())
-        if (given.lower() if name == "digest-uri" else given) != value.encode():
-            return f"{name} is {given!r}, and {value!r} was expected"
+        actual = directives.get(name, value.encode())
+        if (actual.lower() if name == "digest-uri" else actual) != value.encode():
+            return f"{name} is {actual!r}, and {value!r} was expected"
     return ""
 
 

@@ -54,10 +54,10 @@ class ExpiryQueue:
     def expired(self, now: int) -> tuple[int, ...]:
         """Remove and return the expired elements, in the order of time, then of the numbers: the same on every run."""
         due = sorted(time for time in self._buckets if time <= now)
-        found = tuple(element for time in due for element in sorted(self._buckets.pop(time)))
-        for element in found:
+        elements = tuple(element for time in due for element in sorted(self._buckets.pop(time)))
+        for element in elements:
             del self._times[element]
-        return found
+        return elements
 
     def by_time(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Every expiry time, with the elements that expire then."""

@@ -51,11 +51,11 @@ def password(session: SessionId) -> bytes:
     Every server computes the same password, so a session can move. It protects against mistakes, not against attackers.
     """
     seed = ((session ^ _SECRET) ^ _MULTIPLIER) & _MASK48
-    drawn = bytearray()
+    secret = bytearray()
     for _ in range(4):
         seed = (seed * _MULTIPLIER + _INCREMENT) & _MASK48
-        drawn += (seed >> 16).to_bytes(4, "little")
-    return bytes(drawn)
+        secret += (seed >> 16).to_bytes(4, "little")
+    return bytes(secret)
 
 
 class Sessions:
@@ -90,9 +90,9 @@ class Sessions:
 
     def expired(self, now: int) -> tuple[SessionId, ...]:
         """The sessions whose timeout has passed, once each, in the order of time; from now on they are closing."""
-        found = self._alive.expired(now)
-        self._closing.update(found)
-        return found
+        sessions = self._alive.expired(now)
+        self._closing.update(sessions)
+        return sessions
 
     def check(self, session: SessionId, owner: Owner) -> Code:
         """Check that the owner may act for a session; the first to ask becomes its owner.
