@@ -73,10 +73,10 @@ def cell_differences(model: FactTable, other: FactTable, source: str) -> tuple[s
     if len(model.rows) != len(other.rows):
         return (f"the model has {len(model.rows)} rows, and {source} {len(other.rows)}",)
     return tuple(
-        f"{mine[0]}, {mine[1]}, {column}: the model has {one}; {source} {two}"
+        f"{mine[0]}, {mine[1]}, {column}: the model has {cell}; {source} {two}"
         for mine, theirs in zip(model.rows, other.rows, strict=True)
-        for column, one, two in zip(model.columns, mine, theirs, strict=True)
-        if one != two
+        for column, cell, two in zip(model.columns, mine, theirs, strict=True)
+        if cell != two
     )
 
 
@@ -86,12 +86,12 @@ def setup_of(change: Change, defects: frozenset[Variant]) -> Setup:
     members = [Member(sid, old) for sid in MEMBERS]
     members.append(Member(JOINER, File("zoo.cfg of the joiner", majority_view(ALL))))
     variants = defects - {Variant.LAST_SEEN_FORGOTTEN}
-    asked = MembershipChange(voters=frozenset(change.join), leaving=frozenset(change.leave))
+    request = MembershipChange(voters=frozenset(change.join), leaving=frozenset(change.leave))
     return Setup(
         tuple(members),
         Grain.ORACLE,
         (Prologue(MEMBERS), Prologue((JOINER,))),
-        (PlannedReconfig(asked),),
+        (PlannedReconfig(request),),
         Budgets(crashes=1, restarts=1, disconnects=1, elections=ELECTIONS),
         variants=variants,
         zab=ZabRules(variants=variants),
@@ -147,9 +147,9 @@ class _ModelStage:
         if victim != LEADER:
             self._fire(lambda move: move.action == Action.DISCONNECT and set(move.arguments) == {victim, LEADER})
         self._take(lambda move: move.action == Action.CRASH and move.arguments == (victim,), f"server {victim} crashes")
-        (at,) = self._at
-        server = self._server(at, victim)
-        return disk_cell(_logged(server), f".dynamic.{server.view.version:x}", brief(_file(at, victim)))
+        (situation,) = self._at
+        server = self._server(situation, victim)
+        return disk_cell(_logged(server), f".dynamic.{server.view.version:x}", brief(_file(situation, victim)))
 
     def go_on(self, victim: Sid) -> str:
         """All runs until no move is left, without the packets of the dead server."""
@@ -160,20 +160,20 @@ class _ModelStage:
     def restart(self, victim: Sid) -> tuple[str, bool] | None:
         """Start the server with what its file has, and all runs until no move is left."""
         self._held.clear()
-        self._at = [self._read_file(at, victim) for at in self._at]
+        self._at = [self._read_file(situation, victim) for situation in self._at]
         if not self._fire(lambda move: move.action == Action.RESTART):
             return None
         self._at_rest(ALL)
-        cells = {after_cell(self._config(at, [victim]), brief(_file(at, victim))) for at in self._at}
-        agree = all(len({self._config(at, [sid]) for sid in ALL}) == 1 for at in self._at)
+        cells = {after_cell(self._config(end, [victim]), brief(_file(end, victim))) for end in self._at}
+        agree = all(len({self._config(situation, [sid]) for sid in ALL}) == 1 for situation in self._at)
         return " or ".join(sorted(cells)), agree
 
     # The steps of the model.
 
     def _server(self, at: Situation, sid: Sid) -> Server:
-        found = at.row[self._model.index[server_name(sid)]]
-        assert isinstance(found, Server)
-        return found
+        server = at.row[self._model.index[server_name(sid)]]
+        assert isinstance(server, Server)
+        return server
 
     def _config(self, at: Situation, sids: Iterable[Sid]) -> str:
         servers = [self._server(at, sid) for sid in sids]
@@ -194,19 +194,19 @@ class _ModelStage:
 
     def _read_file(self, at: Situation, sid: Sid) -> Situation:
         """The situation in which the server of a process that starts has seen what its file has; 3.9.5 deletes it."""
-        server, kept = self._server(at, sid), _file(at, sid)
-        later = kept if kept is not None and kept.version > server.view.version else None
+        server, file = self._server(at, sid), _file(at, sid)
+        later = file if file is not None and file.version > server.view.version else None
         place = self._model.index[server_name(sid)]
         row = (*at.row[:place], replace(server, last_seen=later), *at.row[place + 1 :])
         return Situation(
-            row, tuple(None if each == sid else _file(at, each) for each in ALL) if self._forgets else at.files
+            row, tuple(None if member == sid else _file(at, member) for member in ALL) if self._forgets else at.files
         )
 
     def _fire(self, wanted: Callable[[Move], bool]) -> bool:
         reached = []
-        for at in self._at:
-            rows = (after for move, after in successors(self._model, at.row) if wanted(move))
-            reached += [self._after(at, row) for row in list(rows)[:1]]
+        for situation in self._at:
+            rows = (after for move, after in successors(self._model, situation.row) if wanted(move))
+            reached += [self._after(situation, row) for row in list(rows)[:1]]
         if reached and len(reached) != len(self._at):
             raise StuckError("a step is possible in one run, and not in another")
         self._at = reached or self._at
@@ -229,36 +229,36 @@ class _ModelStage:
         return move.action in SETTLING
 
     def _until(self, reached: Callable[[Situation], bool], what: str) -> None:
-        (at,) = self._at
+        (situation,) = self._at
         for _ in range(MOST_STEPS):
-            if reached(at):
-                self._at = [at]
+            if reached(situation):
+                self._at = [situation]
                 return
-            possible = list(self._steps(at))
+            possible = list(self._steps(situation))
             if not possible:
                 break
-            at = min(possible, key=lambda each: urgency(each[0]))[1]
+            situation = min(possible, key=lambda each: urgency(each[0]))[1]
         raise StuckError(f"in the model this is never so: {what}")
 
     def _at_rest(self, sids: Iterable[Sid]) -> str:
         """Explore all runs until no move is left, and return every configuration that these servers then show."""
-        seen, open_ends = set(self._at), list(self._at)
+        reached_so_far, open_ends = set(self._at), list(self._at)
         at_rest: list[Situation] = []
         used_up: list[Situation] = []
         while open_ends:
-            at = open_ends.pop()
-            reached = [after for _, after in self._steps(at)]
-            new = set(reached) - seen
-            seen |= new
+            situation = open_ends.pop()
+            reached = [after for _, after in self._steps(situation)]
+            new = set(reached) - reached_so_far
+            reached_so_far |= new
             open_ends += new
             if not reached:
-                left = at.row[self._model.index[FAULTS]].left.elections
-                (at_rest if left else used_up).append(at)
-            if len(seen) > MOST_SITUATIONS:
+                elections = situation.row[self._model.index[FAULTS]].left.elections
+                (at_rest if elections else used_up).append(situation)
+            if len(reached_so_far) > MOST_SITUATIONS:
                 raise StuckError(f"more than {MOST_SITUATIONS} situations")
         self._at = at_rest or used_up
-        shown = tuple(sids)
-        return " or ".join(sorted({self._config(at, shown) for at in self._at}))
+        servers = tuple(sids)
+        return " or ".join(sorted({self._config(situation, servers) for situation in self._at}))
 
 
 def _file(at: Situation, sid: Sid) -> View | None:

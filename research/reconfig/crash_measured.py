@@ -76,8 +76,8 @@ class _RealStage:
 
     def wait_active(self, sids: Iterable[Sid]) -> None:
         for sid in sids:
-            what = f"server {sid} has activated"
-            wait_until(lambda sid=sid: self._servers.active_file(sid) == ACTIVE, SECONDS, what)  # type: ignore[misc]
+            condition = f"server {sid} has activated"
+            wait_until(lambda sid=sid: self._servers.active_file(sid) == ACTIVE, SECONDS, condition)  # type: ignore[misc]
 
     def kill(self, victim: Sid) -> str:
         servers = self._servers
@@ -92,9 +92,9 @@ class _RealStage:
     def go_on(self, victim: Sid) -> str:
         """Drop the packets of the dead server, deliver the others, and wait for the servers that live."""
         self._release(victim)
-        others = [sid for sid in ALL if sid != victim]
-        self._settle(others)
-        return brief(self._servers.config(others[0]))
+        survivors = [sid for sid in ALL if sid != victim]
+        self._settle(survivors)
+        return brief(self._servers.config(survivors[0]))
 
     def restart(self, victim: Sid) -> tuple[str, bool] | None:
         servers = self._servers
@@ -124,16 +124,16 @@ class _RealStage:
     def _settle(self, sids: Iterable[Sid]) -> None:
         """Wait until these servers serve, follow one leader, and show the same configuration five times in a row."""
         servers, waited = self._servers, tuple(sids)
-        seen: list[frozenset[str]] = []
+        samples: list[frozenset[str]] = []
 
         def settled() -> bool:
             try:
                 servers.leader()
             except ServerError:
-                seen.clear()
+                samples.clear()
                 return False
-            seen.append(frozenset(brief(servers.config(sid)) if servers.role(sid) else "" for sid in waited))
-            return len(seen) > 5 and len(set(seen[-5:])) == 1 and len(seen[-1]) == 1 and "" not in seen[-1]
+            samples.append(frozenset(brief(servers.config(sid)) if servers.role(sid) else "" for sid in waited))
+            return len(samples) > 5 and len(set(samples[-5:])) == 1 and len(samples[-1]) == 1 and "" not in samples[-1]
 
-        what = f"servers {', '.join(map(str, waited))} show one configuration"
-        wait_until(settled, 60.0, what, servers.home(waited[0]) / "log.txt")
+        condition = f"servers {', '.join(map(str, waited))} show one configuration"
+        wait_until(settled, 60.0, condition, servers.home(waited[0]) / "log.txt")

@@ -191,10 +191,10 @@ def row(change: Change, position: Position, stage: CrashStage) -> tuple[str, ...
     """Kill a server at a position, and start it again: the cells of `COLUMNS`."""
     position.reach(stage)
     disk = stage.kill(position.victim)
-    then = stage.go_on(position.victim)
+    outcome = stage.go_on(position.victim)
     ended = stage.restart(position.victim)
     after, agree = (EXITS, "-") if ended is None else (ended[0], "yes" if ended[1] else "no")
-    return change.name, position.name, str(position.victim), disk, then, after, agree
+    return change.name, position.name, str(position.victim), disk, outcome, after, agree
 
 
 def disk_cell(logged: bool, active: str, following: str) -> str:

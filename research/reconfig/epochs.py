@@ -85,14 +85,14 @@ def _established_by_2(servers: ReconfigServers) -> bool:
 
 
 def _rows(servers: ReconfigServers, moment: str) -> Iterable[tuple[str, ...]]:
-    sent = {packet.sender for packet in servers.packets("NEWLEADER") if packet.packet.zxid == EPOCH << 32}
+    senders = {packet.sender for packet in servers.packets("NEWLEADER") if packet.packet.zxid == EPOCH << 32}
     for sid in servers.sids:
         sight = look(servers, sid)
         yield (
             moment,
             str(sid),
             str(epoch_of(servers, sid)),
-            "sent" if sid in sent else "-",
+            "sent" if sid in senders else "-",
             sight.mode,
             sight.active,
             sight.next,

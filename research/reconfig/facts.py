@@ -104,8 +104,8 @@ def gossip_of(servers: ReconfigServers, sid: Sid) -> tuple[int, str] | None:
     """
     if not servers.alive(sid):
         return None
-    address, known = f"{LOOPBACK}:9".encode(), "\n".join(servers.members.lines(servers.sids)).encode()
-    question = NOTIFICATION.pack(0, OUTSIDER, 0, 0, 0, 2, len(known)) + known
+    address, config_text = f"{LOOPBACK}:9".encode(), "\n".join(servers.members.lines(servers.sids)).encode()
+    question = NOTIFICATION.pack(0, OUTSIDER, 0, 0, 0, 2, len(config_text)) + config_text
     with suppress(ServerError, OSError):
         port = servers.members[sid].election_port
         with socket.create_connection((LOOPBACK, port), SECONDS) as connection:
@@ -127,14 +127,14 @@ def wait_logged(servers: ReconfigServers, sids: Iterable[Sid], zxid: int) -> Non
 def wait_config(servers: ReconfigServers, sids: Iterable[Sid], config: str, seconds: float = SERVE_SECONDS) -> None:
     """Wait until clients read a configuration, in brief, from these servers. Raises ServerError."""
     for sid in sids:
-        what = f"server {sid} has {config}"
-        wait_until(lambda sid=sid: brief(servers.config(sid)) == config, seconds, what)  # type: ignore[misc]
+        condition = f"server {sid} has {config}"
+        wait_until(lambda sid=sid: brief(servers.config(sid)) == config, seconds, condition)  # type: ignore[misc]
 
 
 def drop_links(servers: ReconfigServers, server: Sid) -> None:
     """End the quorum connections of a server."""
-    for other in servers.sids:
-        if other != server and (link := servers.network.link(other, server)):
+    for peer in servers.sids:
+        if peer != server and (link := servers.network.link(peer, server)):
             link.drop()
 
 
@@ -170,9 +170,9 @@ def differences(page: str, tables: Iterable[FactTable]) -> tuple[str, ...]:
         elif not table.timed:
             rows = zip_longest(texts[table.name].splitlines(), table.markdown().splitlines(), fillvalue="nothing")
             lines += [
-                f"table {table.name}, line {number}: the page has {one}; the servers gave {other}"
-                for number, (one, other) in enumerate(rows, 1)
-                if one != other
+                f"table {table.name}, line {number}: the page has {page_line}; the servers gave {server_line}"
+                for number, (page_line, server_line) in enumerate(rows, 1)
+                if page_line != server_line
             ]
     return tuple(lines)
 

@@ -42,24 +42,25 @@ def _rows(servers: ReconfigServers) -> Iterable[tuple[str, ...]]:
         return (f"{packet.name} {packet.type}", f"{seen.sender}, {seen.receiver}", f"{packet.zxid:#x}", data)
 
     for sid, nth in ((1, 0), (4, 0), (4, 1)):
-        info = [
-            each for each in servers.packets("FOLLOWERINFO") + servers.packets("OBSERVERINFO") if each.sender == sid
+        registrations = [
+            info for info in servers.packets("FOLLOWERINFO") + servers.packets("OBSERVERINFO") if info.sender == sid
         ]
-        info.sort(key=lambda each: each.moment)
-        if nth < len(info):
-            one = info[nth]
-            peer, protocol, version = read("lil", _data(one))[0]
-            yield row(one, f"sid {peer}, protocol {protocol:#x}, configVersion {version:#x}")
+        registrations.sort(key=lambda each: each.moment)
+        if nth < len(registrations):
+            info = registrations[nth]
+            peer, protocol, version = read("lil", _data(info))[0]
+            yield row(info, f"sid {peer}, protocol {protocol:#x}, configVersion {version:#x}")
     first = _first(servers, "NEWLEADER", 1)
     yield row(first, f"the last-seen configuration: {_text(servers, _data(first))}")
-    proposal = next(each for each in servers.packets("PROPOSAL") if each.receiver == 1 and _type(_data(each)) == 16)
+    proposals = (packet for packet in servers.packets("PROPOSAL") if packet.receiver == 1)
+    proposal = next(packet for packet in proposals if _type(_data(packet)) == 16)
     yield row(proposal, _proposal(servers, _data(proposal)))
     for name, receiver in (("COMMITANDACTIVATE", 1), ("COMMITANDACTIVATE", 4), ("INFORMANDACTIVATE", 4)):
-        one = _first(servers, name, receiver)
-        (leader,), end = read("l", _data(one))
-        rest = _data(one)[end:]
+        commit = _first(servers, name, receiver)
+        (leader,), end = read("l", _data(commit))
+        rest = _data(commit)[end:]
         data = f"designated leader, a long: {leader}"
-        yield row(one, f"{data}; then {_proposal(servers, rest)}" if rest else data)
+        yield row(commit, f"{data}; then {_proposal(servers, rest)}" if rest else data)
 
 
 def _answers(servers: ReconfigServers, values: tuple[object, ...]) -> Iterable[tuple[str, str]]:
@@ -93,14 +94,14 @@ def _type(data: bytes) -> int:
 
 
 def _proposal(servers: ReconfigServers, data: bytes) -> str:
-    (_, _, zxid, _, kind), at = read(TXN_HEADER, data)
-    (path, config, version), at = read("sbi", data, at)
-    digest_version, _ = DIGEST.unpack_from(data, at)
-    left = len(data) - at - DIGEST.size
+    (_, _, zxid, _, kind), offset = read(TXN_HEADER, data)
+    (path, config, version), offset = read("sbi", data, offset)
+    digest_version, _ = DIGEST.unpack_from(data, offset)
+    rest = len(data) - offset - DIGEST.size
     text = _text(servers, config)
     return (
         f"TxnHeader with type {kind} and zxid {zxid:#x}; SetDataTxn: path `{path}`, data {text}, version {version}; "
-        f"TxnDigest with version {digest_version}; {left} bytes left"
+        f"TxnDigest with version {digest_version}; {rest} bytes left"
     )
 
 

@@ -84,8 +84,8 @@ def _kill_the_leader(servers: ReconfigServers) -> str:
 
 def _let_4_look(servers: ReconfigServers) -> None:
     """Deliver UPTODATE to 4, which has no election connection with 1 and 2 then, so that it does not find 2 again."""
-    for one in OLD_SIDE:
-        servers.network.sever_election(one, 4)
+    for sid in OLD_SIDE:
+        servers.network.sever_election(sid, 4)
     servers.link(4, 2).free(Way.DOWN)
     wait_until(lambda: servers.role(4) is None, SECONDS, "server 4 looks for a leader")
 

@@ -140,8 +140,8 @@ class ReconfigSteps:
 
 def looking_count(servers: ReconfigServers, sid: Sid) -> int:
     """How often a process has been LOOKING; -1 if it does not serve."""
-    found = re.search(r"^zk_looking_count\s+(\d+)$", servers.word(sid, "mntr"), re.MULTILINE)
-    return required_integer(found[1]) if found else -1
+    match = re.search(r"^zk_looking_count\s+(\d+)$", servers.word(sid, "mntr"), re.MULTILINE)
+    return required_integer(match[1]) if match else -1
 
 
 def measure(bench: FactBench) -> Iterable[FactTable]:

@@ -64,7 +64,7 @@ class Members:
 
     def proxy_hosts(self) -> dict[tuple[Sid, Sid], str]:
         """The address of the proxy of each ordered pair."""
-        return {(sid, other): self.host(sid, other) for sid in self.sids for other in self.sids if sid != other}
+        return {(sid, peer): self.host(sid, peer) for sid in self.sids for peer in self.sids if sid != peer}
 
     def hosts_file(self, reader: Sid) -> str:
         """The table of names of a server."""
@@ -72,8 +72,8 @@ class Members:
 
     def lines(self, roles: Roles | Iterable[Sid]) -> list[str]:
         """The lines of a configuration, in the order of the ids. Without roles every server is a participant."""
-        named = roles if isinstance(roles, Mapping) else dict.fromkeys(roles, PARTICIPANT)
-        return [self._members[sid].line(role) for sid, role in sorted(named.items())]
+        role_of = roles if isinstance(roles, Mapping) else dict.fromkeys(roles, PARTICIPANT)
+        return [self._members[sid].line(role) for sid, role in sorted(role_of.items())]
 
     def plain(self, text: str) -> str:
         """A text with the ports 2181N, 2888N and 3888N in place of those of server N."""
@@ -190,20 +190,20 @@ class ReconfigServers(Servers):
 
         The leader must have a greater id than another participant, which is started with it.
         """
-        named = tuple(roles)
-        voters = [sid for sid in named if not isinstance(roles, Mapping) or roles[sid] == PARTICIPANT]
-        first = [min(voters), leader] if len(named) > 2 else list(named)
+        sids = tuple(roles)
+        voters = [sid for sid in sids if not isinstance(roles, Mapping) or roles[sid] == PARTICIPANT]
+        first = [min(voters), leader] if len(sids) > 2 else list(sids)
         for sid in first:
             self.begin(sid, roles)
         if len(voters) > 3:
             # More than two are needed; smaller ids do not win against the leader.
-            for sid in sorted(set(named) - set(first)):
+            for sid in sorted(set(sids) - set(first)):
                 self.begin(sid, roles)
         else:
             self.wait_serving(first)
-            for sid in sorted(set(named) - set(first)):
+            for sid in sorted(set(sids) - set(first)):
                 self.begin(sid, roles)
-        self.wait_serving(named)
+        self.wait_serving(sids)
         if self.leader() != leader:
             raise ServerError(f"server {leader} was to lead, and server {self.leader()} leads")
 
@@ -225,8 +225,8 @@ class ReconfigServers(Servers):
 
     def wait_ended_or_serving(self, sid: Sid, seconds: float = SERVE_SECONDS) -> None:
         """Wait until a server serves, or its process has ended. Raises ServerError."""
-        what = f"server {sid} serves or ends"
-        wait_until(lambda: self.role(sid) is not None or not self.alive(sid), seconds, what, self.home(sid) / "log.txt")
+        goal = f"server {sid} serves or ends"
+        wait_until(lambda: self.role(sid) is not None or not self.alive(sid), seconds, goal, self.home(sid) / "log.txt")
 
     def reconfig(
         self, sid: Sid, *, join: Roles | Iterable[Sid] = (), leave: Iterable[Sid] = (), version: int = -1
@@ -280,8 +280,8 @@ class ReconfigServers(Servers):
 
     def active_file(self, sid: Sid) -> str:
         """The name of the dynamic file in `zoo.cfg`; empty without one."""
-        found = re.search(r"^dynamicConfigFile=.*/([^/\n]+)$", self.file(sid, "zoo.cfg") or "", re.MULTILINE)
-        return found[1] if found else ""
+        match = re.search(r"^dynamicConfigFile=.*/([^/\n]+)$", self.file(sid, "zoo.cfg") or "", re.MULTILINE)
+        return match[1] if match else ""
 
     def logged(self, sid: Sid) -> tuple[int, ...]:
         """The zxids of the records in a server's log."""
@@ -289,10 +289,10 @@ class ReconfigServers(Servers):
 
     def link(self, learner: Sid, leader: Sid) -> Link:
         """The present connection of a learner with its leader. Raises ServerError without one."""
-        found = self.network.link(learner, leader)
-        if found is None:
+        connection = self.network.link(learner, leader)
+        if connection is None:
             raise ServerError(f"server {learner} has no connection with server {leader}")
-        return found
+        return connection
 
     def hold(self, learner: Sid, leader: Sid, way: Way) -> None:
         """Hold the packets between a learner and its leader in one direction."""
@@ -301,20 +301,20 @@ class ReconfigServers(Servers):
     def packets(self, name: str) -> list[SeenPacket]:
         """All packets of a type so far, in the order of their arrival at the proxies."""
         with self._lock:
-            return [each for each in self.seen if each.packet.name == name]
+            return [packet for packet in self.seen if packet.packet.name == name]
 
     def part(self, one_side: Iterable[Sid], other_side: Iterable[Sid]) -> None:
         """Cut every connection between two groups, until `join`."""
-        for one in one_side:
-            for other in other_side:
-                self.network.cut(one, other)
+        for near in one_side:
+            for far in other_side:
+                self.network.cut(near, far)
 
     def join(self) -> None:
         """Allow all connections again."""
         self.network.heal()
         for sid in self.sids:
-            for other in self.sids:
-                self.network.join_election(sid, other)
+            for peer in self.sids:
+                self.network.join_election(sid, peer)
 
     # --- the end
 

@@ -109,8 +109,8 @@ def dead_designated(bench: FactBench) -> Iterable[tuple[str, str]]:
         for sid in (2, 4):
             servers.link(sid, 3).free(Way.UP)
         wait_until(lambda: bool(servers.packets("COMMITANDACTIVATE")), 20.0, "the reconfiguration is committed")
-        named = int.from_bytes(servers.packets("COMMITANDACTIVATE")[0].packet.raw[16:24], "big")
-        yield "designated leader", f"{named}, which is dead"
+        leader = int.from_bytes(servers.packets("COMMITANDACTIVATE")[0].packet.raw[16:24], "big")
+        yield "designated leader", f"{leader}, which is dead"
         wait_until(lambda: any(servers.role(sid) == "leader" for sid in (2, 4)), 60.0, "2 or 4 leads")
         seconds = time.monotonic() - began
         yield "leader in the end", "2 or 4, by an election"
@@ -150,13 +150,13 @@ def _aftermath(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
 
 def promotion(bench: FactBench) -> Iterable[tuple[str, ...]]:
     """Observer 4 is to become a voter; follower 1 is cut off, or killed and started again, before its ACK arrives."""
-    for case, held, dies in (
+    for case, way, dies in (
         ("logs the proposal, and is cut off", Way.UP, False),
         ("logs the proposal, and is killed", Way.UP, True),
         ("is cut off before the proposal", Way.DOWN, False),
     ):
-        with bench.servers(f"promotion-{held.name}-{dies}", PROMOTED) as servers:
-            yield from ((case, *row) for row in _promote(servers, held, dies))
+        with bench.servers(f"promotion-{way.name}-{dies}", PROMOTED) as servers:
+            yield from ((case, *row) for row in _promote(servers, way, dies))
 
 
 def _promote(servers: ReconfigServers, held: Way, dies: bool) -> Iterable[tuple[str, ...]]:

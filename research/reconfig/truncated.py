@@ -46,8 +46,8 @@ def run(bench: FactBench, name: str, *, breaks: bool) -> Iterable[tuple[str, str
         wait_until(operator.readable, SECONDS, "the operator has a reply")
         yield "reply to the operator", f"code {operator.receive(RECONFIG).err}"
         wait_until(lambda: bool(servers.packets("COMMITANDACTIVATE")), SECONDS, "the reconfiguration is committed")
-        named = int.from_bytes(servers.packets("COMMITANDACTIVATE")[0].packet.raw[16:24], "big")
-        yield "designated leader", str(named)
+        leader = int.from_bytes(servers.packets("COMMITANDACTIVATE")[0].packet.raw[16:24], "big")
+        yield "designated leader", str(leader)
         wait_until(lambda: servers.network.link(3, 1) is not None, SECONDS, "server 3 follows server 1")
         servers.link(2, 3).drop()  # the proxy does not report to 2 that 3 has closed it
         wait_until(lambda: _serves_with_2(servers), SECONDS, "1 serves, and 2 follows it")
