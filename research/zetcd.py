@@ -56,8 +56,8 @@ def _length(mismatch: Mismatch) -> bool:
 
 def _null_data(mismatch: Mismatch) -> bool:
     tested, expected = mismatch.tested, mismatch.expected
-    both = isinstance(tested, Answer) and isinstance(expected, Answer) and isinstance(mismatch.command, c.Get)
-    return both and tested.values[:1] == (None,) and (b"", *tested.values[1:]) == expected.values
+    is_read = isinstance(tested, Answer) and isinstance(expected, Answer) and isinstance(mismatch.command, c.Get)
+    return is_read and tested.values[:1] == (None,) and (b"", *tested.values[1:]) == expected.values
 
 
 def _without_results(mismatch: Mismatch) -> bool:
@@ -69,18 +69,18 @@ def _unchecked(mismatch: Mismatch) -> bool:
 
 
 def _path(mismatch: Mismatch) -> bool:
-    asked = isinstance(mismatch.command, c.Request) and _is_invalid(mismatch.command.path)
-    return asked and error_of(mismatch.tested) in {INVALID_ACL, NO_NODE}
+    is_invalid = isinstance(mismatch.command, c.Request) and _is_invalid(mismatch.command.path)
+    return is_invalid and error_of(mismatch.tested) in {INVALID_ACL, NO_NODE}
 
 
 def _is_invalid(path: str) -> bool:
-    return any(each in "\0\x1f\uf8ff\ufff0" for each in path) or any(
-        each in f"{path}/" for each in ("//", "/./", "/../")
+    return any(mark in "\0\x1f\uf8ff\ufff0" for mark in path) or any(
+        mark in f"{path}/" for mark in ("//", "/./", "/../")
     )
 
 
 def _counts(mismatch: Mismatch) -> bool:
-    earlier = any(isinstance(each, c.Multi) for each in mismatch.before)
+    earlier = any(isinstance(command, c.Multi) for command in mismatch.before)
     return earlier and _without_count(mismatch.tested) == _without_count(mismatch.expected)
 
 

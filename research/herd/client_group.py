@@ -86,8 +86,8 @@ class ClientGroup:
         leader = self._leader()
         for member in self._members:
             member.forget()
-        before, own = self._packets_at_rest()
-        asked = self._asked
+        before, request = self._packets_at_rest()
+        times_before = self._asked
         self._members.remove(leader)
         began = time.perf_counter()
         leader.close()
@@ -95,16 +95,16 @@ class ClientGroup:
         self._until(lambda: leader.ended, "the leader's connection has ended")
         new = self._leader()
         after, _ = self._packets_at_rest()
-        times = self._asked - asked
+        times = self._asked - times_before
         if new.knew is None:
             raise ServerError(f"{new.name} leads, and did before the leader died")
         beside = sum(member.barriers for member in self._members) + 1  # plus one for the end of the session
-        received = after.received - before.received - times * own.received - beside
-        sent = after.sent - before.sent - times * own.sent - beside
+        received = after.received - before.received - times * request.received - beside
+        outgoing = after.sent - before.sent - times * request.sent - beside
         death = Death(
             notifications=sum(member.notifications for member in self._members),
             requests=sum(member.requests for member in self._members),
-            server_notifications=sent - received,
+            server_notifications=outgoing - received,
             server_requests=received,
             seconds=new.knew - began,
         )
@@ -214,8 +214,8 @@ class ClientGroup:
     def _packets(self) -> Packets:
         """The packets that all servers have counted so far."""
         self._asked += 1
-        counted = [self._counted(sid) for sid in self._ensemble.sids]
-        return Packets(sum(each.received for each in counted), sum(each.sent for each in counted))
+        counters = [self._counted(sid) for sid in self._ensemble.sids]
+        return Packets(sum(counter.received for counter in counters), sum(counter.sent for counter in counters))
 
     def _packets_at_rest(self) -> tuple[Packets, Packets]:
         """The counters as soon as they are stable, and the packets that one request for them adds.
@@ -228,9 +228,9 @@ class ClientGroup:
             if time.monotonic() > deadline:
                 raise StalledError(f"the servers' counters do not stand still within {SECONDS:g} s: {added[-STEADY:]}")
             time.sleep(PAUSE)
-            now = self._packets()
-            added.append(now - last)
-            last = now
+            present = self._packets()
+            added.append(present - last)
+            last = present
         return last, added[-1]
 
     def _counted(self, sid: int) -> Packets:

@@ -52,9 +52,9 @@ class Row:
 
     def agrees(self, kind: str) -> bool:
         """Whether every death had the cost that the model counts, at the clients and by the servers' own counters."""
-        counted = (self.counted.notifications, self.counted.requests)
+        expected = (self.counted.notifications, self.counted.requests)
         return all(
-            counted == (death.notifications, death.requests) == (death.server_notifications, death.server_requests)
+            expected == (death.notifications, death.requests) == (death.server_notifications, death.server_requests)
             for death in self.deaths[kind]
         )
 

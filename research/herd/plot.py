@@ -64,10 +64,10 @@ def _panels(report: Report) -> list[Panel]:
     """The counts of the first measured kind, since the model is the same for all kinds; the times of each kind."""
     kinds = [kind for kind in report.kinds if any(kind in row.deaths for row in report.rows)]
     first = kinds[0] if kinds else None
-    of = "" if first is None else f" ({first})"
+    suffix = "" if first is None else f" ({first})"
     return [
-        Panel(f"notifications per death{of}", _of(Row.notifications, first), lambda row: row.counted.notifications),
-        Panel(f"requests per death{of}", _of(Row.requests, first), lambda row: row.counted.requests),
+        Panel(f"notifications per death{suffix}", _of(Row.notifications, first), lambda row: row.counted.notifications),
+        Panel(f"requests per death{suffix}", _of(Row.requests, first), lambda row: row.counted.requests),
         *(Panel(f"ms until a new leader knows ({kind})", _of(_milliseconds, kind)) for kind in kinds),
     ]
 

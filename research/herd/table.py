@@ -73,17 +73,17 @@ def differences(report: Report) -> Iterator[str]:
     for row in report.rows:
         for kind in row.deaths:
             if not row.agrees(kind):
-                counted = row.counted.notifications, row.counted.requests
+                model = row.counted.notifications, row.counted.requests
                 odd = [
                     f"{death.notifications} and {death.requests} at the clients,"
                     f" {death.server_notifications} and {death.server_requests} at the servers"
                     for death in row.deaths[kind]
                     if {(death.notifications, death.requests), (death.server_notifications, death.server_requests)}
-                    != {counted}
+                    != {model}
                 ]
                 yield (
                     f"{kind}: {row.strategy.name}, {row.clients} clients: {len(odd)} of {len(row.deaths[kind])} deaths"
-                    f" cost other than {counted[0]} notifications and {counted[1]} requests; the first: {odd[0]}"
+                    f" cost other than {model[0]} notifications and {model[1]} requests; the first: {odd[0]}"
                 )
 
 
