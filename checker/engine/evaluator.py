@@ -7,7 +7,7 @@ does not depend on the order of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,7 +161,7 @@ class Evaluator:
         """The number of times that each judgement was reached, and each verdict in final states."""
         return self._judged.times, self._final.times
 
-    def resume(self, tallies: tuple[Array, Array], recorded: Iterable[Hit], history: OriginLog) -> None:
+    def resume(self, tallies: Sequence[Array], recorded: Iterable[Hit], history: OriginLog) -> None:
         """Continue with the counts of another evaluator; the paths of its findings are rebuilt."""
         for tally, times in zip((self._judged, self._final), tallies, strict=True):
             tally.times, tally.first = times, np.full(len(times), LAST, np.uint64)

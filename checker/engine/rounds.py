@@ -1,10 +1,12 @@
-"""The expansion of a level in rounds, by any number of workers.
+"""The expansion of a level in rounds, by any number of workers: of a whole search, or of one part of it.
 
-A round is some blocks of a level, cut into slices. It has three passes, and every pass is finished before the next:
+A round is some consecutive rows of a level, cut into slices. It has three passes, and every pass is finished before the
+next:
 
 1. Each slice is expanded by any worker. Python then computes the entries that were missing in the tables, and the rows
    concerned are expanded again, until none is left.
-2. Each worker adds the fingerprints of its shard to the visited set, slice by slice.
+2. Each worker adds the fingerprints of its shard to the visited set, slice by slice. On a cluster, the owners of the
+   fingerprints do this (`checker.cluster`); the second pass of a round can then follow the first pass of a later one.
 3. The new states get consecutive numbers, and each slice's rows are built and judged by any worker.
 
 Rules:
@@ -18,20 +20,22 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.evaluator import PendingRows
+from checker.engine.evaluator import Evaluator, PendingRows
 from checker.engine.kernels import build_kernels, graph_kernels
-from checker.engine.process import Interrupts
-from checker.engine.search_state import SearchState
-from checker.engine.states.frontier import RowBlock
+from checker.engine.liveness.graph import Graph
+from checker.engine.process import UNLIMITED, Interrupts
+from checker.engine.result import Coverage, Exploration
+from checker.engine.states.frontier import OriginLog, Pool, RowBlock
 from checker.engine.states.next_level import NextLevel, Target, part_of
-from checker.engine.states.waiting import Block
+from checker.engine.states.visited import Shards
+from checker.engine.states.waiting import IN_MEMORY, Block, WaitingBlocks
+from checker.engine.tables import Tables
 from checker.engine.worker import Slice, Worker
 
 SLICE = 1 << 14  # rows
@@ -40,62 +44,157 @@ ROUND = 4  # blocks
 Array = np.ndarray[Any, Any]
 
 
+def unchecked(_: int) -> None:
+    """Let a round go on."""
+
+
+class MoveCounts:
+    """Two counters (u64) for each label of moves: the times that they fired, and the states that they reached first."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.fired, self.reached = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+
+    def add(self, fired: Array, reached: Array) -> None:
+        """Add the counts of a worker."""
+        more = len(reached) - len(self.fired)
+        if more > 0:
+            self.fired, self.reached = (np.append(c, np.zeros(more, np.uint64)) for c in (self.fired, self.reached))
+        self.fired[: len(fired)] += fired
+        self.reached[: len(reached)] += reached
+
+    def coverage(self) -> dict[str, Coverage]:
+        """The totals by action."""
+        coverage = {label.action: Coverage() for label in self._tables.labels[1:]}
+        for label, fired, reached in zip(self._tables.labels, self.fired.tolist(), self.reached.tolist(), strict=False):
+            if label.action in coverage:
+                coverage[label.action].fired += fired
+                coverage[label.action].new += reached
+        return coverage
+
+
+class SearchState(NamedTuple):
+    """The data that grows during a search. The graph exists only for properties of liveness."""
+
+    result: Exploration
+    tables: Tables
+    pool: Pool
+    waiting: WaitingBlocks
+    history: OriginLog
+    visited: Shards
+    evaluator: Evaluator
+    counts: MoveCounts
+    graph: Graph | None
+
+    @classmethod
+    def of(
+        cls, result: Exploration, tables: Tables, workers: int = 1, *, fingerprints: bool = False, parts: int = 1
+    ) -> SearchState:
+        """The data of a new search, or of one of its `parts`; with `fingerprints`, its history also keeps these."""
+        graph = Graph(tables) if result.model.liveness else None
+        pool = Pool(len(result.model.columns))
+        return cls(
+            result,
+            tables,
+            pool,
+            WaitingBlocks(tables, pool, min(IN_MEMORY, (result.limits.memory or UNLIMITED) // 8)),
+            OriginLog(fingerprints=fingerprints),
+            Shards(workers, numbered=graph is not None, parts=parts),
+            Evaluator(tables, result),
+            MoveCounts(tables),
+            graph,
+        )
+
+    def close(self) -> None:
+        """Close and delete the temporary files."""
+        self.history.close()
+        self.waiting.close()
+        if self.graph is not None:
+            self.graph.close()
+
+
+class Round(NamedTuple):
+    """A round after pass one: its slices, and the counts of moves (u64) by each worker."""
+
+    slices: list[Slice]
+    fired: list[Array]
+
+
 class Rounds:
-    """Expands blocks; the new states are added to `following`.
+    """Expands the rows of `level`; the new states are added to `following`."""
 
-    `joint_cache` is the number of slots in the cache of the moves of joint rules (a power of two).
-    """
-
-    def __init__(self, state: SearchState, joint_cache: int) -> None:
+    def __init__(self, state: SearchState) -> None:
         self._state = state
         self.following = NextLevel(state.tables, state.pool, state.waiting)
+        self.level: list[Block] = []  # without the first blocks, whose rows are all built
+        self._base = 0  # the number of the first state in `level`
+        self._next, self._built = 0, 0  # rows of `level` that were expanded, and of those whose children are built
         self.expanded = 0  # successors generated
         self.candidates = 0  # of the last round: successors for the visited set
-        parts = state.visited.parts
         self._workers = [
-            Worker(state.tables, number, joint_cache, part, filters=state.graph is None)
-            for number, part in enumerate(parts)
+            Worker(state.tables, number, part, filters=state.graph is None)
+            for number, part in enumerate(state.visited.parts)
         ]
-        self._threads = ThreadPoolExecutor(len(parts) - 1) if len(parts) > 1 else None
-        self._slices: list[Slice] = []
-        self._present: list[tuple[int, RowBlock]] = []  # the blocks of this round, with their first states
+        self._threads = ThreadPoolExecutor(len(self._workers) - 1) if len(self._workers) > 1 else None
+        self._spare: list[Slice] = []
 
     def begin(self) -> None:
         """Add the initial state."""
         state, block = self._state, self.following.begin()
         state.visited.refill(block.fingerprints[:1], 0)
-        self._present = [(0, block)]
-        state.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), block.fingerprints[:1])
+        state.history.append(np.zeros(1, np.uint32), np.zeros(1, np.uint16), [block.fingerprints[:1]])
         state.evaluator.judge_first(block)
         self.settle()
         self._mark([Target(block, 0, 1, 0)])
 
-    def expand(self, blocks: list[Block], base: int, check: Callable[[int], None]) -> None:
-        """Expand blocks, whose first row is state `base`; they are reused afterwards.
+    def begin_level(self) -> int:
+        """Make the next level the present one; return its number of rows."""
+        for block in self.level:
+            self._state.pool.give(self._state.waiting.wake(block))
+        self.resume(self.following.take(), [])
+        self._state.waiting.begin_level()
+        return self.left
+
+    def resume(self, level: list[Block], following: list[Block]) -> None:
+        """Continue with these blocks, which have the newest states."""
+        self.level, self.following.blocks = level, following
+        self._next = self._built = 0
+        self._base = self._state.history.size - self.following.rows - self.left
+
+    @property
+    def left(self) -> int:
+        """The number of rows of the level that were not expanded."""
+        return sum(block.size for block in self.level) - self._next
+
+    @property
+    def next_state(self) -> int:
+        """The number of the first state that was not expanded."""
+        return self._base + self._next
+
+    def expand(self, check: Callable[[int], None] = unchecked) -> None:
+        """Carry out a whole round.
 
         `check` is called between two passes with the bytes that the visited set is going to grow by, and may raise to
         end the search.
         """
-        slices = self._generated(blocks, base, check)
+        expanded = self.generate(self._rows_of_a_round, check)
+        slices, shards = expanded.slices, len(self._workers)
         for part in slices:
             part.make_room(slots=self._state.graph is not None)
         self.candidates = sum(part.size for part in slices)
         check(self._state.visited.growth(self.candidates))
-        shards = len(self._workers)
         self._each_worker(lambda worker: worker.probe(slices, shards), alone=len(slices) == 1)
-        self._add(slices)
-        self._give_back()
-        self._store()
+        self.build(expanded)
 
-    def find_ends(self, blocks: list[Block], base: int, check: Callable[[int], None]) -> None:
-        """Examine blocks, as `expand` takes them, for states without a successor; nothing else is added or counted."""
-        slices = self._generated(blocks, base, check)
+    def find_ends(self, check: Callable[[int], None] = unchecked, rows: int | None = None) -> None:
+        """Examine the next rows, or those of a round, for states without a successor; nothing else is added or
+        counted.
+        """
+        expanded = self.generate(self._rows_of_a_round if rows is None else rows, check)
         with Interrupts():
-            self._examine_ends(slices)
-            for worker in self._workers:
-                worker.clear()
+            self._examine_ends(expanded.slices)
         self.settle()
-        self._give_back()
+        self._release(expanded.slices)
 
     def settle(self) -> None:
         """Finish the evaluations that need Python."""
@@ -106,45 +205,17 @@ class Rounds:
         if self._threads is not None:
             self._threads.shutdown()
 
+    @property
+    def _rows_of_a_round(self) -> int:
+        return sum(block.size for block in self.level[:ROUND])
+
     # -- passes ----------------------------------------------------------------------------------------------
 
-    def _generated(self, blocks: list[Block], base: int, check: Callable[[int], None]) -> list[Slice]:
-        """The slices of some blocks after pass one."""
-        self._present = []
-        for block in self._wake(blocks):
-            self._present.append((base, block))
-            base += block.size
-        slices = self._cut()
-        self._generate(slices, check)
-        return slices
-
-    def _give_back(self) -> None:
-        for _, block in self._present:
-            self._state.pool.give(block)
-
-    def _examine_ends(self, slices: list[Slice]) -> None:
-        """Count the states without a successor, which the evaluator examines, and the work of pass one."""
-        for part in slices:
-            dead = np.sort(np.concatenate(part.dead))
-            self._state.result.deadlocks += dead.size
-            self.expanded += part.transitions
-            self._state.evaluator.examine_final(part.block, dead, part.base)
-
-    def _cut(self) -> list[Slice]:
-        shards, used = len(self._workers), count()
+    def generate(self, rows: int, check: Callable[[int], None] = unchecked) -> Round:
+        """Pass one on the next rows of the level, until no row is put aside."""
         for worker in self._workers:
             worker.clear()
-        for base, block in self._present:
-            for begin in range(0, block.size, SLICE):
-                number = next(used)
-                if number == len(self._slices):
-                    self._slices.append(Slice(shards))
-                rows = np.arange(begin, min(begin + SLICE, block.size), dtype=np.uint32)
-                self._slices[number].begin(block, rows, base)
-        return self._slices[: next(used)]
-
-    def _generate(self, slices: list[Slice], check: Callable[[int], None]) -> None:
-        """Pass one, until no row is put aside."""
+        slices = list(self._cut(self._next, self._next + rows))
         self._each(slices, Worker.expand)
         while waiting := [part for part in slices if part.aside.size]:
             keys = [worker.missing[: worker.noted] for worker in self._workers]
@@ -156,18 +227,22 @@ class Rounds:
         for part in slices:
             if part.size > part.first_late:
                 part.merge()
+        self._next += rows
+        self.expanded += sum(part.transitions for part in slices)
+        return Round(slices, [worker.fired.copy() for worker in self._workers])
 
-    def _add(self, slices: list[Slice]) -> None:
-        state, history = self._state, self._state.history
+    def build(self, expanded: Round) -> None:
+        """Pass three: build the new states, which pass two has marked in each slice."""
+        state, slices = self._state, expanded.slices
         new = [int(part.added.sum()) for part in slices]
-        first, total = history.size, sum(new)
+        first, total = state.history.size, sum(new)
         targets = self.following.room(total, first)
         parents, ordinals = np.empty(total, np.uint32), np.empty(total, np.uint16)
-        work, done = [], 0
+        work, begin = [], 0
         for part, more in zip(slices, new, strict=True):
-            own = slice(done, done + more)
-            work.append((part, part_of(targets, first + done, more), parents[own], ordinals[own]))
-            done += more
+            own = slice(begin, begin + more)
+            work.append((part, part_of(targets, first + begin, more), parents[own], ordinals[own]))
+            begin += more
         pending: list[PendingRows] = []
 
         def build(worker: Worker, item: tuple[Slice, list[Target], Array, Array]) -> None:
@@ -177,38 +252,73 @@ class Rounds:
 
         self._each(work, build)
         with Interrupts():
-            self._commit(slices, targets, parents, ordinals)
-            for worker in self._workers:
-                state.counts.add(worker.fired, worker.reached)
+            state.result.transitions += sum(part.transitions for part in slices)
+            self._examine_ends(slices)
+            self.following.add(targets)
+            state.history.append(parents, ordinals, [into.fingerprints[low:high] for into, low, high, _ in targets])
+            for worker, fired in zip(self._workers, expanded.fired, strict=True):
+                state.counts.add(fired, worker.reached)
                 state.evaluator.add(worker.tally)
                 worker.clear()
             state.evaluator.wait(pending)
         self._number(slices, new, first)
         self.settle()
         self._mark(targets)
+        self._release(slices)
+        self._each(self.following.full(), lambda _, place: self.following.store(place))
 
-    def _commit(self, slices: list[Slice], targets: list[Target], parents: Array, ordinals: Array) -> None:
-        state, result = self._state, self._state.result
-        result.transitions += sum(part.transitions for part in slices)
-        self._examine_ends(slices)
-        self.following.add(targets)
-        fingerprints = [into.fingerprints[begin:end] for into, begin, end, _ in targets]
-        state.history.append(parents, ordinals, np.concatenate([np.zeros(0, np.uint64), *fingerprints]))
+    def _examine_ends(self, slices: list[Slice]) -> None:
+        """Count the states without a successor, which the evaluator examines."""
+        for part in slices:
+            dead = np.sort(np.concatenate(part.dead))
+            self._state.result.deadlocks += dead.size
+            self._state.evaluator.examine_final(part.block, dead, part.base)
 
-    # -- blocks that wait ------------------------------------------------------------------------------------
+    # -- blocks ----------------------------------------------------------------------------------------------
 
-    def _wake(self, blocks: list[Block]) -> list[RowBlock]:
-        awake = [block if isinstance(block, RowBlock) else None for block in blocks]
+    def _cut(self, begin: int, end: int) -> Iterator[Slice]:
+        """The slices of these rows of the level, whose blocks are woken."""
+        firsts, first = dict[int, int](), 0  # of the rows of blocks, by their places in the level
+        for place, block in enumerate(self.level):
+            if first >= end:
+                break
+            if begin < first + block.size:
+                firsts[place] = first
+            first += block.size
 
         def wake(_: Worker, place: int) -> None:
-            block = blocks[place]
-            awake[place] = block if isinstance(block, RowBlock) else self._state.waiting.wake(block)
+            self.level[place] = self._state.waiting.wake(self.level[place])
 
-        self._each([place for place, block in enumerate(awake) if block is None], wake)
-        return [block for block in awake if block is not None]
+        self._each([place for place in firsts if not isinstance(self.level[place], RowBlock)], wake)
+        for place, first in firsts.items():
+            block = self.level[place]
+            assert isinstance(block, RowBlock)
+            for low in range(max(begin - first, 0), min(end - first, block.size), SLICE):
+                part = self._spare.pop() if self._spare else Slice(len(self._workers))
+                rows = np.arange(low, min(low + SLICE, end - first, block.size), dtype=np.uint32)
+                part.begin(block, rows, self._base + first)
+                yield part
 
-    def _store(self) -> None:
-        self._each(self.following.full(), lambda _, place: self.following.store(place))
+    def _release(self, slices: list[Slice]) -> None:
+        """Return the slices, and the blocks of the level whose rows are all built."""
+        self._spare += slices
+        self._built += sum(len(part.rows) for part in slices)
+        while self.level and self.level[0].size <= self._built:
+            block = self.level.pop(0)
+            self._base += block.size
+            self._next -= block.size
+            self._built -= block.size
+            self._state.pool.give(self._state.waiting.wake(block))
+
+    def _row_of(self, state: int) -> Any:
+        """The row of a state of a round that is under way: one of those that are expanded, or a new one."""
+        following = self._state.history.size - self.following.rows
+        blocks, first = (self.following.blocks, following) if state >= following else (self.level, self._base)
+        for block in blocks:
+            if first <= state < first + block.size and isinstance(block, RowBlock):
+                return block.rows[state - first]
+            first += block.size
+        raise IndexError(state)
 
     # -- the graph, for liveness -----------------------------------------------------------------------------
 
@@ -262,17 +372,5 @@ class Rounds:
         finally:
             with Interrupts():  # nobody may fill tables while a kernel runs
                 wait(running)
-        for each in running:
-            each.result()
-
-    def _row_of(self, state: int) -> Any:
-        """The row of a state of this round: one of those that are expanded, or a new one."""
-        for base, block in self._present:
-            if base <= state < base + block.size:
-                return block.rows[state - base]
-        first = self._state.history.size - self.following.rows
-        for new in self.following.blocks:
-            if state < first + new.size and isinstance(new, RowBlock):
-                return new.rows[state - first]
-            first += new.size
-        raise IndexError(state)
+        for result in running:
+            result.result()

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 
 import psutil
 
-from checker.engine import rounds
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.checkpoint.search_checkpoint import FINISHED, SearchCheckpoint
 from checker.engine.kernels import jit
@@ -27,12 +26,10 @@ from checker.engine.liveness import graph_liveness
 from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.result import COMPILING, CUT_SHORT, SEED, Exploration, Limits, Stop, wanted
-from checker.engine.search_state import SearchState
-from checker.engine.states.waiting import Block
+from checker.engine.rounds import Rounds, SearchState
 from checker.engine.steps import stop_counting
 from checker.engine.tables import Tables
 
-JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
 REPORT_EVERY = 0.25  # seconds between calls of `progress`
 
 
@@ -81,8 +78,7 @@ class Search:
             self.result, self.tables, max(1, workers), fingerprints=self._checkpoint is not None
         )
         self._history, self._graph = state.history, state.graph
-        self._rounds = rounds.Rounds(state, JOINT_CACHE)
-        self._level: list[Block] = []  # the rest of the current level, the next block last
+        self._rounds = Rounds(state)
         self._began = self._reported = time.monotonic()
 
     def run(self) -> Exploration:
@@ -139,11 +135,9 @@ class Search:
         result, pipeline = self.result, self._rounds
         if not self._history.size:
             pipeline.begin()
-        while self._level or pipeline.following.blocks:
-            if not self._level:
-                self._level = pipeline.following.take()[::-1]
-                self._state.waiting.begin_level()
-                result.levels.append(sum(block.size for block in self._level))
+        while pipeline.left or pipeline.following.blocks:
+            if not pipeline.left:
+                result.levels.append(pipeline.begin_level())
                 self._report()
             if self._is_at_a_level:
                 stop = wanted(result.model, result, self._until_witnessed) or result.limits.reached(result)
@@ -162,10 +156,11 @@ class Search:
     @property
     def _is_at_a_level(self) -> bool:
         """Whether nothing of the present level was expanded."""
-        return not self._rounds.following.rows and sum(block.size for block in self._level) == self.result.levels[-1]
+        return not self._rounds.following.rows and self._rounds.left == self.result.levels[-1]
 
     def _expand_level(self) -> None:
-        for _ in self._in_rounds(self._rounds.expand):
+        while self._rounds.left:
+            self._rounds.expand(self._check_inside)
             self._check_limits()
             self._save_if_due()
         self.result.compiling = False
@@ -173,21 +168,13 @@ class Search:
     def _examine_ends(self) -> None:
         """Examine the level at the depth given for states without a successor, after the search was saved."""
         stop_counting(self.result.model)
-        for _ in self._in_rounds(self._rounds.find_ends):
+        while self._rounds.left:
+            self._rounds.find_ends(self._check_inside)
             self._check_limits()
             stop = self._reached_limit()
             if stop is not None or (self._checkpoint is not None and self._checkpoint.interrupts.requested):
                 raise _LimitReachedError(stop)
         self.result.stop = wanted(self.result.model, self.result, until_witnessed=False) or self.result.stop
-
-    def _in_rounds(self, task: Callable[[list[Block], int, Callable[[int], None]], None]) -> Iterator[None]:
-        base = self._history.size - self._rounds.following.rows - sum(block.size for block in self._level)
-        while self._level:
-            blocks = self._level[: -rounds.ROUND - 1 : -1]
-            task(blocks, base, self._check_inside)
-            del self._level[-len(blocks) :]
-            base += sum(block.size for block in blocks)
-            yield
 
     def _judge_liveness(self, graph: Graph) -> None:
         """Judge the properties of liveness, one after the other, while time and memory are left."""
@@ -210,8 +197,7 @@ class Search:
     def _resume(self, checkpoint: SearchCheckpoint) -> None:
         waiting = checkpoint.resume(self._state)
         if waiting is not None:
-            level, self._rounds.following.blocks = waiting
-            self._level = level[::-1]
+            self._rounds.resume(*waiting)
             # This time counts, but not against the time limit; otherwise a search might be resumed again and again
             # without progress.
             began, self._began = self._began, time.monotonic()
@@ -233,7 +219,7 @@ class Search:
     def _save(self) -> None:
         if self._checkpoint is not None:
             self._report()
-            self._checkpoint.save(self._level[::-1], self._rounds.following.blocks)
+            self._checkpoint.save(self._rounds.level, self._rounds.following.blocks)
 
     # -- bookkeeping -----------------------------------------------------------------------------------------
 

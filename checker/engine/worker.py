@@ -19,6 +19,7 @@ from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
 from checker.engine.tables import Tables
 
+JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
 MISSING = 8192  # keys noted before the tables are filled
 RECENT = 1 << 15  # fingerprints remembered in the processor's cache
 CANDIDATES = 1 << 12  # the first room of a slice for successors
@@ -65,6 +66,12 @@ class Slice:
             array[: self.size] = np.insert(array[: self.first_late], places, array[late][order])
         self.first_late = self.size
 
+    def mark(self, is_new: Array) -> None:
+        """Take the flags of the new states from the owners of the successors, in place of pass two."""
+        self.make_room(slots=False)
+        self.is_new[0, : self.size] = is_new
+        self.added[0] = np.count_nonzero(is_new)
+
     def make_room(self, *, slots: bool) -> None:
         """Make room for the results of the second pass."""
         size = len(self.found)
@@ -77,13 +84,13 @@ class Slice:
 class Worker:
     """The buffers and tasks of one thread; `number` is also that of its shard."""
 
-    def __init__(self, tables: Tables, number: int, joint_cache: int, visited: Visited, *, filters: bool) -> None:
+    def __init__(self, tables: Tables, number: int, visited: Visited, *, filters: bool) -> None:
         self._tables, self.number, self.visited, self._filters = tables, number, visited, filters
         self._width = width = len(tables.model.columns)
         joint = len(tables.joint)
         self._row, self._joint_key = np.zeros(padded(width), np.uint32), np.zeros(padded(width), np.uint32)
-        self._cached_keys = np.zeros((joint_cache, padded(width)), np.uint32)
-        self._cached_lists = np.zeros((joint_cache, joint + 2), np.uint64)
+        self._cached_keys = np.zeros((JOINT_CACHE, padded(width)), np.uint32)
+        self._cached_lists = np.zeros((JOINT_CACHE, joint + 2), np.uint64)
         self._lists_of = np.zeros(width + joint + 1, np.uint64)
         self._stack = np.zeros(2 * move_kernels.STACK, np.uint64)
         self._labels = np.zeros(search_kernels.MOST_MOVES, np.uint32)

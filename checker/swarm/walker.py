@@ -18,9 +18,9 @@ from checker.engine.evaluator import Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels, walk_kernels
 from checker.engine.model import Kind, Model, ModelError
 from checker.engine.result import SEED
-from checker.engine.search import JOINT_CACHE
 from checker.engine.states.frontier import padded
 from checker.engine.tables import Tables
+from checker.engine.worker import JOINT_CACHE
 from checker.swarm.outcome import WalkCounts
 from checker.swarm.plans import WalkPlans
 

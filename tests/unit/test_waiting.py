@@ -16,7 +16,6 @@ from checker.engine import (
     Stop,
     plain,
     search,
-    search_state,
 )
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import disagreements
@@ -69,7 +68,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(next_level, "AWAKE", 1)
     monkeypatch.setattr(waiting, "AWAKE", 1)
     monkeypatch.setattr("checker.engine.states.frontier.BLOCK", 64)
-    monkeypatch.setattr(search_state, "IN_MEMORY", 4000)
+    monkeypatch.setattr("checker.engine.rounds.IN_MEMORY", 4000)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -24,15 +24,16 @@ import psutil
 from checker.cluster.part.files import ORIGINS, QUESTIONS, SEEN, PartFiles
 from checker.cluster.part.messages import Candidates, PartHit, PartReport, Route, SavedPart
 from checker.cluster.part.pieces import Pieces
-from checker.cluster.part.rounds import Expansion, PartRounds
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.checkpoint.head import SavedHit
 from checker.engine.checkpoint.search_checkpoint import ReplayableTables
 from checker.engine.contract import described
 from checker.engine.evaluator import Hit
+from checker.engine.kernels import move_kernels
 from checker.engine.model import Model, ModelError, Row
 from checker.engine.result import Exploration, Limits
-from checker.engine.states.frontier import OriginLog, padded
+from checker.engine.rounds import Round, Rounds, SearchState
+from checker.engine.states.waiting import Block
 from checker.engine.steps import stop_counting
 from checker.engine.tables.interner import CellNumbers
 
@@ -67,6 +68,31 @@ def owned_by(fingerprints: Array, parts: int) -> Array:
     return owners
 
 
+class Expansion(NamedTuple):
+    """A round after its first pass, and its successors one after the other.
+
+    `found` has the fingerprints, `ends` the position after the last successor of each own piece, and `places` the
+    positions of the successors of each owner.
+    """
+
+    round: Round
+    found: Array
+    ends: Array
+    places: list[Array]
+
+    @classmethod
+    def of(cls, expanded: Round, last: Array, parts: int) -> Expansion:
+        """The successors of a round; `last` has the number of the state after each own piece."""
+        sources, found = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+        for part in expanded.slices:
+            sources.append((part.origins[: part.size] & move_kernels.SOURCE_BITS).astype(np.int64) + part.base)
+            found.append(part.found[: part.size])
+        joined = np.concatenate(found)
+        owners = owned_by(joined, parts)
+        places = [np.flatnonzero(owners == owner) for owner in range(parts)]
+        return cls(expanded, joined, np.searchsorted(np.concatenate(sources), last), places)
+
+
 class Merge(NamedTuple):
     """The candidates of all parts for one owner in the order of the pieces, and the places of those of each part."""
 
@@ -91,9 +117,6 @@ class Merge(NamedTuple):
         return cls(merged, places)
 
 
-ALONE = 1 << 15  # rows of a round before the search is divided
-
-
 class SearchPart:
     """The part with this number, of `parts`. With a folder, it can be saved there and restored."""
 
@@ -103,31 +126,27 @@ class SearchPart:
         self._model, self._number, self._parts, self._seed = model, number, parts, seed
         self._files = None if folder is None else PartFiles(folder)
         self._tables = PartTables(model, seed)
-        self._rounds: PartRounds | None = None
-        self._reset()
+        self._begin_anew()
 
     # -- the first levels ------------------------------------------------------------------------------------
 
     def begin(self) -> PartReport:
         """Start from the initial state, also after another start. Raises ModelError."""
-        self._reset()
+        self.close()
+        self._begin_anew()
         if self._files is not None:
             self._files.clear()
-        self._now.begin()
+        self._rounds.begin()
         return self.report()
 
     def advance(self) -> int:
         """Make the next level the present one; return its number of rows."""
-        return self._now.advance()
+        return self._rounds.begin_level()
 
     def expand_alone(self) -> PartReport:
         """Expand the whole level without the other parts. Raises ModelError."""
-        left = sum(block.size for block in self._now.level)
-        while left:
-            rows = min(left, ALONE)
-            expansion = self._now.expand(np.array([rows], np.int64))
-            self._now.build(expansion, self._now.probe(expansion.found))
-            left -= rows
+        while self._rounds.left:
+            self._rounds.expand()
         return self.report()
 
     def find_ends(self, pieces: Pieces | None) -> PartReport:
@@ -136,32 +155,35 @@ class SearchPart:
         None stands for the whole level, before it is divided.
         """
         stop_counting(self._model)
-        left = sum(block.size for block in self._now.level) if pieces is None else int(pieces.of(self._number).sum())
-        while left:
-            rows = min(left, ALONE)
-            self._now.find_ends(rows)
-            left -= rows
+        if pieces is not None:
+            self._rounds.find_ends(rows=int(pieces.of(self._number).sum()))
+        while pieces is None and self._rounds.left:
+            self._rounds.find_ends()
         return self.report()
 
     def divide(self, pieces: Pieces) -> None:
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
-        rounds, kept = self._now, np.repeat(pieces.parts == self._number, pieces.sizes)
-        rows, judgements = (row[kept] for row in rounds.level_rows())
-        first = rounds.history.size - len(kept)
-        history = rounds.history
-        records = np.concatenate([*history.since(0)])
-        rounds.history = OriginLog()
-        rounds.history.extend(np.concatenate([records[:first], records[first:][kept]]))
-        history.close()
-        slots = rounds.visited.slots
+        state, work = self._state, self._rounds.expanded
+        own = np.repeat(pieces.parts == self._number, pieces.sizes)
+        parts = list(self._rows())
+        rows, judgements = (np.concatenate([part[place] for part in parts])[own] for place in (0, 1))
+        records = np.concatenate([*state.history.since(0)])
+        slots = state.visited.parts[0].slots
         seen = slots[slots != 0]
-        own = np.ascontiguousarray(seen[owned_by(seen, self._parts) == self._number])
-        rounds.replace_visited(own)
-        self._log_seen(own)
-        rounds.replace_level(rows, judgements)
-        rounds.forget_hits()
+        counts = state.counts.fired, state.counts.reached, *state.evaluator.tallies
+        result = self._result
+        self.close()
+        self._begin_anew()
+        first = len(records) - len(own)
+        self._state.history.extend(np.concatenate([records[:first], records[first:][own]]))
+        self._add_seen(seen[owned_by(seen, self._parts) == self._number])
+        self._resume(rows, judgements, counts, [])
         if self._number:
-            rounds.forget_counts()
+            for array in counts:
+                array[:] = 0
+        else:
+            self._rounds.expanded = work
+            self._result.transitions, self._result.deadlocks = result.transitions, result.deadlocks
 
     # -- a round ---------------------------------------------------------------------------------------------
 
@@ -170,33 +192,36 @@ class SearchPart:
 
         With one part, the only element is returned without a list. Raises ModelError.
         """
-        expansion = self._now.expand(pieces.of(self._number))
-        owners = owned_by(expansion.found, self._parts)
+        sizes = pieces.of(self._number)
+        last = self._rounds.next_state + np.cumsum(sizes)
+        expansion = Expansion.of(self._rounds.generate(int(sizes.sum())), last, self._parts)
         ends = np.concatenate([np.zeros(1, np.int64), expansion.ends])
-        places, sent = list[Array](), list[Candidates | None]()
-        for owner in range(self._parts):
-            chosen = np.flatnonzero(owners == owner)
+        sent = list[Candidates | None]()
+        for owner, chosen in enumerate(expansion.places):
             lengths = np.diff(np.searchsorted(chosen, ends)).astype(np.uint32)
             candidates = Candidates(expansion.found[chosen], lengths)
-            places.append(chosen)
             if owner == self._number:
                 self._own.append(candidates)
                 sent.append(None)
             else:
                 self._sent += candidates.bytes
                 sent.append(candidates)
-        self._expanded.append((expansion, places))
+        self._expanded.append(expansion)
         return sent if self._parts > 1 else sent[0]
 
     def probe(self, pieces: Pieces, *received: Candidates | None) -> Any:
         """Add the candidates of all parts for this owner; return packed flags for each part (None for this one)."""
         own = self._own.popleft()
-        merge = Merge.of(pieces, [own if each is None else each for each in received])
-        is_new = self._now.probe(merge.fingerprints)
+        merge = Merge.of(pieces, [own if sent is None else sent for sent in received])
+        visited, count = self._state.visited.parts[0], len(merge.fingerprints)
+        is_new, picks = np.zeros(count, np.uint8), np.zeros(count + 1, np.uint32)
+        visited.reserve(count)
+        visited.probe(0, 1, merge.fingerprints, count, picks, is_new)
+        self._rounds.candidates = count
         self._log_seen(merge.fingerprints[is_new.view(np.bool_)])
         packed = [np.packbits(is_new[places]) for places in merge.places]
         self._own_flags.append(packed[self._number])
-        flags = [None if part == self._number else each for part, each in enumerate(packed)]
+        flags = [None if part == self._number else flag for part, flag in enumerate(packed)]
         self._sent += sum(flag.nbytes for flag in flags if flag is not None)
         return flags if self._parts > 1 else flags[0]
 
@@ -205,41 +230,44 @@ class SearchPart:
 
         Raises ModelError.
         """
-        expansion, places = self._expanded.popleft()
-        own = self._own_flags.popleft()
+        expansion, own, begin = self._expanded.popleft(), self._own_flags.popleft(), 0
         is_new = np.zeros(len(expansion.found), np.uint8)
-        for chosen, packed in zip(places, flags, strict=True):
+        for chosen, packed in zip(expansion.places, flags, strict=True):
             is_new[chosen] = np.unpackbits(own if packed is None else packed, count=len(chosen))
-        return self._now.build(expansion, is_new), self.report()
+        for part in expansion.round.slices:
+            part.mark(is_new[begin : begin + part.size])
+            begin += part.size
+        self._rounds.build(expansion.round)
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_new, dtype=np.int64)])
+        return np.diff(sums[np.concatenate([np.zeros(1, np.int64), expansion.ends])]), self.report()
 
     # -- answers ---------------------------------------------------------------------------------------------
 
     def report(self) -> PartReport:
         """The counts so far."""
-        rounds, tables = self._now, self._tables
-        rounds.evaluator.report()
-        evaluations = self._result.evaluations.values()
+        state, tables, result = self._state, self._tables, self._result
+        state.evaluator.report()
         return PartReport(
-            rounds.history.size,
-            rounds.transitions,
-            rounds.deadlocks,
-            {action: (each.fired, each.new) for action, each in rounds.counts.coverage().items()},
-            [(evaluation.states, evaluation.premise) for evaluation in evaluations],
-            [PartHit(hit.position, hit.state) for hit in rounds.evaluator.recorded],
-            rounds.expanded + tables.functions.work,
+            state.history.size,
+            result.transitions,
+            result.deadlocks,
+            {action: (coverage.fired, coverage.new) for action, coverage in state.counts.coverage().items()},
+            [(evaluation.states, evaluation.premise) for evaluation in result.evaluations.values()],
+            [PartHit(hit.position, hit.state) for hit in state.evaluator.recorded],
+            self._rounds.expanded + tables.functions.work,
             tables.functions.steps,
             tables.functions.calls,
             tables.seconds,
             max(0, self._process.memory_info().rss - self._resident),
-            rounds.visited.growth(2 * rounds.candidates),  # the next round may have more
-            rounds.waiting.spilled,
+            state.visited.growth(2 * self._rounds.candidates),  # the next round may have more
+            state.waiting.spilled,
             self._sent,
         )
 
     def route(self, state: int) -> Route:
         """The way to a state with a finding."""
-        hit = next(each for each in self._now.evaluator.recorded if each.state == state)
-        return Route(self._now.history.ordinals(state), row_digest(self._tables.values(hit.cells)))
+        hit = next(hit for hit in self._state.evaluator.recorded if hit.state == state)
+        return Route(self._state.history.ordinals(state), row_digest(self._tables.values(hit.cells)))
 
     def pid(self) -> int:
         """The number of this process."""
@@ -253,23 +281,23 @@ class SearchPart:
 
     def save(self, number: int) -> SavedPart:
         """Save this part at the beginning of a level. Raises OSError."""
-        files, rounds, tables = self._saved_files, self._now, self._tables
-        record = rounds.history.record.itemsize
-        files.append(ORIGINS, rounds.history.since(files.size(ORIGINS) // record))
+        files, state, tables = self._saved_files, self._state, self._tables
+        record = state.history.record.itemsize
+        files.append(ORIGINS, state.history.since(files.size(ORIGINS) // record))
         files.append(QUESTIONS, [tables.questions.view[files.size(QUESTIONS) // 8 :]])
-        judged, final = rounds.evaluator.tallies
+        judged, final = state.evaluator.tallies
         return SavedPart(
             number,
             files.record(number, self._current()),
             tables.digest(),
-            sum(block.size for block in rounds.level),
-            rounds.history.size,
-            rounds.transitions,
-            rounds.deadlocks,
-            len(rounds.counts.fired),
+            self._rounds.left,
+            state.history.size,
+            self._result.transitions,
+            self._result.deadlocks,
+            len(state.counts.fired),
             len(judged),
             len(final),
-            [SavedHit(*hit) for hit in rounds.evaluator.recorded],
+            [SavedHit(*hit) for hit in state.evaluator.recorded],
         )
 
     def restore(self, saved: SavedPart) -> PartReport:
@@ -278,23 +306,20 @@ class SearchPart:
         with files.restore(saved.number, saved.files) as file:
             if not self._tables.questions.size:
                 self._rebuild_tables(saved)
-            self._reset()
-            rounds, columns = self._now, len(self._model.columns)
+            self.close()
+            self._begin_anew()
+            columns = len(self._model.columns)
             rows = np.fromfile(file, np.uint32, saved.rows * columns).reshape(-1, columns)
             judgements = np.fromfile(file, np.uint32, saved.rows)
-            fired, reached = (np.fromfile(file, np.uint64, saved.labels) for _ in range(2))
-            tallies = np.fromfile(file, np.uint64, saved.judgements), np.fromfile(file, np.uint64, saved.verdicts)
+            sizes = saved.labels, saved.labels, saved.judgements, saved.verdicts
+            fired, reached, judged, final = (np.fromfile(file, np.uint64, size) for size in sizes)
         self._check_rows(rows, judgements)
         for seen in files.read(SEEN, np.uint64):
-            rounds.visited.refill(seen, np.zeros(len(seen), np.uint32))
-        for records in files.read(ORIGINS, rounds.history.record):
-            rounds.history.extend(records)
-        rounds.counts.fired, rounds.counts.reached = fired, reached
-        rounds.transitions, rounds.deadlocks = saved.transitions, saved.deadlocks
-        rounds.evaluator.resume(tallies, [Hit(*_fields(hit)) for hit in saved.hits], rounds.history)
-        wide = np.zeros((saved.rows, padded(columns)), np.uint32)
-        wide[:, :columns] = rows
-        rounds.replace_level(wide, judgements)
+            self._state.visited.refill(seen, 0)
+        for records in files.read(ORIGINS, self._state.history.record):
+            self._state.history.extend(records)
+        self._result.transitions, self._result.deadlocks = saved.transitions, saved.deadlocks
+        self._resume(rows, judgements, (fired, reached, judged, final), saved.hits)
         return self.report()
 
     def remove(self) -> None:
@@ -306,43 +331,59 @@ class SearchPart:
 
     def close(self) -> None:
         """Delete the temporary file."""
-        self._now.close()
+        self._state.close()
 
     # -- help ------------------------------------------------------------------------------------------------
-
-    @property
-    def _now(self) -> PartRounds:
-        assert self._rounds is not None
-        return self._rounds
 
     @property
     def _saved_files(self) -> PartFiles:
         assert self._files is not None
         return self._files
 
-    def _reset(self) -> None:
-        if self._rounds is not None:
-            self._rounds.close()
+    def _begin_anew(self) -> None:
         self._result = Exploration(self._model, "tables", Limits(), seed=self._seed)
-        self._rounds = PartRounds(self._tables, self._result, self._parts)
-        self._expanded: deque[tuple[Expansion, list[Array]]] = deque()
+        self._state = SearchState.of(self._result, self._tables, parts=self._parts)
+        self._rounds = Rounds(self._state)
+        self._expanded: deque[Expansion] = deque()
         self._own: deque[Candidates] = deque()
         self._own_flags: deque[Array] = deque()
         self._sent = 0
+
+    def _resume(self, rows: Array, judgements: Array, counts: tuple[Array, ...], hits: list[SavedHit]) -> None:
+        """Continue with a level of these rows, the newest states."""
+        state, blocks, begin = self._state, list[Block](), 0
+        state.counts.fired, state.counts.reached, *tallies = counts
+        state.evaluator.resume(tallies, [Hit(*_fields(hit)) for hit in hits], state.history)
+        while begin < len(rows):
+            block = state.pool.take()
+            block.size = min(len(block.rows), len(rows) - begin)
+            own = slice(begin, begin + block.size)
+            block.rows[: block.size, : rows.shape[1]], block.judgements[: block.size] = rows[own], judgements[own]
+            block.fingerprints[: block.size] = self._tables.fingerprints(rows[own])
+            begin += block.size
+            state.waiting.append(blocks, block, is_last=begin == len(rows))
+        self._rounds.following.blocks = blocks
+        self._rounds.begin_level()
+
+    def _add_seen(self, fingerprints: Array) -> None:
+        self._state.visited.refill(np.ascontiguousarray(fingerprints), 0)
+        self._log_seen(fingerprints)
 
     def _log_seen(self, fingerprints: Array) -> None:
         if self._files is not None:
             self._files.append(SEEN, [fingerprints])
 
+    def _rows(self) -> Iterator[tuple[Array, Array]]:
+        """The rows and the judgements of the level, block by block."""
+        columns = len(self._model.columns)
+        for block in self._rounds.level:
+            with self._state.waiting.opened(block) as awake:
+                yield awake.rows[: block.size, :columns].copy(), awake.judgements[: block.size].copy()
+
     def _current(self) -> Iterator[Array]:
-        columns, rounds = len(self._model.columns), self._now
-        for block in rounds.level:
-            with rounds.waiting.opened(block) as awake:
-                yield awake.rows[: block.size, :columns]
-        for block in rounds.level:
-            with rounds.waiting.opened(block) as awake:
-                yield awake.judgements[: block.size]
-        yield from (rounds.counts.fired, rounds.counts.reached, *rounds.evaluator.tallies)
+        for place in (0, 1):
+            yield from (part[place] for part in self._rows())
+        yield from (self._state.counts.fired, self._state.counts.reached, *self._state.evaluator.tallies)
 
     def _rebuild_tables(self, saved: SavedPart) -> None:
         questions = np.concatenate([np.zeros(0, np.uint64), *self._saved_files.read(QUESTIONS, np.uint64)])

@@ -31,7 +31,7 @@ from checker.engine.liveness.graph import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop
-from checker.engine.search_state import SearchState
+from checker.engine.rounds import SearchState
 from checker.engine.states.waiting import Block
 from checker.engine.tables import Node, Tables
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,12 +71,12 @@ class OriginLog:
         self.record = np.dtype([*_ORIGIN, *_FINGERPRINT] if fingerprints else _ORIGIN)
         self._fingerprints, self.size = fingerprints, 0
 
-    def append(self, parents: Array, ordinals: Array, fingerprints: Array) -> None:
-        """Record newly discovered states."""
+    def append(self, parents: Array, ordinals: Array, fingerprints: Sequence[Array]) -> None:
+        """Record newly discovered states; their fingerprints are in one array or several."""
         records = np.empty(len(parents), self.record)
         records["parent"], records["ordinal"] = parents, ordinals
         if self._fingerprints:
-            records["fingerprint"] = fingerprints
+            records["fingerprint"] = np.concatenate([np.zeros(0, np.uint64), *fingerprints])
         self.extend(records)
 
     def extend(self, records: Array) -> None:

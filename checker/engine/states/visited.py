@@ -197,10 +197,10 @@ class Visited:
 
 
 class Shards:
-    """The visited set, divided into one part for each worker."""
+    """The visited set of a search, or of one of its `parts`, divided into one shard for each worker."""
 
-    def __init__(self, count: int, *, numbered: bool = False) -> None:
-        self.parts = [Visited(numbered=numbered, shards=count) for _ in range(count)]
+    def __init__(self, count: int, *, numbered: bool = False, parts: int = 1) -> None:
+        self.parts = [Visited(numbered=numbered, shards=count * parts) for _ in range(count)]
 
     @property
     def nbytes(self) -> int:

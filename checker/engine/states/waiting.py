@@ -119,8 +119,10 @@ class WaitingBlocks:
         """Append a block to a level that is read again, stored if the level is large. Raises OSError."""
         blocks.append(self.store(block) if len(blocks) >= AWAKE and not is_last else block)
 
-    def wake(self, stored: StoredBlock) -> RowBlock:
-        """The block of a stored one, which is not needed any more."""
+    def wake(self, stored: Block) -> RowBlock:
+        """The block of a stored one, which is not needed any more; a block that is awake itself."""
+        if isinstance(stored, RowBlock):
+            return stored
         with self._lock:
             self._memory -= sum(part.nbytes for part in stored.parts)
         return self.read(stored)
