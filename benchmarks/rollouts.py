@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from checker.scenario import bundled
 
 FOLDERS = bundled()[0].parent.parent / "rollouts"

@@ -22,14 +22,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from checker.cli.command import say, unread_output_discarded
+from checker.command import ExitCode, say, unread_output_discarded
 from checker.engine import Exploration
 from checker.engine.model import Kind
 from checker.engine.process import free_memory
 from checker.execution import run_uninterrupted
 from checker.job import Job, Verdict
 from checker.printable import capital, escaped, fenced, folded, table
-from checker.report import ExitCode, judge
+from checker.report import judge
 from checker.report.text import ENDS, outcome
 from checker.report.verdict import Judgement
 from checker.scenario import ScenarioError, bundled, load

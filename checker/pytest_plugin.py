@@ -100,7 +100,8 @@ class _RunOptions:
 
 def _how(config: pytest.Config, count: int) -> _RunOptions:
     """Read the options. Raises pytest.UsageError for invalid ones."""
-    from checker.cli.options import add_limits, seconds  # noqa: PLC0415
+    from checker.cli.options import add_limits  # noqa: PLC0415
+    from checker.command import seconds  # noqa: PLC0415
 
     parser = _Parser(prog=OPTIONS, add_help=False, allow_abbrev=False)
     add_limits(parser)

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 
-from checker.cli.command import open_closed_streams, refused
+from checker.command import open_closed_streams, refused
 from harness import real, releases
 from harness.processes import ServerError
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from simulation.faults import Fault
 from simulation.report import RunSummary, SwarmReport, shortened, swarm_report
 from simulation.run import WARM_UP, Plan, plan_of

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from spec.text import required_integer
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from checker.cli.command import say, say_on_error_stream, unread_output_discarded
 from checker.cli.options import REPORT_FILES
+from checker.command import say, say_on_error_stream, unread_output_discarded
 from checker.report import invariants_lines, print_report, report_lines, summary_line
 from checker.report.outcome import RunOutcome
 from checker.traces.formats import FORMATS

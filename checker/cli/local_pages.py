@@ -8,8 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused, say
-from checker.report.verdict import ExitCode
+from checker.command import Command, ExitCode, refused, say
 from checker.source import STARTED
 from spec.text import between
 

@@ -14,16 +14,25 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from checker.cli.command import Command, discard, open_closed_streams, refused, say, unread_output_discarded
-from checker.cli.ensemble_commands import HISTORY, QUORUMS, ROLLOUT, VALIDATE
+from checker.cli.ensemble_commands import HISTORY, QUORUMS, VALIDATE
 from checker.cli.local_pages import PLAN
-from checker.cli.options import command_parser, parser
+from checker.cli.options import parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
 from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN
 from checker.cli.swarm_command import SWARM
+from checker.command import (
+    Command,
+    ExitCode,
+    command_parser,
+    discard,
+    open_closed_streams,
+    refused,
+    say,
+    unread_output_discarded,
+)
 from checker.engine.model import ModelError
 from checker.printable import nearest
-from checker.report.verdict import ExitCode
+from checker.rollout_command import ROLLOUT
 from spec.config import ConfigError
 from spec.text import on_a_line
 

@@ -11,24 +11,19 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from checker.cluster import Workers, workers_named
+from checker.command import NUMBER, command_line, release, seconds
 from checker.engine.result import MOST_SEED, SEED
 from checker.execution import Deadline
 from checker.models.ensemble.actions import BUDGETS, FORMER_NAMES
 from checker.user_files import OutputError
 from spec.quorum import Sid
-from spec.releases import Release, ReleaseError, release_named
-from spec.text import LONG, between, integers, on_a_line, required_decimal
+from spec.text import LONG, between, integers, required_decimal
 from spec.variants import Variant
 
-if TYPE_CHECKING:
-    from checker.cli.command import Command
-
-
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # as precise as a float
 OPTIONAL = tuple(name for name, each in BUDGETS.items() if each.option is not None)
 """The budgets that an option sets."""
 
@@ -46,14 +41,6 @@ REPORT_FILES = ("junit", "sarif", "report")
 """The options with the path of a report."""
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser with a one-line error instead of the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error and the command for the help on standard error, and exit with code 2."""
-        self.exit(2, f"error: {on_a_line(message)}; for the options: {self.prog} --help\n")
-
-
 class _FormerOption(argparse.Action):
     """An option with a former name: an error that gives the present one."""
 
@@ -69,29 +56,12 @@ def wants_reports(options: argparse.Namespace) -> bool:
 def parser(commands: Iterable[str]) -> argparse.ArgumentParser:
     """Make the parser of the main job; its help lists the commands."""
     epilog = f"commands: {', '.join(commands)} (each with --help)\n{EPILOG}"
-    top = _parser("python -m checker", DESCRIPTION, epilog)
+    top = command_line("python -m checker", DESCRIPTION, epilog)
     top.set_defaults(command="nodes")
     _ensemble(top)
     add_exploration(top)
     top.add_argument("--list-variants", action="store_true", help="list known defects and mutants (--json: as JSON)")
     return top
-
-
-def command_parser(command: Command) -> argparse.ArgumentParser:
-    """Make the parser of a command."""
-    made = _parser(f"python -m checker {command.name}", command.description)
-    command.options(made)
-    return made
-
-
-def _parser(prog: str, description: str, epilog: str | None = None) -> Parser:
-    return Parser(
-        prog,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def _ensemble(top: argparse.ArgumentParser) -> None:
@@ -212,23 +182,6 @@ def variant(text: str) -> Variant:
         return variant_named(text)
     except VariantError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def release(text: str) -> Release:
-    """Parse a release of the table."""
-    try:
-        return release_named(text)
-    except ReleaseError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def seconds(text: str) -> float:
-    """Parse a time in seconds: a number, with an optional unit s, m or h."""
-    found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
-    number = required_decimal(found[1]) if found is not None else 0
-    if found is None or not number:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
-    return number * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def budget(text: str) -> Deadline:

@@ -9,8 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from checker.cli.command import Command, refused, say, unread_output_discarded
-from checker.report.verdict import ExitCode
+from checker.command import Command, ExitCode, refused, say, unread_output_discarded
 from spec.releases import HISTORIES, MASTER, RELEASES, SourceChange, affected, fixed_text, is_defect
 from spec.text import INT, between
 from spec.variants import DESCRIBED, Area, Variant

@@ -25,9 +25,9 @@ from checker.cli.artifacts import (
     write_reports,
     write_traces,
 )
-from checker.cli.command import say, say_on_error_stream, unread_output_discarded
 from checker.cli.options import apply_profile, wants_reports
 from checker.cli.sources import InvalidScenario, RunRequest
+from checker.command import ExitCode, say, say_on_error_stream, unread_output_discarded
 from checker.engine import Discovery, Exploration, Limits, ModelError, Stop
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.model import Kind
@@ -35,7 +35,7 @@ from checker.engine.process import allowed_memory, free_memory
 from checker.execution import Deadline, compare_with_symmetry, compile_kernels, run_job
 from checker.job import Job
 from checker.models.ensemble import NotRefinedError
-from checker.report import ExitCode, judge, refuse
+from checker.report import judge, refuse
 from checker.report.json_report import verdicts
 from checker.report.outcome import RunOutcome, gravest
 from checker.report.verdict import not_explored

@@ -7,10 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused, say
 from checker.cli.local_pages import add_page, serve_page
 from checker.cli.options import add_exploration, add_format, add_like, variant, wants_reports
-from checker.report.verdict import ExitCode
+from checker.command import Command, ExitCode, refused, say
 from checker.user_files import read_trace_text
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
-"""The origins of jobs: scenario files for the runner, and the source in a trace.
+"""The jobs of the runner, each from a scenario file.
 
-The module imports neither the runner nor a model at its top, so an error in a scenario is reported fast.
+The module imports neither the runner nor a model at its top, so an error in a scenario is reported fast. The tests that
+`--format pytest` writes import `job_of` from here.
 """
 
 from __future__ import annotations
@@ -8,46 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from checker.command import ExitCode
 from checker.job import Job
-from checker.report.verdict import ExitCode
-from checker.scenario import ScenarioError, VariantError, from_source, load
-from checker.scenario.model_file import KIND as MODEL
+from checker.scenario import ScenarioError, load
+from checker.scenario.loader import SourceError, job_of
 from checker.scenario.model_file import file_of
 from spec.config import ConfigError
 from spec.releases import Release
 from spec.variants import Variant
 
-
-class SourceError(Exception):
-    """The source of a trace does not describe a job; the message has the reason."""
-
-
-def job_of(source: Any, model: Path | None = None) -> Job:
-    """The job that a source describes. Raises SourceError.
-
-    The source of a model in a Python file needs the `model` as its user names it, because loading it runs its code.
-    """
-    from checker.scenario.ensemble import REFINED  # noqa: PLC0415
-
-    kind = source.get("kind") if isinstance(source, dict) else None
-    try:
-        if kind == "scenario":
-            return from_source(source)
-        if kind == MODEL and model is not None:
-            return load(model)
-        if kind == MODEL:
-            named = f"{source.get('file')}:{source.get('model')}"
-            right = f"replay FILE --model {named}, or explore {named} --trace FILE"
-            raise SourceError(f"the trace is of a model in a Python file, whose code runs only if you name it: {right}")
-        if kind == REFINED:
-            refinement = job_of(source.get("of"), model).refinement
-            if refinement is not None:
-                return refinement.job()
-    except (ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
-        raise SourceError(f"the source of the trace describes no run: {error}") from None
-    raise SourceError(f"the source of the trace is of the kind {kind!r}; scenario or refined would be right")
+__all__ = ["InvalidScenario", "RunRequest", "SourceError", "job_of", "load_request"]
 
 
 @dataclass(frozen=True)

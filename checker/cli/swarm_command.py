@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.cli.command import Command, refused, say
-from checker.cli.options import add_format, add_like, seconds, size, variant, workers
+from checker.cli.options import add_format, add_like, size, variant, workers
+from checker.command import Command, ExitCode, refused, say, seconds
 from checker.engine.result import MOST_SEED
-from checker.report.verdict import ExitCode
 from spec.text import between
 
 if TYPE_CHECKING:
@@ -199,7 +198,7 @@ def _text(ran: RunOutcome, outcome: SwarmOutcome) -> str:
 
 
 def _print(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
-    from checker.cli.command import unread_output_discarded  # noqa: PLC0415
+    from checker.command import unread_output_discarded  # noqa: PLC0415
     from checker.report.text import print_lines  # noqa: PLC0415
     from checker.swarm.report import swarm_json, swarm_lines  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415

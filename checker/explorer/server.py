@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import SplitResult, parse_qs
 
-from checker.cli.sources import SourceError, job_of
 from checker.engine.model import Kind, ModelError
 from checker.engine.result import Discovery, Stop
 from checker.explorer import views
@@ -49,6 +48,7 @@ from checker.local_page import BadRequestError, PageHandler, PageServer, Progres
 from checker.local_page.server import TYPES, assets_of
 from checker.models.ensemble import NotRefinedError
 from checker.report import judge
+from checker.scenario.loader import SourceError, job_of
 from checker.traces.formats import FORMATS, Format
 from checker.traces.itf import TraceFileError, read_itf
 from checker.traces.replay import ReplayError, replay

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from checker.command import ExitCode
 from checker.histories import linearizable
 from checker.histories.jepsen import load_registers
 from checker.histories.linearizable import BOUND, NoAnswer
@@ -37,7 +38,6 @@ from checker.histories.record import (
 from checker.histories.sequential import CasRegister, SequentialSpecification, Znode
 from checker.histories.writes import Writes, check_replicas, check_zxids, compared_paths
 from checker.job import Verdict
-from checker.report.verdict import ExitCode
 
 __all__ = [
     "Bound",

@@ -17,12 +17,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from checker.cli.ensemble_commands import ROLLOUT, request_of
-from checker.cli.options import command_parser
+from checker.command import command_parser
 from checker.job import Json
 from checker.local_page import BadRequestError
 from checker.rollout import PlanRequest
 from checker.rollout.ways import WAY_WORDS
+from checker.rollout_command import ROLLOUT, request_of
 from spec.config import ConfigError
 from spec.text import on_a_line
 

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from checker.report.json_report import report_json
     from checker.report.progress import Progress
     from checker.report.text import invariants_lines, print_report, report_lines, summary_line
-    from checker.report.verdict import ExitCode, Judgement, judge, refuse
+    from checker.report.verdict import Judgement, judge, refuse
 
 __all__ = [
-    "ExitCode",
     "Judgement",
     "Progress",
     "invariants_lines",
@@ -33,7 +32,7 @@ _MODULES = {
     "json_report": ("report_json",),
     "progress": ("Progress",),
     "text": ("invariants_lines", "print_report", "report_lines", "summary_line"),
-    "verdict": ("ExitCode", "Judgement", "judge", "refuse"),
+    "verdict": ("Judgement", "judge", "refuse"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

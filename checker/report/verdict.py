@@ -22,31 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from enum import IntEnum
 
+from checker.command import ExitCode
 from checker.engine.model import Kind, Property
 from checker.engine.result import Discovery, Evaluations, Exploration, Liveness, Stop
 from checker.job import Job, Verdict
 
 JUDGING = (Kind.ALWAYS, Kind.FINAL)
 """The kinds of properties that are judged state by state, and whose finding is a violation."""
-
-
-class ExitCode(IntEnum):
-    """The exit codes of a run. Codes that TLC also has mean the same here."""
-
-    PASSED = 0
-    UNEXPECTED = 1  # it passed where another verdict was expected
-    COMMAND_LINE = 2
-    DEADLOCK = 11
-    SAFETY = 12
-    LIVENESS = 13
-    INCOMPLETE = 20
-    VACUOUS = 21
-    ONLY_IN_STAGES = 22  # a roll-out: safe in stages, by commands or in one way of working, and not as it is applied
-    SCENARIO = 150
-    CONFIGURATION = 151
-    TOO_LARGE = 152
 
 
 @dataclass(frozen=True)

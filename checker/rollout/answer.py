@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import factorial
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from checker.rollout.claims import Claim, verdict_of
 from checker.rollout.disks import DiskRemedy, Disks, with_lost_volumes
 from checker.rollout.files.differences import Interruption, same_files

@@ -3,6 +3,7 @@
     load(path)                    a scenario file, with the zoo.cfg files beside it; or a model, `my_model.py:name`
     from_text(text, read, file)   the same without a file system
     from_source(job.source)       the same, from the source of a job or a trace
+    job_of(trace.source)          the job of any trace: also of a model in a Python file, or of a refined run
 
 A scenario with the key `recipe` describes clients with a recipe, one with the key `service` describes clients of a
 service, and any other describes an ensemble. Each function takes variants to add to those of the scenario, and a
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from checker.job import Job, Json
 from checker.scenario.files import Files, Read, beside, names_beside
+from checker.scenario.model_file import KIND as MODEL
 from checker.scenario.model_file import is_model, load_model
 from checker.scenario.schema import RECIPE, SERVICE
 from checker.scenario.yaml_lines import (
@@ -37,6 +39,7 @@ from checker.scenario.yaml_lines import (
     variant_named,
 )
 from checker.user_files import SCENARIO, TooLargeError, read_bytes
+from spec.config import ConfigError
 from spec.releases import Release
 from spec.variants import Variant
 
@@ -103,6 +106,36 @@ def from_source(source: Mapping[str, Json]) -> Job:
     texts = {str(name): each for name, each in files.items() if isinstance(each, str)}
     variants = frozenset(variant_named(str(name)) for name in added)
     return _job(text, texts.get, str(file), tuple(texts), variants, None if like is None else like_named(like))
+
+
+class SourceError(Exception):
+    """The source of a trace does not describe a job; the message has the reason."""
+
+
+def job_of(source: Any, model: Path | None = None) -> Job:
+    """The job that a source describes. Raises SourceError.
+
+    The source of a model in a Python file needs the `model` as its user names it, because loading it runs its code.
+    """
+    from checker.scenario.ensemble import REFINED  # noqa: PLC0415
+
+    kind = source.get("kind") if isinstance(source, dict) else None
+    try:
+        if kind == KIND:
+            return from_source(source)
+        if kind == MODEL and model is not None:
+            return load(model)
+        if kind == MODEL:
+            named = f"{source.get('file')}:{source.get('model')}"
+            right = f"replay FILE --model {named}, or explore {named} --trace FILE"
+            raise SourceError(f"the trace is of a model in a Python file, whose code runs only if you name it: {right}")
+        if kind == REFINED:
+            refinement = job_of(source.get("of"), model).refinement
+            if refinement is not None:
+                return refinement.job()
+    except (ScenarioError, VariantError, ConfigError, KeyError, TypeError, ValueError) as error:
+        raise SourceError(f"the source of the trace describes no run: {error}") from None
+    raise SourceError(f"the source of the trace is of the kind {kind!r}; scenario or refined would be right")
 
 
 def _job(

@@ -29,9 +29,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from checker.command import ExitCode
 from checker.job import Verdict
 from checker.refinement.abstract_steps import REFINEMENT, named
-from checker.report.verdict import ExitCode
 from checker.validate.codec import text_of
 from checker.validate.global_history import GlobalHistory
 from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of

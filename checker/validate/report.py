@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from checker.cli.command import refused, say, unread_output_discarded
+from checker.command import ExitCode, refused, say, unread_output_discarded
 from checker.job import Verdict
 from checker.report.progress import EVERY, OFTEN
-from checker.report.verdict import ExitCode
 from checker.traces.values import show
 from checker.validate import Validation, validate
 from checker.validate.journals import JournalError

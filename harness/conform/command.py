@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from checker.cli.command import refused
+from checker.command import refused
 from harness import real
 from harness.commands import CREATE2
 from harness.conform import report, table

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from checker.cli.command import refused
+from checker.command import refused
 from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.reconfig.answers import RouteAnswer

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from checker.cli.command import refused
+from checker.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.kazoo_suite.run import ServerCommand, SuiteOutcome, SuiteRun, node_servers, real_servers

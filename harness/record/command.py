@@ -6,7 +6,7 @@ Exit codes: 0 recorded, 1 an error of the servers, 2 a wrong command line.
 import argparse
 from pathlib import Path
 
-from checker.cli.command import refused
+from checker.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from checker.cli.command import refused
+from checker.command import refused
 from harness import real, releases
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from checker.cli.command import refused
+from checker.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError

@@ -1,12 +1,16 @@
-"""No module imports itself through others: the import graph of the four packages of the product has no circles.
+"""No module and no folder imports itself through others: neither graph of imports has circles.
 
 The graph has an edge for each import statement of a module: at its top, inside a function, and below TYPE_CHECKING.
 Python accepts circles of the last two kinds, but a reader cannot understand one of their modules without the others.
+
+The graph of a folder has its modules and its folders, and an edge where anything inside one imports anything inside
+another. A folder in a circle is not a subject of its own: what points backwards stands in the wrong folder.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,6 +25,13 @@ REMAINING: dict[str, set[frozenset[str]]] = {
     "simulation": set(),
 }
 """The circles that are left in each package. No circle may be added; a circle that is gone must be deleted here."""
+
+
+FOLDERS = (*REMAINING, "harness", "benchmarks", "research")
+STARTS_FROM_ABOVE = {
+    ("refimpl.__main__", "simulation.command"),  # `python -m refimpl simulate`; nothing imports a `__main__`
+}
+"""The imports that the graphs of folders leave out."""
 
 
 def modules(root: Path, package: str) -> dict[str, Path]:
@@ -100,3 +111,49 @@ def test_circles_of_every_kind_are_found(tmp_path: Path) -> None:
     (package / "d.py").write_text("from . import c, e\n")
     (package / "e.py").write_text("import p.a\n")
     assert circles(graph_of(tmp_path, "p")) == {frozenset({"p.a", "p.b"}), frozenset({"p.c", "p.d"})}
+
+
+def graphs_of_folders(root: Path, *packages: str) -> dict[str, dict[str, set[str]]]:
+    """Return for each folder which of its modules and folders import which others; the root is `.`."""
+    known = {name: path for package in packages for name, path in modules(root, package).items()}
+    graphs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for name, path in known.items():
+        for target in set(imported(name, path, known)) - {name}:
+            if (name, target) in STARTS_FROM_ABOVE:
+                continue
+            one, other = path.relative_to(root).parts, known[target].relative_to(root).parts
+            shared = next(i for i, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
+            graph = graphs["/".join(one[:shared]) or "."]
+            graph[one[shared]].add(other[shared])
+            graph[other[shared]] |= set()
+    return graphs
+
+
+def test_no_folder_imports_itself_through_others() -> None:
+    graphs = graphs_of_folders(ROOT, *FOLDERS)
+    assert len(graphs) > 10
+    assert {folder: found for folder, graph in graphs.items() if (found := circles(graph))} == {}
+
+
+def test_every_exception_is_needed() -> None:
+    known = {name: path for package in FOLDERS for name, path in modules(ROOT, package).items()}
+    assert all(target in imported(name, known[name], known) for name, target in STARTS_FROM_ABOVE)
+
+
+def test_circles_of_folders_are_found(tmp_path: Path) -> None:
+    """No module is in a circle; `a` and `b` are, and so are the folder `c` and the module `d` beside it."""
+    for folder in ("a", "b", "c"):
+        (tmp_path / "p" / folder).mkdir(parents=True)
+    for path, line in {
+        "a/one": "from p.b import one",
+        "b/one": "",
+        "b/two": "def f():\n    import p.a.two",
+        "a/two": "",
+        "c/one": "from p import d",
+        "c/two": "",
+        "d": "import p.c.two",
+    }.items():
+        (tmp_path / "p" / f"{path}.py").write_text(f"{line}\n")
+    assert not circles(graph_of(tmp_path, "p"))
+    found = circles(graphs_of_folders(tmp_path, "p")["p"])
+    assert found == {frozenset({"a", "b"}), frozenset({"c", "d.py"})}

@@ -18,11 +18,11 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from checker.cli.ensemble_commands import ROLLOUT, request_of
-from checker.cli.options import command_parser
+from checker.command import command_parser
 from checker.rollout import Engine, Plan, SafetyVerdict, plan
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.steps import OrderError
+from checker.rollout_command import ROLLOUT, request_of
 from spec.config import ConfigError
 from spec.quorum import Sid
 from spec.text import between

@@ -30,8 +30,8 @@ from typing import NamedTuple
 import pytest
 
 from checker.cli.main import COMMANDS, main
-from checker.cli.options import command_parser, parser
-from checker.report.verdict import ExitCode
+from checker.cli.options import parser
+from checker.command import ExitCode, command_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from checker.cli import runner
+from checker.command import ExitCode
 from checker.engine import (
     Actor,
     Column,
@@ -29,7 +30,6 @@ from checker.engine.kernels import jit
 from checker.engine.result import COMPILING
 from checker.job import Job
 from checker.present import DefaultPresenter
-from checker.report.verdict import ExitCode
 
 ENGINES = pytest.mark.parametrize("engine", [plain, search], ids=["plain", "tables"])
 

@@ -12,9 +12,9 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from checker.cli.main import COMMANDS
-from checker.cli.options import command_parser
 from checker.cli.runner import outcome_of, share
 from checker.cli.sources import load_request
+from checker.command import command_parser
 from checker.execution import Deadline
 from tests.support.command_line import cli, zoo_cfg
 from tests.support.gate import LARGE, NEVER, SERVERS, at, check_junit, check_sarif, commands, load_kernels, on_own_time

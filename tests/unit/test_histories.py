@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from checker import histories
+from checker.command import ExitCode
 from checker.histories import (
     Bound,
     ClientHistory,
@@ -21,7 +22,6 @@ from checker.histories import (
 from checker.histories.linearizable import Linearization, NoAnswer, NoOrder, search
 from checker.histories.record import Kind
 from checker.job import Verdict
-from checker.report.verdict import ExitCode
 
 EPOCH_1 = 1 << 32
 EPOCH_2 = 2 << 32

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from checker.cli.command import say
+from checker.command import say
 from checker.job import DiagramEvent, Verdict
 from checker.planner_page.server import to_html
 from checker.printable import code, fenced

@@ -14,7 +14,8 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from checker.cli.main import COMMANDS
-from checker.cli.options import command_parser, parser
+from checker.cli.options import parser
+from checker.command import command_parser
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-command-line.md"
 REWRITE = bool(os.environ.get("REWRITE_GOLDEN"))

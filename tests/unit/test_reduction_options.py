@@ -8,9 +8,9 @@ import pytest
 
 from checker import execution
 from checker.cli.main import main
+from checker.command import ExitCode
 from checker.engine import ModelError, plain, symmetric_search
 from checker.engine.result import Exploration, Limits, Stop
-from checker.report.verdict import ExitCode
 from checker.scenario import load
 
 SCENARIO = str(next(Path("spec/scenarios").rglob("leader-stays.yaml")))

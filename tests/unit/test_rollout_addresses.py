@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from checker.command import ExitCode
 from checker.engine import Limits, plain
-from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.output.markdown import markdown

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Claim, Evidence, EvidenceKind, Reason, evidence_of, verdict_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import UpdateStrategy
 from checker.rollout.output.data import plain

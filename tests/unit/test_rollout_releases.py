@@ -8,8 +8,8 @@ import json
 
 import pytest
 
+from checker.command import ExitCode
 from checker.engine import Limits, plain
-from checker.report.verdict import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown

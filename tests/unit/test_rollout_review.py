@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.disks import DiskHazard
 from checker.rollout.inputs.folders import Folder, read_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from checker.rollout.config_state import with_same_machines
 from checker.rollout.files.keys import Effect
 from checker.rollout.inputs.folders import Folder, read_folder

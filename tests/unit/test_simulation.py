@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from checker.report.verdict import ExitCode
+from checker.command import ExitCode
 from simulation import command, swarm
 from simulation.command import minimised
 from simulation.faults import KINDS, Fault

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
+from checker.command import ExitCode
 from checker.job import Verdict
-from checker.report.verdict import ExitCode
 from checker.validate.journals import JournalError
 from checker.validate.recording.events import Header, RecordedEvent
 from checker.validate.recording.judge import Counts, Judge, RecordedMisfit

@@ -1,4 +1,4 @@
-"""A command of `python -m checker`, and the streams that all commands print to.
+"""A command of `python -m checker`: its options, its exit code, and the streams that all commands print to.
 
 The reader of an output may stop before the end: `python -m checker run ... | head`. The rest is then discarded, and the
 exit code stays.
@@ -8,16 +8,47 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from enum import IntEnum
+from typing import NoReturn, TextIO
 
-from spec.text import on_lines
+from spec.releases import Release, ReleaseError, release_named
+from spec.text import on_a_line, on_lines, required_decimal
 
 STANDARD = (0, 1, 2)
 """The numbers of the standard streams."""
+
+
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"  # as precise as a float
+
+
+class ExitCode(IntEnum):
+    """The exit codes of a run. Codes that TLC also has mean the same here."""
+
+    PASSED = 0
+    UNEXPECTED = 1  # it passed where another verdict was expected
+    COMMAND_LINE = 2
+    DEADLOCK = 11
+    SAFETY = 12
+    LIVENESS = 13
+    INCOMPLETE = 20
+    VACUOUS = 21
+    ONLY_IN_STAGES = 22  # a roll-out: safe in stages, by commands or in one way of working, and not as it is applied
+    SCENARIO = 150
+    CONFIGURATION = 151
+    TOO_LARGE = 152
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with a one-line error instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and the command for the help on standard error, and exit with code 2."""
+        self.exit(2, f"error: {on_a_line(message)}; for the options: {self.prog} --help\n")
 
 
 @dataclass(frozen=True)
@@ -31,6 +62,41 @@ class Command:
     description: str
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+
+
+def command_parser(command: Command) -> argparse.ArgumentParser:
+    """Make the parser of a command."""
+    made = command_line(f"python -m checker {command.name}", command.description)
+    command.options(made)
+    return made
+
+
+def command_line(prog: str, description: str, epilog: str | None = None) -> Parser:
+    """Make a parser in the form of all commands."""
+    return Parser(
+        prog,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def release(text: str) -> Release:
+    """Parse a release of the table."""
+    try:
+        return release_named(text)
+    except ReleaseError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def seconds(text: str) -> float:
+    """Parse a time in seconds: a number, with an optional unit s, m or h."""
+    found = re.fullmatch(rf"({NUMBER})([smh]?)", text.strip().lower())
+    number = required_decimal(found[1]) if found is not None else 0
+    if found is None or not number:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
+    return number * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def refused(message: str, code: int) -> int:
