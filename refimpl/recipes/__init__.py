@@ -3,20 +3,17 @@
     errors             the exceptions
     kazoo_adapter      records as kazoo calls, kazoo results as answers; a client that keeps its request numbers
     driver             runs a step function over a client, without decisions; and calls the listeners
-    lock               exclusive, fair, re-entrant
-    participation      the common part of the elections, and the argument of a procedure that runs as the leader
+    lock               exclusive, fair, re-entrant; the same for asyncio
+    participation      the common part of the elections, the argument of a procedure that leads, the members of a queue
     latch              leadership from `start` to `close`, whenever it is available
     selector           leadership while a procedure runs, repeatedly
     election           leadership for one call
     barrier            clients that start together and leave together
-    participants       the members of a queue, read from the znodes
-    aio                the lock for asyncio
 
 The decisions are in `spec.recipes`, the same step functions that the checker explores. The recipes need the extra
 `recipes`.
 """
 
-from refimpl.recipes.aio import AsyncLock
 from refimpl.recipes.barrier import DoubleBarrier
 from refimpl.recipes.election import Election
 from refimpl.recipes.errors import (
@@ -30,9 +27,8 @@ from refimpl.recipes.errors import (
 )
 from refimpl.recipes.kazoo_adapter import keep_counting
 from refimpl.recipes.latch import LatchState, LeaderLatch
-from refimpl.recipes.lock import Lock
-from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Leadership
+from refimpl.recipes.lock import AsyncLock, Lock
+from refimpl.recipes.participation import Leadership, Participant
 from refimpl.recipes.selector import LeaderSelector
 
 __all__ = [

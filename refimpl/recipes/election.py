@@ -15,11 +15,9 @@ from typing import Any, TypeVar
 
 from kazoo.exceptions import NoNodeError
 
-from refimpl.recipes import participants
 from refimpl.recipes.driver import Deadline, protection
 from refimpl.recipes.kazoo_adapter import valid
-from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Leadership, Participation
+from refimpl.recipes.participation import Leadership, Participant, Participation, announced_participant
 from spec.effects import Fact
 from spec.recipes.events import HoldsNoMore
 from spec.recipes.recipes import fair_rules, unfair_rules
@@ -85,7 +83,7 @@ class Election:
     def leader(self) -> Participant | None:
         """Return the announced leader, as the client's server knows it; raises kazoo's exceptions."""
         if self._fair.announces is not None and self.fair:
-            return participants.announced(self._client, self.path, self._fair.announces)
+            return announced_participant(self._client, self.path, self._fair.announces)
         try:
             data, stat = self._client.get(self._unfair.path)
         except NoNodeError:

@@ -14,11 +14,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from refimpl.recipes import participants
 from refimpl.recipes.driver import Deadline, ListenerExecutor
 from refimpl.recipes.errors import LatchClosed
-from refimpl.recipes.participants import Participant
-from refimpl.recipes.participation import Participation
+from refimpl.recipes.participation import Participant, Participation, participants_of
 from spec.effects import Fact
 from spec.recipes.events import Holds, HoldsNoMore
 from spec.recipes.recipes import latch_rules
@@ -134,11 +132,11 @@ class LeaderLatch:
 
     def participants(self) -> list[Participant]:
         """Return the participants, the leader first, as the client's server knows them; raises kazoo's exceptions."""
-        return list(participants.of_queue(self._client, self._rules))
+        return list(participants_of(self._client, self._rules))
 
     def leader(self) -> Participant | None:
         """Return the leader, as the client's server knows it; raises kazoo's exceptions."""
-        return next(participants.of_queue(self._client, self._rules), None)
+        return next(participants_of(self._client, self._rules), None)
 
     def _heard(self, fact: Fact) -> None:
         match fact:

@@ -5,25 +5,75 @@ Rules of this module:
 - The driver's thread calls `heard(fact)` with the condition held; it must not block.
 - The driver ends when the part was ended and, as far as is known, the servers hold nothing of it.
 - A procedure that runs as the leader is asked to end, since Python cannot interrupt threads.
+- A read of participants returns the state of the client's server, which may lag behind (`client.sync(path)` before it
+  avoids that). Kazoo's exceptions propagate unchanged: the application asks for these reads.
 
-Source: Curator's `LeaderSelectorListener.takeLeadership`, whose thread is interrupted.
+Source: Curator's `LeaderSelectorListener.takeLeadership`, whose thread is interrupted;
+`LockInternals.getParticipantNodes`, `LeaderSelector.getParticipants`, `Participant`.
 """
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+
+import msgspec
+from kazoo.exceptions import NoNodeError
 
 from refimpl.recipes.driver import Deadline, Driver, protection, wait_for
 from refimpl.recipes.errors import LeadershipLost, Refused
 from refimpl.recipes.kazoo_adapter import valid
 from spec.effects import Fact
+from spec.recipes import names
 from spec.recipes.events import Event, Failed, Join, Leave
+from spec.recipes.member import QueueRules
 from spec.recipes.recipes import RECIPES, ExclusiveRecipe
+from spec.tree.paths import below, name_of
 from spec.tree.replies import Code
 
 logger = logging.getLogger("quorate.recipes")
+
+
+class Participant(msgspec.Struct, frozen=True):
+    """A member of a queue: its `id`, the path and czxid of its znode, and whether it leads."""
+
+    id: str
+    path: str
+    token: int
+    is_leader: bool
+
+
+def participant(client: Any, path: str, *, leads: bool) -> Participant | None:
+    """Return the owner of this znode; None if the znode does not exist."""
+    try:
+        data, stat = client.get(path)
+    except NoNodeError:
+        return None
+    return Participant(data.decode(errors="replace"), path, stat.czxid, leads)
+
+
+def participants_of(client: Any, rules: QueueRules) -> Iterator[Participant]:
+    """Yield the members of the queue in order; the first of them leads."""
+    try:
+        children = client.get_children(rules.root)
+    except NoNodeError:
+        return
+    leads = True
+    for path in names.paths(rules.root, children, rules.word):
+        member = participant(client, path, leads=leads)
+        if member is not None:
+            leads = False
+            yield member
+
+
+def announced_participant(client: Any, root: str, announcement: str) -> Participant | None:
+    """Return the announced leader. The announcement is a path below its creator's chroot; only the last name counts."""
+    try:
+        data, _ = client.get(announcement)
+    except NoNodeError:
+        return None
+    return participant(client, below(root, name_of(data.decode(errors="replace"))), leads=True)
 
 
 class Leadership:
