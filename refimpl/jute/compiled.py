@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from refimpl.jute.shapes import FIXED, Scalar, Shape, Structure, Vector, least_size, shape_of
+from refimpl.jute.plain import FIXED, Scalar, Shape, Structure, Vector, least_size, shape_of
 from spec.tree.data import Record
 
 FAILURES = (struct.error, UnicodeError, IndexError, TypeError, AttributeError)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from refimpl.jute import JuteError, decode, decode_whole, encode
-from refimpl.jute.plain import decode_plainly, encode_plainly
-from refimpl.jute.shapes import Scalar, Shape, Structure, Vector, shape_of
+from refimpl.jute.plain import Scalar, Shape, Structure, Vector, decode_plainly, encode_plainly, shape_of
 from refimpl.jute.special import PARTS, READS, RESULTS, SPECIAL, WRITES
 from refimpl.wire.client import decode_connect_request, decode_request
 from refimpl.wire.election import OpeningDecoder, decode_notification, notifications
