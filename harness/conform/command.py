@@ -17,7 +17,7 @@ from pathlib import Path
 from checker.command import refused
 from harness import real
 from harness.commands import CREATE2
-from harness.conform import report, table
+from harness.conform import report
 from harness.conform.cases.tree_cases import waiting_cases
 from harness.conform.kills.run import KillsRun, ServerControl, ShellCommands, revived
 from harness.conform.known_causes import OTHER_SERVERS
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
         if options.junit is not None:
             options.junit.write_text(report.junit(result, servers), encoding="utf-8")
         if options.json is not None:
-            table.save(table.record_of(result, options.json.stem), options.json)
+            report.save(report.record_of(result, options.json.stem), options.json)
     except OSError as error:
         return refused(str(error) if error.filename else f"{options.servers or options.start}: {error}", 2)
     except (ServerError, ValueError) as error:
@@ -141,7 +141,7 @@ def _table(options: argparse.Namespace) -> int:
         return refused("--table PAGE takes --records FILE ... alone; --json writes such a file", 2)
     try:
         page = options.table.read_text(encoding="utf-8")
-        right = table.with_tables(page, [table.load(file) for file in options.records])
+        right = report.with_tables(page, [report.load(file) for file in options.records])
         if options.check:
             print(
                 "the tables are right" if page == right else f"{options.table}: the tables differ; run without --check"

@@ -19,10 +19,10 @@ from checker.symbolic.disjoint import UndecidedError
 from harness import real
 from harness.directories import add_keep, keep_mistake
 from harness.follow.follower import EnsembleFollower, FollowOptions
-from harness.follow.loopback import Loopback, MappingError
 from harness.follow.reconfig import ReconfigFollower
 from harness.follow.result import Ending, FollowedRun
 from harness.follow.run import PlanFollower
+from harness.follow.servers import Loopback, MappingError
 from harness.processes import ServerError
 from harness.releases import MAVEN
 from spec.config import ConfigError

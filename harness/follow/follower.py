@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 
-from harness.follow.loopback import MappingError
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent
-from harness.follow.servers import FollowedServers
+from harness.follow.servers import FollowedServers, MappingError
 from harness.processes import ServerError, wait_until
 from harness.record.ensemble import CHILDREN, LOAD, WriteClient
 from harness.record.ensemble import Plan as LoadPlan

@@ -26,8 +26,7 @@ from checker.rollout.inputs.folders import Folder
 from checker.rollout.reconfig.answers import RouteAnswer
 from checker.rollout.reconfig.commands import MembershipCommand
 from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptions, StallError
-from harness.follow.loopback import Loopback
-from harness.follow.servers import FollowedServers
+from harness.follow.servers import FollowedServers, Loopback
 from harness.processes import ServerError, free_ports, wait_until
 from harness.session import DisconnectedError
 from harness.zoo_cfg import observers_of, version_of, voters_of

@@ -26,8 +26,7 @@ from checker.rollout.order_proof import StageCondition
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.steps import START, STOP, ServerStep, Steps, steps_of
 from harness.follow.follower import SERVE_SECONDS, EnsembleFollower, FollowOptions, StallError
-from harness.follow.loopback import Loopback, ids
-from harness.follow.servers import FollowedServers
+from harness.follow.servers import FollowedServers, Loopback, ids
 from harness.processes import free_ports, wait_until
 from spec.quorum import Sid
 

@@ -24,8 +24,15 @@ import msgspec
 from checker.command import refused
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
-from harness.kazoo_suite.run import ServerCommand, SuiteOutcome, SuiteRun, node_servers, real_servers
-from harness.kazoo_suite.source import KAZOO, suite_python
+from harness.kazoo_suite.run import (
+    KAZOO,
+    ServerCommand,
+    SuiteOutcome,
+    SuiteRun,
+    node_servers,
+    real_servers,
+    suite_python,
+)
 from harness.processes import ServerError
 from harness.releases import MAVEN
 from spec.text import between

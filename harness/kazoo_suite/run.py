@@ -3,9 +3,13 @@
 Rules of this module:
 
 - A run has its own block of free ports, so that several runs may be in progress.
+- Nothing of kazoo's source is part of the project: a Python that can run its tests is made from PyPI, in the user's
+  cache. The versions of everything are pinned here, so that two runs execute the same tests. A folder is complete if it
+  has a file `complete`, which is made at the end; any other one is made anew.
 - The outcomes come from pytest's XML report. A test that pytest did not report has no outcome.
 
-Source: kazoo 2.11.0, `kazoo.testing.harness.get_global_cluster` (the environment variables); pytest's `--junitxml`.
+Source: kazoo 2.11.0, `kazoo.testing.harness.get_global_cluster` (the environment variables), `setup.cfg` (the extras
+`test` and `sasl`); pytest's `--junitxml`.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ import json
 import os
 import random
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -23,9 +29,71 @@ import msgspec
 
 from harness import node, real
 from harness.kazoo_suite.cluster import CONFIG, PROPERTIES, SERVER
-from harness.kazoo_suite.source import tests_folder
 from harness.processes import PORTS, ServerError, is_free
+from harness.releases import cache_folder
 from refimpl.clients.four_letter_words import COMPATIBLE
+
+KAZOO = "2.11.0"
+"""The version of the test-suite."""
+REQUIREMENTS = (
+    f"kazoo=={KAZOO}",
+    "pytest==9.1.1",
+    "pytest-timeout==2.4.0",
+    "objgraph==3.7.0",
+    "gevent==26.9.0",
+    "eventlet==0.41.3",
+    "pyjks==20.0.0",
+    "pyopenssl==26.4.0",
+    "pure-sasl==0.6.2",
+)
+SECONDS = 600.0
+"""The bound of a download."""
+
+
+def suite_folder() -> Path:
+    """The folder of the Python with kazoo's test-suite, whether it exists or not."""
+    return cache_folder() / f"kazoo-{KAZOO}-python{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def suite_python() -> Path:
+    """The Python that has kazoo with its tests and all they import; it is made at the first call.
+
+    Raises ServerError if the packages cannot be downloaded or installed.
+    """
+    folder = suite_folder()
+    python = folder / "bin" / "python"
+    if (folder / "complete").is_file():
+        return python
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _carried_out([sys.executable, "-m", "venv", "--clear", str(folder)], "a virtual environment was not made")
+    with tempfile.TemporaryDirectory() as wheels:
+        # The source archive, because the tests are part of it by kazoo's own promise.
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--cache-dir", wheels]
+        _carried_out([*pip, "--no-binary", "kazoo", *REQUIREMENTS], "kazoo's test-suite was not installed")
+    (folder / "complete").touch()
+    return python
+
+
+def tests_folder(python: Path) -> Path:
+    """The folder `kazoo/tests` of that Python. Raises ServerError if the package has none."""
+    folder = next(python.parent.parent.glob("lib/python*/site-packages/kazoo/tests"), None)
+    if folder is None:
+        raise ServerError(f"kazoo {KAZOO} in {python.parent.parent} has no tests; remove that folder, and try again")
+    return folder
+
+
+def _carried_out(command: list[str], failure: str) -> None:
+    """Run a command. Raises ServerError with the end of its output if it fails."""
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ServerError(f"{failure} within {SECONDS:g} s") from None
+    if ended.returncode:
+        lines = (ended.stdout + ended.stderr).strip().splitlines()
+        raise ServerError(f"{failure}: {lines[-1] if lines else f'{command[0]} ended with {ended.returncode}'}")
+
 
 PORTS_OF_A_SERVER = 10
 """kazoo gives each server ten ports in a row, and uses five."""

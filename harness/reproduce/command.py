@@ -16,9 +16,9 @@ from harness.directories import add_keep, directories, keep_mistake
 from harness.processes import ServerError
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
+from harness.reproduce.ends import Outcome, Reproduction, StepReport, WriteFate
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.recorder import Recorder
-from harness.reproduce.result import Outcome, Reproduction, StepReport, WriteFate
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, with_losses, without
 from spec.text import between
 

@@ -18,12 +18,11 @@ from checker.models.ensemble.actions import Action
 from harness.processes import ServerError
 from harness.reproduce.comparison import Comparison, agree, list_zxids, text_of, zxid_of
 from harness.reproduce.elections import ElectionControl
-from harness.reproduce.ends import UNMODELLED, begin, recover
+from harness.reproduce.ends import UNMODELLED, Outcome, Reproduction, StepReport, begin, recover
 from harness.reproduce.gates import ServerThread
 from harness.reproduce.lab import POLL_SECONDS, HarnessError, Lab
 from harness.reproduce.proxies import Fate, Way, WirePacket
 from harness.reproduce.recorder import Recorder
-from harness.reproduce.result import Outcome, Reproduction, StepReport
 from harness.reproduce.schedule import Schedule, ScheduledStep, wire_form
 from harness.session import Session
 from spec.quorum import Sid

@@ -13,9 +13,9 @@ from harness.__main__ import main
 from harness.record.ensemble import Plan, record
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
+from harness.reproduce.ends import Outcome
 from harness.reproduce.gates import compile_shim
 from harness.reproduce.recorder import Recorder
-from harness.reproduce.result import Outcome
 from harness.reproduce.schedule import load_schedule
 from spec.variants import Variant
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.releases import DEBIAN
 from harness.reproduce.driver import reproduce
+from harness.reproduce.ends import Outcome, Reproduction, WriteFate
 from harness.reproduce.gates import compile_shim
-from harness.reproduce.result import Outcome, Reproduction, WriteFate
 from harness.reproduce.schedule import load_schedule, with_losses, without
 
 SCENARIOS = Path(__file__).parents[2] / "spec" / "scenarios"

@@ -8,8 +8,8 @@ import pytest
 from harness import commands as c
 from harness.__main__ import main
 from harness.conform.kills.run import ShellCommands
+from harness.conform.report import BEGIN, END, CaseRecord, ConformRecord, load, tables, with_tables
 from harness.conform.run import CASES, translated
-from harness.conform.table import BEGIN, END, CaseRecord, ConformRecord, load, tables, with_tables
 from harness.processes import ServerError
 
 RECORDS = Path(__file__).parent / "golden" / "conform"

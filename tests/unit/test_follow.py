@@ -16,9 +16,9 @@ from checker.rollout.inputs.sources import read_input
 from checker.scenario import bundled
 from harness.__main__ import main
 from harness.follow.command import exit_code, total
-from harness.follow.loopback import Loopback, MappingError, ids
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent, longest_pause
 from harness.follow.run import modes, steps_for
+from harness.follow.servers import Loopback, MappingError, ids
 from harness.releases import DEBIAN
 from spec.config import parse_zoo_cfg
 

@@ -21,9 +21,9 @@ from harness import processes
 from harness.__main__ import main
 from harness.follow import command, follower, reconfig
 from harness.follow.follower import FollowOptions
-from harness.follow.loopback import Loopback
 from harness.follow.reconfig import CONFIG, GET_DATA, RECONFIG, ReconfigFollower, first_to_start
 from harness.follow.result import Ending, FollowedRun
+from harness.follow.servers import Loopback
 from harness.releases import DEBIAN
 from harness.session import DisconnectedError
 from spec.config import parse_zoo_cfg

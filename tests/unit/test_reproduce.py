@@ -15,10 +15,9 @@ from harness.__main__ import main
 from harness.processes import wait_until
 from harness.reproduce import command
 from harness.reproduce.disks import logged_zxids, path_of, write_disk
-from harness.reproduce.ends import is_committed
+from harness.reproduce.ends import Outcome, Reproduction, WriteFate, is_committed
 from harness.reproduce.gates import DiskGate, ServerThread, ThreadGate, compile_shim
 from harness.reproduce.proxies import SNAPSHOT_END, split_packet
-from harness.reproduce.result import Outcome, Reproduction, WriteFate
 from harness.reproduce.schedule import Schedule, ScheduleError, load_schedule, schedule_of, with_losses, without
 from refimpl.disk import database
 from refimpl.wire.packet import Packet, PacketType, encode_raw
