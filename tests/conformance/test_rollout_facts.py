@@ -13,22 +13,21 @@ import pytest
 from checker.engine import Limits, search
 from checker.job import Verdict
 from checker.report import judge
-from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.assessor import Assessor
 from checker.rollout.claims import Evidence
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
 from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.stages import Stage, whole
+from checker.rollout.stages import Stage
 from checker.rollout.steps import START, candidates, may_split, steps_of, unsplit
 from checker.rollout.ways import Way
 from checker.rollout.work import Work
-from checker.scenario import bundled, from_text
+from checker.scenario import from_text
 from checker.traces import read_itf, replay, to_itf
 from checker.traces.trace import Trace
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import FOLDERS, change_of, made_up, shipped
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 ELECTION, COMMITS, HEALING = Question.ELECTION, Question.COMMITS, Question.HEALING
 
 
@@ -49,7 +48,7 @@ def request(
     old: str, new: str, order: tuple[int, ...] | None = None, leader: int | None = None, faults: int = 0
 ) -> PlanRequest:
     """Return a request for a change between two of the shipped folders, in one way of working."""
-    folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
+    folders = shipped(old), shipped(new)
     return PlanRequest(*folders, order, leader, faults, 24.0, how=Way.ONE_BY_ONE)
 
 
@@ -69,10 +68,6 @@ def without_faults(made: Plan, question: Question) -> Evidence:
 def trace_of(answer: Evidence) -> Trace:
     assert answer.finding is not None and answer.finding.trace is not None
     return answer.finding.trace
-
-
-def stage(old: str, new: str) -> Stage:
-    return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
 # Growing from three to five.
@@ -117,7 +112,7 @@ def test_with_4_and_5_down_2_stays_looking_and_nothing_splits() -> None:
 
 def test_lagging_4_and_5_may_all_join_3_and_may_split_where_messages_are_slow() -> None:
     """Observed: if 4 and 5 have missed one write, all join 3. The model has that run, and a split if 2 hears 3 late."""
-    growth = stage("three", "five")
+    growth = change_of("three", "five")
     spec = RunSpec(growth, steps_of(growth, (2,)), 2, ELECTION, zab=False, patient=False, always=("LeaderIsAVoter",))
     text = spec.text
     for sid in (1, 2, 3):
@@ -173,7 +168,7 @@ def test_the_leader_last_with_one_partition_has_two_leaders() -> None:
 
 def grown(order: tuple[int, ...]) -> PlanRoute:
     """Assess an order from three to five until it is unsafe: commits without faults, leaders also with one fault."""
-    growth = stage("three", "five")
+    growth = change_of("three", "five")
     assessor = Assessor(Work(whole_levels, 60.0), 1)
     trial: PlanRoute = assessor.begin(growth)
     assessor.without_faults(trial, 2, steps_of(growth, order))
@@ -183,7 +178,7 @@ def grown(order: tuple[int, ...]) -> PlanRoute:
     return trial
 
 
-GROWTH_ORDERS = [tuple(step.sid for step in steps) for steps in candidates(stage("three", "five"), 2)]
+GROWTH_ORDERS = [tuple(step.sid for step in steps) for steps in candidates(change_of("three", "five"), 2)]
 BOTH_EARLY = [order for order in GROWTH_ORDERS if max(order.index(4), order.index(5)) <= 2]
 ONE_AT_THE_END = [order for order in GROWTH_ORDERS if order[-1] in (4, 5)]
 FEW = 6
@@ -195,7 +190,7 @@ def some_and_the_rest(orders: list[tuple[int, ...]]) -> list[object]:
 
 
 def test_the_servers_of_three_to_five_that_run_may_split_unless_4_or_5_starts_at_the_end() -> None:
-    growth = stage("three", "five")
+    growth = change_of("three", "five")
     assert [order for order in GROWTH_ORDERS if not may_split(growth, steps_of(growth, order))] == ONE_AT_THE_END
 
 
@@ -276,7 +271,7 @@ def test_three_to_five_is_safe_in_one_go_if_5_starts_when_all_others_have_the_ne
 
 def test_an_order_in_which_somebody_waits_in_vain_is_not_followed_where_stages_are_safe() -> None:
     """When 5 has been stopped, 4 leads, and by the new file 1 cannot follow it."""
-    shrinking = stage("five", "three")
+    shrinking = change_of("five", "three")
     steps = next(unsplit(shrinking, 5))
 
     def with_all_waits(spec: RunSpec, seconds: float) -> RunResult:

@@ -12,7 +12,8 @@ import pytest
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
 from checker.rollout.route import PlanRoute
 from checker.rollout.ways import Way
-from tests.support.rollout_ways import folder_of, is_unsafe, steps_by_hand
+from tests.support.rollout_runs import folder_of
+from tests.support.rollout_ways import is_unsafe, steps_by_hand
 
 Members = tuple[tuple[int, ...], tuple[int, ...]]  # voters, observers
 VOTERS: list[Members] = [(sids, ()) for size in (2, 3) for sids in combinations((1, 2, 3), size)]

@@ -4,11 +4,9 @@ The steps of each way are written here a second time, from its description, so t
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from checker.engine import Limits
 from checker.rollout.assessor import LEADERS
-from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.runs import RunEnd, SafetyVerdict, run_within
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import Stage
@@ -16,18 +14,6 @@ from checker.rollout.steps import ServerStep, Steps
 from checker.rollout.ways import Way
 
 NO_FAULT: dict[str, int] = {}
-
-
-def folder_of(path: Path, voters: tuple[int, ...], observers: tuple[int, ...] = ()) -> Folder:
-    """A folder with one file for these servers."""
-    path.mkdir()
-    lines = [
-        f"server.{sid}=zoo{sid}:2888:3888{':observer' if sid in observers else ''}\n"
-        for sid in sorted((*voters, *observers))
-    ]
-    head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\nclientPort=2181\ndataDir=/data\n"
-    (path / "zoo.cfg").write_text(head + "".join(lines), encoding="utf-8")
-    return read_folder(path)
 
 
 def steps_by_hand(way: Way, stage: Stage, leader: int, planned: Steps) -> Steps:

@@ -13,7 +13,6 @@ import pytest
 from checker.rollout import Engine, Plan, PlanRequest, plan
 from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
-from checker.scenario import bundled
 from harness.__main__ import main
 from harness.follow.command import exit_code, total
 from harness.follow.result import Acknowledgements, Ending, FollowedRun, FollowedStep, absent, longest_pause
@@ -21,8 +20,8 @@ from harness.follow.run import modes, steps_for
 from harness.follow.servers import Loopback, MappingError, ids
 from harness.releases import DEBIAN
 from spec.config import parse_zoo_cfg
+from tests.support.rollout_runs import FOLDERS
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 DATA = Path("/run/data")
 
 

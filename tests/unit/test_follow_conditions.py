@@ -12,21 +12,16 @@ from typing import Any
 
 import pytest
 
-from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.output.data import data
-from checker.rollout.runs import RunResult
-from checker.rollout.scenarios import RunSpec
 from checker.rollout.ways import Way
-from checker.scenario import bundled
 from harness import processes
 from harness.follow import follower, run
 from harness.follow.follower import FollowOptions
 from harness.follow.result import Ending
 from harness.follow.run import PlanFollower
 from spec.quorum import Sid
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import fine, plan_of
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 LATE = 50  # questions after its start that a server does not answer, unless it leads
 
 
@@ -84,14 +79,11 @@ def followed(
 ) -> tuple[LateServers, Any]:
     """Follow a plan; return the servers, and the result of the run."""
 
-    def fine(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.SAFE)
-
     def client(servers: object, number: int, load: object, witness: Any) -> Any:
         witness.acknowledged(1, "/load/0-1", 1 << 32)
         return SimpleNamespace(stop=lambda: None)
 
-    made = plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), how=way), fine)
+    made = plan_of(old, new, fine, how=way)
     servers = LateServers(sorted({*made.request.old.servers, *made.request.new.servers}), restless)
     patch.setattr(run, "FollowedServers", lambda *_: servers)
     patch.setattr(follower, "WriteClient", client)

@@ -21,9 +21,8 @@ from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.ways import Way
-from checker.scenario import bundled
+from tests.support.rollout_runs import FOLDERS
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 ENOUGH = 60.0
 
 

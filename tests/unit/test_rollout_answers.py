@@ -24,18 +24,15 @@ from checker.rollout.planner import plan
 from checker.rollout.route import QUESTIONS, Order, PlanRoute, Reason, pairs_of
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
-from checker.rollout.stages import whole
 from checker.rollout.steps import quorum_without, steps_of
-from checker.scenario import bundled, load
+from checker.scenario import load
 from tests.support.command_line import Ended, cli
-from tests.support.rollout_runs import made_up
-
-FOLDERS = bundled()[0].parent.parent / "rollouts"
+from tests.support.rollout_runs import FOLDERS, change_of, fine, made_up, never, plan_of, shipped, unfinished
 
 
 def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], SafetyVerdict], faults: int = 1) -> PlanRoute:
     """Return a stage with one made-up run for each given question."""
-    stage = whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+    stage = change_of(old, new)
     steps = steps_of(stage, stage.restarted)
     made = PlanRoute(stage, pairs_of(stage), faults, [Order(2, steps)])
     for (question, faulty), outcome in outcomes.items():
@@ -74,7 +71,7 @@ def test_unfinished_healing_beside_a_proof_of_safety_is_reported_and_does_not_co
     made = assessed_of("three", "four", ALL_SAFE | {(Question.HEALING, False): SafetyVerdict.OPEN})
     assert made.proved and made.outcome is SafetyVerdict.SAFE
     assert made.answer(Question.HEALING, faulty=False).outcome is SafetyVerdict.OPEN
-    text = markdown(Plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")), made))
+    text = markdown(Plan(PlanRequest(shipped("three"), shipped("four")), made))
     assert "**Proved** for any order and any faults: never two leaders, no acknowledged write lost." in text
     assert "Not decided: whether all serve in the end." in text
     (row,) = [line for line in text.splitlines() if f"| {Question.HEALING.value} |" in line]
@@ -109,12 +106,7 @@ def test_at_most_k_faults_are_all_ways_of_sharing_them() -> None:
 def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> None:
     """Without an engine, every run reports that it was not finished."""
 
-    def unfinished(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.OPEN)
-
-    direct = plan(
-        PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), unfinished
-    )
+    direct = plan_of("three", "five", unfinished, (4, 5, 1, 3, 2), 2)
     assert direct.outcome is SafetyVerdict.OPEN
     text = markdown(direct)
     assert "SAFE:" not in text.replace("UNSAFE:", "") and "all explored" not in text
@@ -128,9 +120,6 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
         (tmp_path / f"{count}.cfg").write_text(f"tickTime=2000\n{lines}", encoding="utf-8")
         folders[count] = read_folder(tmp_path / f"{count}.cfg")
 
-    def never(spec: RunSpec, seconds: float) -> RunResult:
-        raise AssertionError(f"{spec.name} was run for {seconds} s")
-
     one = plan(PlanRequest(folders[11], folders[12]), never)
     assert one.direct.proved and one.outcome is SafetyVerdict.OPEN  # healing does not depend on quorums
     assert one.direct.answer(Question.COMMITS, faulty=True).reason is Reason.PROVED
@@ -141,16 +130,13 @@ def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so
 
 
 def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
-    def fine(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.SAFE)
-
-    part = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2), 2), fine)
+    part = plan_of("three", "four", fine, (4, 2), 2)
     assert part.left_out == (1, 3)
     text = markdown(part)
     assert "safe as far as it goes, but it is not the whole change" in text.splitlines()[0]
     assert "servers 1 and 3 are not in the order" in text
     assert data(part)["exit_code"] == 20
-    whole_one = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
+    whole_one = plan_of("three", "four", fine, (4, 2, 1, 3), 2)
     assert (whole_one.left_out, data(whole_one)["exit_code"]) == ((), 0)
 
 
@@ -161,12 +147,12 @@ def test_a_key_that_is_nearly_a_servers_is_warned_of_at_the_top(tmp_path: Path) 
     line = text.splitlines().index(next(each for each in text.splitlines() if each.startswith("server.4"))) + 1
     (warning,) = folder.warnings
     assert f"zoo.cfg:{line}: sever.4 is no key that ZooKeeper knows" in warning and "server.4?" in warning
-    assert read_folder(FOLDERS / "four").warnings == ()
+    assert shipped("four").warnings == ()
 
 
 def test_a_step_that_leaves_no_quorum_running_is_told() -> None:
     """One of {1, 2, 3, 4} leaves: by the old file the other three are a quorum together, so none may restart."""
-    stage = whole(read_folder(FOLDERS / "four"), read_folder(FOLDERS / "three"))
+    stage = change_of("four", "three")
     steps = steps_of(stage, (4, 1, 2, 3))
     assert [quorum_without(stage, steps, step) for step in steps] == [True, False, True, True]
     last = steps_of(stage, (1, 2, 3, 4))
@@ -281,7 +267,7 @@ def test_a_bad_folder_ends_with_151_and_names_file_and_line(tmp_path: Path) -> N
 def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
     text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
-    old, new = read_folder(FOLDERS / "three"), read_folder(tmp_path)
+    old, new = shipped("three"), read_folder(tmp_path)
     made = Plan(PlanRequest(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
     told = markdown(made)
     assert "**The hosts of server 3 have other names in the new files.**" in told
@@ -297,7 +283,7 @@ def test_a_change_that_is_safe_only_in_stages_never_passes_a_gate(in_one_go: boo
         direct = spec.stage.title == "{1, 2, 3} to {1, 2, 4} (adds 4, removes 3)"
         return made_up(spec, SafetyVerdict.UNSAFE if direct else SafetyVerdict.SAFE)
 
-    folders = (read_folder(FOLDERS / "three"), read_folder(FOLDERS / "replaced"))
+    folders = (shipped("three"), shipped("replaced"))
     made = plan(PlanRequest(*folders, faults=0, in_one_go=in_one_go), unsafe_in_one_go)
     assert (made.exit_code, data(made)["exit_code"], len(made.stages)) == (code, code, stages)
 

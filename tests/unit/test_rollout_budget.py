@@ -13,18 +13,15 @@ import pytest
 from checker.engine import Exploration, Limits, plain, search
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import VALUE, Stop
-from checker.rollout import PlanRequest, plan, read_folder
+from checker.rollout import PlanRequest, plan
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
-from checker.rollout.stages import whole
 from checker.rollout.steps import steps_of
-from checker.scenario import bundled
 from tests.support.command_line import cli
 from tests.support.graphs import graph, recoverable
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import change_of, made_up, plan_of, shipped
 
 TWO_STEPS = graph([(0, "go", 1), (1, "go", 2)])
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 
 
 def slowed(clock: Callable[[], float]) -> float:
@@ -34,7 +31,7 @@ def slowed(clock: Callable[[], float]) -> float:
 
 def four_servers() -> RunSpec:
     """Return a question with millions of states."""
-    stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
+    stage = change_of("three", "four")
     return RunSpec(
         stage, steps_of(stage, (4, 1, 2, 3)), 3, Question.COMMITS, {CRASHES: 1}, writes=1, elections=2,
         always=("OneLeader", "CommittedLogDurability"),
@@ -116,13 +113,13 @@ def test_runs_that_use_all_their_work_keep_the_budget(old: str, new: str, second
         used.append(seconds)
         return made_up(spec, SafetyVerdict.OPEN, seconds=seconds)
 
-    made = plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), seconds=seconds), greedy)
+    made = plan_of(old, new, greedy, seconds=seconds)
     assert sum(used) <= seconds * (1 + 1e-9)
     assert made.seconds == pytest.approx(sum(used))
 
 
 def test_a_slow_machine_gives_the_same_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = PlanRequest(read_folder(FOLDERS / "observer"), read_folder(FOLDERS / "voters"), seconds=3.0)
+    request = PlanRequest(shipped("observer"), shipped("voters"), seconds=3.0)
 
     def runs() -> list[tuple[object, ...]]:
         made = plan(request, lambda spec, seconds: run_within(spec, Limits(work=round(seconds * 1_000_000))))

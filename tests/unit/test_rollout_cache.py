@@ -16,12 +16,11 @@ from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.ways import Way
 from checker.rollout.work import Work
-from checker.scenario import bundled
 from checker.source import ProgramSource
 from tests.support.command_line import Ended, cli
+from tests.support.rollout_runs import FOLDERS, shipped
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
-REQUEST = PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
+REQUEST = PlanRequest(shipped("three"), shipped("four"))
 
 
 def ended(spec: RunSpec, end: RunEnd = RunEnd.EXHAUSTED) -> RunResult:
@@ -52,7 +51,7 @@ def test_the_second_question_is_answered_without_a_run(tmp_path: Path, monkeypat
         ask("--no-cache")
 
 
-@pytest.mark.parametrize("other", [replace(REQUEST, faults=0), replace(REQUEST, new=read_folder(FOLDERS / "five"))])
+@pytest.mark.parametrize("other", [replace(REQUEST, faults=0), replace(REQUEST, new=shipped("five"))])
 def test_another_question_is_not_answered(tmp_path: Path, answer: RenderedAnswer, other: PlanRequest) -> None:
     answers = AnswerCache(tmp_path)
     made = plan(REQUEST, lambda spec, seconds: ended(spec))
@@ -124,7 +123,7 @@ def test_an_answer_of_runs_for_other_ways_is_not_kept_if_the_memory_ended_one(
     def by_way(spec: RunSpec, _: float) -> RunResult:
         return ended(spec, RunEnd.MEMORY if spec.way is Way.PARALLEL else RunEnd.EXHAUSTED)
 
-    made = plan(replace(REQUEST, new=read_folder(FOLDERS / "five")), by_way)
+    made = plan(replace(REQUEST, new=shipped("five")), by_way)
     assert made.depends_on_memory and all(result.end is not RunEnd.MEMORY for result in made.runs)
     AnswerCache(tmp_path).save(made, answer)
     assert list(tmp_path.iterdir()) == []

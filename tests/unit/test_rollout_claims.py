@@ -5,21 +5,18 @@ from itertools import product
 import pytest
 
 from checker.command import ExitCode
-from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan
 from checker.rollout.claims import Claim, Evidence, EvidenceKind, Reason, evidence_of, verdict_of
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.runs import RunResult, not_begun
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
-from checker.rollout.stages import whole
-from checker.scenario import bundled
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import change_of, made_up, plan_of, shipped
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 SAFE, OPEN, UNSAFE, STALLS = SafetyVerdict.SAFE, SafetyVerdict.OPEN, SafetyVerdict.UNSAFE, SafetyVerdict.STALLS
 CODES = {SAFE: ExitCode.PASSED, OPEN: ExitCode.INCOMPLETE, UNSAFE: ExitCode.SAFETY, STALLS: ExitCode.LIVENESS}
-STAGE = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
+STAGE = change_of("three", "four")
 
 
 def run_of(outcome: SafetyVerdict, faults: int = 0) -> RunResult:
@@ -60,7 +57,7 @@ def test_the_evidence_of_runs_is_the_worst_of_them() -> None:
 
 def made(outcome: SafetyVerdict, **request: object) -> Plan:
     """Plan three to five servers, with an engine that gives every run this outcome."""
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     return plan(PlanRequest(*folders, (4, 5, 1, 3, 2), 2, **request), lambda spec, _: made_up(spec, outcome))  # type: ignore[arg-type]
 
 
@@ -81,7 +78,7 @@ def test_the_table_of_the_answer_has_the_verdict_of_each_claim(of_leaders: Safet
     def run(spec: RunSpec, seconds: float) -> RunResult:
         return made_up(spec, of_leaders if spec.question is Question.ELECTION else SAFE)
 
-    answer = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 5, 1, 3, 2), 2), run)
+    answer = plan_of("three", "five", run, (4, 5, 1, 3, 2), 2)
     rows = [line.strip("| ").split(" | ") for line in markdown(answer).splitlines() if line.startswith("| in one go: ")]
     for question in (Question.ELECTION, Question.COMMITS, Question.HEALING):
         (cells,) = (cells for _, questions, *cells in rows if question.value in questions.split("; "))

@@ -11,29 +11,20 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from checker import report
-from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout import Plan, PlanRequest, plan, read_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.route import Order, PlanRoute, pairs_of
-from checker.rollout.runs import RunResult
-from checker.rollout.scenarios import RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import steps_of
-from checker.scenario import bundled
 from tests.support.command_line import zoo_cfg
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import fine, plan_of, shipped
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 SCHEMA = json.loads((Path(report.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
 
 
-def fine(spec: RunSpec, seconds: float) -> RunResult:
-    """A run that finds nothing, of an engine that explores nothing."""
-    return made_up(spec, SafetyVerdict.SAFE)
-
-
 def planned(old: str, new: str, **options: Any) -> Plan:
-    return plan(PlanRequest(read_folder(FOLDERS / old), read_folder(FOLDERS / new), **options), fine)
+    return plan_of(old, new, fine, **options)
 
 
 def check(running: list[int], stopped: list[int]) -> dict[str, Any]:
@@ -93,7 +84,7 @@ def test_the_schema_demands_the_check() -> None:
 
 def in_orders(*orders: tuple[int, tuple[int, ...]]) -> str:
     """The answer from three to five for each leader with its order."""
-    request = PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"))
+    request = PlanRequest(shipped("three"), shipped("five"))
     growth = whole(request.old, request.new)
     given = [Order(leader, steps_of(growth, order)) for leader, order in orders]
     return markdown(Plan(request, PlanRoute(growth, pairs_of(growth), 1, given)))

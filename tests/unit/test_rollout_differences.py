@@ -15,20 +15,14 @@ from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
-from checker.rollout.runs import RunResult, SafetyVerdict
-from checker.rollout.scenarios import RunSpec
+from checker.rollout.runs import SafetyVerdict
 from checker.scenario import bundled
 from spec.config import ConfigError
 from tests.support.command_line import cli
+from tests.support.rollout_runs import OPERATOR, never
 
-OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
 THREE = bundled()[0].parent.parent / "rollouts" / "three"
 TEXT = (THREE / "zoo.cfg").read_text(encoding="utf-8")
-
-
-def never(spec: RunSpec, seconds: float) -> RunResult:
-    """A runner that must not be called, for changes that a proof decides."""
-    raise AssertionError(f"{spec.name} was run for {seconds} s")
 
 
 def changed(folder: Path, *replacements: tuple[str, str], extra: str = "") -> Path:

@@ -17,7 +17,7 @@ from checker.rollout.scenarios import NO_LOSS, Question
 from checker.rollout.ways import Way
 from checker.scenario import bundled, from_text
 from tests.support.command_line import cli
-from tests.support.rollout_ways import folder_of
+from tests.support.rollout_runs import folder_of
 
 THREE = bundled()[0].parent.parent / "rollouts" / "three"
 EMPTY, STALE, FOREIGN = DiskHazard

@@ -18,22 +18,15 @@ from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run, run_within
 from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
-from checker.rollout.stages import Stage, reverse, whole
+from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import steps_of
-from checker.scenario import bundled
 from spec.releases import Release
-from tests.support.rollout_runs import made_up
-
-FOLDERS = bundled()[0].parent.parent / "rollouts"
-
-
-def stage(old: str, new: str) -> Stage:
-    return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+from tests.support.rollout_runs import FOLDERS, change_of, fine, made_up, plan_of, shipped
 
 
 def assessment(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, SafetyVerdict]) -> PlanRoute:
     """A stage with an order and a made-up run for each question, kind of fault and outcome."""
-    of = stage(old, new)
+    of = change_of(old, new)
     steps = steps_of(of, order)
     made = PlanRoute(of, pairs_of(of), 1, [Order(2, steps)])
     for question, kind, outcome in outcomes:
@@ -196,15 +189,12 @@ def test_without_faults_nothing_is_known_of_a_failure_but_by_proof() -> None:
 def test_an_unsafe_plan_is_unsafe_to_go_on_with_and_has_no_such_section() -> None:
     made = assessment("three", "five", (4, 5, 1, 3, 2), (Question.COMMITS, "", SafetyVerdict.UNSAFE))
     assert {row.going_on.outcome for row in rows(made)} == {SafetyVerdict.UNSAFE}
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     assert "## If a step fails" not in markdown(Plan(PlanRequest(*folders), made))
 
 
 def test_the_answer_says_which_check_is_before_a_way_on() -> None:
-    def fine(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.SAFE)
-
-    made = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), (4, 1, 3, 2, 5), 2), fine)
+    made = plan_of("three", "five", fine, (4, 1, 3, 2, 5), 2)
     (order,) = data(made)["direct"]["orders"]
     later = [[each["step"] for each in row["going_on"]["conditions"]] for row in order["failures"]]
     assert later == [[5]] * 4 + [[]]
@@ -223,7 +213,7 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
     """A server that returns to its old host finds its old disk, without the latest acknowledged writes."""
     text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
-    of = whole(read_folder(FOLDERS / "three"), read_folder(tmp_path))
+    of = whole(shipped("three"), read_folder(tmp_path))
     steps = steps_of(of, (1, 2, 3))
     runs = [
         made_up(RunSpec(of, steps, 2, question, {kind: 1} if kind else {}), outcome, name=f"{question}{kind}")
@@ -235,10 +225,7 @@ def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
 
 
 def test_every_form_of_the_answer_has_the_states() -> None:
-    def fine(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.SAFE)
-
-    made = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), (4, 2, 1, 3), 2), fine)
+    made = plan_of("three", "four", fine, (4, 2, 1, 3), 2)
     (order,) = data(made)["direct"]["orders"]
     states = [(each["step"], each["server"], each["new"], each["old"]) for each in order["failures"]]
     assert states == [(1, 4, [], [1, 2, 3]), (2, 2, [4], [1, 3]), (3, 1, [2, 4], [3]), (4, 3, [1, 2, 4], [])]
@@ -252,9 +239,9 @@ def test_every_form_of_the_answer_has_the_states() -> None:
 @pytest.mark.parametrize("number", range(4))
 def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> None:
     """Each state is explored in both directions, as an interrupted roll-out."""
-    growth = stage("three", "four")
+    growth = change_of("three", "four")
     applied = frozenset(step.sid for step in steps_of(growth, (4, 1, 3, 2))[:number])
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four")
+    folders = shipped("three"), shipped("four")
 
     def limited(spec: RunSpec, seconds: float) -> RunResult:
         return run_within(spec, Limits(states=5_000))
@@ -265,7 +252,7 @@ def test_no_run_from_a_state_of_the_plan_contradicts_the_proof(number: int) -> N
 
 
 def test_the_way_back_from_the_end_is_the_opposite_change() -> None:
-    growth = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"), frozenset({1, 2, 3, 4}))
+    growth = change_of("three", "four", frozenset({1, 2, 3, 4}))
     back = reverse(growth)
     assert (back.applied, back.remaining, back.removed) == (frozenset(), (1, 2, 3, 4), (4,))
 
@@ -291,7 +278,7 @@ def test_the_way_back_to_files_without_reconfig_enabled_comes_to_a_stop(tmp_path
 
 def test_the_way_back_is_not_covered_once_the_proof_is_about_the_new_file_alone() -> None:
     """Servers 1 to 4 have the file of five, and 5 starts. By the old file {1, 2} decide, by the new one {3, 4, 5}."""
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     made = plan(PlanRequest(*folders, now=Interruption("now", frozenset({1, 2, 3, 4}), ())), run)
     assert made.outcome is made.back.outcome is SafetyVerdict.SAFE if made.back else False
     for order in made.direct.orders:

@@ -14,8 +14,8 @@ from checker.rollout.inputs.working import UpdateStrategy
 from checker.rollout.output.data import plain
 from spec.config import ConfigError
 from tests.support.command_line import cli
+from tests.support.rollout_runs import SAMPLES
 
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
 STATEFUL_SET = """\
 apiVersion: apps/v1
 kind: StatefulSet

@@ -5,26 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout import Plan, PlanRequest, plan, read_folder
+from checker.rollout import Plan
 from checker.rollout.output import markdown as module
 from checker.rollout.output.markdown import LONGEST, MARKER, github_comment, sections, steps
-from checker.rollout.runs import RunResult, SafetyVerdict
-from checker.rollout.scenarios import RunSpec
 from tests.support.command_line import cli
-from tests.support.rollout_runs import made_up
-
-FOLDERS = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
+from tests.support.rollout_runs import FOLDERS, SAMPLES, plan_of, unfinished
 
 
 @pytest.fixture(scope="module")
 def made() -> Plan:
-    """A plan in two stages, whose runs no engine made."""
+    """A plan in two stages, whose unfinished no engine made."""
 
-    def runs(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.OPEN)
-
-    return plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")), runs)
+    return plan_of("three", "five", unfinished)
 
 
 def folded(text: str) -> list[str]:

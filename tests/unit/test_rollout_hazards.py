@@ -18,17 +18,11 @@ from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
 from checker.rollout.steps import counts_an_observer, steps_of
 from checker.rollout.ways import Way
-from tests.support.rollout_runs import made_up
-
-FOLDERS = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
-
-
-def exhausted(spec: RunSpec, seconds: float) -> RunResult:
-    return made_up(spec, SafetyVerdict.SAFE)
+from tests.support.rollout_runs import fine, plan_of
 
 
 def cut(spec: RunSpec, seconds: float) -> RunResult:
-    return replace(exhausted(spec, seconds), outcome=SafetyVerdict.OPEN)
+    return replace(fine(spec, seconds), outcome=SafetyVerdict.OPEN)
 
 
 def folder(tmp_path: Path, name: str, *lines: str, client_port: int = 2181) -> Folder:
@@ -39,7 +33,7 @@ def folder(tmp_path: Path, name: str, *lines: str, client_port: int = 2181) -> F
 
 
 def planned(old: Folder, new: Folder, *order: int) -> Plan:
-    return plan(PlanRequest(old, new, order or None), exhausted)
+    return plan(PlanRequest(old, new, order or None), fine)
 
 
 THREE = ("a:2888:3888", "b:2888:3888", "c:2888:3888")
@@ -73,7 +67,7 @@ def test_an_order_without_a_split_is_preferred_to_one_with(tmp_path: Path) -> No
     orders: list[tuple[int, ...]] = []
 
     def split_at_first(spec: RunSpec, seconds: float) -> RunResult:
-        ran = exhausted(spec, seconds)
+        ran = fine(spec, seconds)
         order = tuple(step.sid for step in spec.steps)
         if spec.question is Question.ELECTION and spec.zab and spec.leader == 2:
             orders.append(order)
@@ -116,12 +110,12 @@ def test_an_observer_that_is_counted_loses_a_write_without_a_fault(tmp_path: Pat
 
 @pytest.mark.parametrize("order", [(4, 5, 1, 3, 2), (5, 1, 2, 4, 3)])
 def test_exhausted_runs_say_nothing_behind_waits_that_were_not_explored(order: tuple[int, ...]) -> None:
-    """The search for waits in vain is cut off. A run that stops at such a wait is exhausted after a few states."""
+    """The search for waits in vain is cut off. A run that stops at such a wait is fine after a few states."""
 
     def first_cut(spec: RunSpec, seconds: float) -> RunResult:
-        return (cut if spec.recoverable and spec.zab else exhausted)(spec, seconds)
+        return (cut if spec.recoverable and spec.zab else fine)(spec, seconds)
 
-    made = plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), order, 2), first_cut)
+    made = plan_of("three", "five", first_cut, order, 2)
     assert made.direct.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.OPEN
     assert made.direct.answer(Question.COMMITS, faulty=False).outcome is SafetyVerdict.OPEN
     assert made.direct.answer(Question.COMMITS, faulty=True).outcome is SafetyVerdict.OPEN
@@ -132,6 +126,6 @@ def test_an_order_explored_for_one_leader_is_not_safe_for_the_others(tmp_path: P
     old = folder(tmp_path, "old", *THREE)
     path = tmp_path / "new.cfg"
     path.write_text("tickTime=2000\n" + "".join(f"server.{sid}={sid}:2888:3888\n" for sid in (4, 5, 6)), "utf-8")
-    made = plan(PlanRequest(old, read_folder(path), None, in_one_go=True), exhausted)
+    made = plan(PlanRequest(old, read_folder(path), None, in_one_go=True), fine)
     assert [order.explored for order in made.direct.orders] == [True, False, False]
     assert made.direct.outcome is SafetyVerdict.OPEN

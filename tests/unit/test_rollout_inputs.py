@@ -19,8 +19,8 @@ from checker.rollout.inputs.sources import read_input
 from checker.rollout.inputs.working import WORDS, Operator, PodManagement, Readiness, UpdateStrategy
 from checker.rollout.output.data import plain
 from checker.rollout.stages import whole
+from tests.support.rollout_runs import SAMPLES
 
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
 PARALLEL, ORDERED = PodManagement.PARALLEL, PodManagement.ORDERED_READY
 ROLLING, ON_DELETE = UpdateStrategy.ROLLING_UPDATE, UpdateStrategy.ON_DELETE
 

@@ -8,8 +8,8 @@ import pytest
 from checker.rollout.inputs.documents import LARGEST
 from checker.rollout.inputs.sources import read_input
 from spec.config import ConfigError
+from tests.support.rollout_runs import SAMPLES
 
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
 STATEFUL_SET = """\
 apiVersion: apps/v1
 kind: StatefulSet

@@ -22,12 +22,10 @@ from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import OrderError, candidates, may_lead, may_split, steps_of
 from checker.rollout.ways import Way
 from checker.rollout.work import Work
-from checker.scenario import bundled, from_text
+from checker.scenario import from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli
-from tests.support.rollout_runs import made_up
-
-FOLDERS = bundled()[0].parent.parent / "rollouts"
+from tests.support.rollout_runs import FOLDERS, change_of, fine, made_up, plan_of, shipped, unfinished
 
 
 def put(folder: Path, **files: str) -> Path:
@@ -40,7 +38,7 @@ def put(folder: Path, **files: str) -> Path:
 
 
 def state(folder: Path, old: str, new: str) -> Interruption:
-    return read_now(read_folder(folder, together=False), read_folder(FOLDERS / old), read_folder(FOLDERS / new))
+    return read_now(read_folder(folder, together=False), shipped(old), shipped(new))
 
 
 def limited(spec: RunSpec, seconds: float, states: int = 10_000) -> RunResult:
@@ -50,7 +48,7 @@ def limited(spec: RunSpec, seconds: float, states: int = 10_000) -> RunResult:
 
 def planned(now: Interruption, old: str, new: str, faults: int = 0, **requests: object) -> Plan:
     """The plan from a state between two shipped folders, on a clock that does not move."""
-    folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
+    folders = shipped(old), shipped(new)
     return plan(PlanRequest(*folders, faults=faults, now=now, **requests), limited)  # type: ignore[arg-type]
 
 
@@ -95,7 +93,7 @@ def test_a_third_file_is_named_with_the_keys_that_differ(tmp_path: Path) -> None
 
 def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
     """Server 2 runs with the new file, and 4 is started; 1 and 3 have the old file, and 5 does not run."""
-    stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
+    stage = change_of("three", "five", frozenset({2, 4}))
     assert (stage.running, stage.remaining) == ({1, 2, 3, 4}, (1, 3, 5))
     spec = RunSpec(stage, steps_of(stage, (1, 3, 5)), 3, Question.COMMITS, writes=1, always=("Leadership",))
     text = spec.text
@@ -111,10 +109,10 @@ def test_a_stage_begins_with_the_files_that_the_servers_have() -> None:
 
 
 def test_the_way_back_undoes_what_is_done_and_nothing_else() -> None:
-    stage = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({2, 4}))
+    stage = change_of("three", "five", frozenset({2, 4}))
     back = reverse(stage)
     assert (back.running, back.restarted, back.added, back.removed) == (stage.running, (2,), (), (4,))
-    shrinking = whole(read_folder(FOLDERS / "five"), read_folder(FOLDERS / "three"), frozenset({5, 1}))
+    shrinking = change_of("five", "three", frozenset({5, 1}))
     back = reverse(shrinking)
     assert (back.running, back.restarted, back.added, back.removed) == ({1, 2, 3, 4}, (1,), (5,), ())
     assert back.new.view.voters == {1, 2, 3, 4, 5}
@@ -137,7 +135,7 @@ def test_both_directions_are_safe_where_all_quorums_meet(tmp_path: Path) -> None
 
 def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
     """Servers 2 and 3 are two of three by the old file; 1, 4 and 5 are three of five by the new file."""
-    onward = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five"), frozenset({1, 4, 5}))
+    onward = change_of("three", "five", frozenset({1, 4, 5}))
     for part in (onward, reverse(onward)):
         assert may_split(part, ())
         assessor = Assessor(Work(limited, 60.0), 1)
@@ -149,7 +147,7 @@ def test_no_direction_is_safe_under_a_partition_where_two_quorums_run() -> None:
 
 def test_the_headline_and_the_exit_code_are_those_of_both_directions() -> None:
     """The exit code depends only on the forward direction."""
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     now = Interruption("now", frozenset({1, 4, 5}), ())
     for onward, code in (("after", 12), ("before", 20)):
 
@@ -170,7 +168,7 @@ def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, n
 
     They are impossible if no partition of the running servers has a quorum by each file.
     """
-    folders = read_folder(FOLDERS / old), read_folder(FOLDERS / new)
+    folders = shipped(old), shipped(new)
     sids = whole(*folders).sids
     for applied in (frozenset(some) for count in range(len(sids) + 1) for some in combinations(sids, count)):
         stage = whole(*folders, applied)
@@ -190,7 +188,7 @@ def test_every_mixed_state_agrees_with_the_arithmetic_of_its_quorums(old: str, n
 def test_the_rest_of_a_safe_order_is_safe(tmp_path: Path) -> None:
     """The order 4, 1, 3, 2, 5 is safe: two old and three new servers never run together. It stopped after 4 and 1."""
     now = state(put(tmp_path, s1="five", s2="three", s3="three", s4="five"), "three", "five")
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     made = plan(PlanRequest(*folders, faults=0, now=now, leader=2), partial(limited, states=40_000))
     assert [step.sid for step in made.direct.orders[0].steps] == [3, 2, 5]
     assert made.direct.answer(Question.ELECTION, faulty=False).outcome is SafetyVerdict.SAFE
@@ -226,11 +224,7 @@ def test_everything_done_leaves_nothing_to_do(tmp_path: Path) -> None:
 def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_steps(files: str, done: bool) -> None:
     """Quorums of one file meet, for any other file."""
 
-    def unfinished(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.OPEN)
-
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
-    made = plan(PlanRequest(*folders, now=state(FOLDERS / files, "three", "five")), unfinished)
+    made = plan_of("three", "five", unfinished, now=state(FOLDERS / files, "three", "five"))
     assert made.back is not None
     finished = made.direct if done else made.back
     assert (finished.outcome, finished.runs, finished.orders) == (SafetyVerdict.SAFE, [], [])
@@ -241,10 +235,7 @@ def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
     text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
     (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
 
-    def fine(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, SafetyVerdict.SAFE)
-
-    folders = read_folder(FOLDERS / "three"), read_folder(tmp_path)
+    folders = shipped("three"), read_folder(tmp_path)
     made = plan(PlanRequest(*folders, now=Interruption("now", frozenset({3}), ())), fine)
     assert made.back is not None and made.back.stage.outdated == {3}
     assert {made.back.answer(question, faulty=False).outcome for question in Question} == {SafetyVerdict.OPEN}
@@ -341,7 +332,7 @@ def test_the_rest_of_an_order_stays_the_same_where_a_voter_is_removed(tmp_path: 
 
 def test_every_server_that_may_lead_now_is_named_with_its_order() -> None:
     """4 and 1 have their new files. The order 2, 3, 5 is that of 3, and of 1, which is restarted no more."""
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", frozenset({1, 4}), ())), limited)
     orders = {order.leader: [step.sid for step in order.steps] for order in made.direct.orders}
     assert orders == {3: [2, 3, 5], 2: [3, 2, 5], 1: [2, 3, 5]}

@@ -15,26 +15,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
+from checker.rollout import Plan, PlanRequest, plan
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
-from checker.rollout.runs import RunResult
-from checker.rollout.scenarios import RunSpec
 from checker.rollout.ways import Way
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import OPERATOR, SAMPLES, fine
 
-OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
 NAME, NAMESPACE = "kafka-zookeeper", "kafka"
 SCALE, DELETE = f"kubectl scale -n {NAMESPACE} statefulset/{NAME}", f"kubectl delete pod -n {NAMESPACE}"
 APPLY = f"kubectl apply -n {NAMESPACE} -f NEW.yaml"
 
 
 STRATEGY = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
-
-
-def fine(spec: RunSpec, seconds: float) -> RunResult:
-    """A run that finds nothing, of an engine that explores nothing."""
-    return made_up(spec, SafetyVerdict.SAFE)
 
 
 def planned(tmp_path: Path, *edits: tuple[str, str], how: Way | None = None, old: int = 3, new: int = 5) -> Plan:
@@ -59,9 +51,6 @@ def commands(text: str) -> list[str]:
     """Every command with `kubectl` in the order of the text; not the question of a wait."""
     spans = re.findall(r"`(kubectl[^`]*)`|^ *(kubectl .*)$", text, re.MULTILINE)
     return [one or other for one, other in spans]
-
-
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "rollout_inputs"
 
 
 def merged(old: object, patch: object) -> object:
@@ -89,7 +78,7 @@ def patched(manifest: Path, text: str) -> dict[str, object]:
 
 def grown(tmp_path: Path, name: str, old: str, new: str) -> list[Path]:
     """Return two manifests: a fixture with three voters, and the same with five servers by this edit of its list."""
-    text = (FIXTURES / f"{name}.yaml").read_text(encoding="utf-8").replace(":observer", "")
+    text = (SAMPLES / f"{name}.yaml").read_text(encoding="utf-8").replace(":observer", "")
     assert old in text
     paths = [tmp_path / "three.yaml", tmp_path / "five.yaml"]
     paths[0].write_text(text, encoding="utf-8")

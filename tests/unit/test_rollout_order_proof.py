@@ -23,16 +23,10 @@ from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, whole
 from checker.rollout.steps import START, STOP, Steps, steps_of, unsplit
 from checker.rollout.ways import Way
-from checker.scenario import bundled
 from tests.support.command_line import cli
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import FOLDERS, change_of, made_up, shipped
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 Members = frozenset[int]
-
-
-def shipped(old: str, new: str) -> Stage:
-    return whole(read_folder(FOLDERS / old), read_folder(FOLDERS / new))
 
 
 def stage_of(path: Path, old: Members, new: Members) -> Stage:
@@ -87,7 +81,7 @@ def is_divided_well(old: Members, new: Members, steps: Steps, place: int) -> boo
 
 @pytest.mark.parametrize(("old", "new"), [("three", "five"), ("five", "three"), ("three", "four"), ("two", "four")])
 def test_an_order_is_proved_if_it_keeps_the_theorem(old: str, new: str) -> None:
-    stage = shipped(old, new)
+    stage = change_of(old, new)
     for order in permutations(stage.remaining):
         steps = steps_of(stage, order)
         assert is_proved(stage, steps) == keeps_the_theorem(stage.old.members, stage.new.members, steps), order
@@ -150,13 +144,13 @@ def test_a_rest_is_proved_only_if_an_order_of_the_whole_keeps_the_theorem(
 
 def test_three_servers_grow_to_five_in_48_of_120_orders() -> None:
     """Those in which 4 or 5 starts when all others have the new file: five servers run too late to be two quorums."""
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     proved = {order for order in permutations(stage.remaining) if is_proved(stage, steps_of(stage, order))}
     assert proved == {order for order in permutations(stage.remaining) if order[-1] in (4, 5)}
 
 
 def test_the_operator_checks_before_the_first_step_and_before_the_last_server_starts() -> None:
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     proof = order_proof(stage, steps_of(stage, (4, 1, 3, 2, 5)), Way.ONE_BY_ONE)
     assert proof is not None
     assert proof.conditions == (
@@ -189,32 +183,32 @@ def test_no_order_is_proved_in_which_no_leader_could_serve_before_a_stage(tmp_pa
 
 
 def test_only_a_person_keeps_the_condition_before_a_server_starts_last() -> None:
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     steps = steps_of(stage, (4, 1, 3, 2, 5))
     assert {way for way in Way if is_proved(stage, steps, way)} == {Way.ONE_BY_ONE}
 
 
 def test_a_wait_in_vain_before_the_last_start_leaves_no_proof() -> None:
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     *first, last, start = steps_of(stage, (4, 1, 3, 2, 5))
     assert not is_proved(stage, (*first, replace(last, wait=False), start))
 
 
 @pytest.mark.parametrize(("old", "new"), [("one", "three"), ("reconfig-three", "reconfig-five")])
 def test_the_theorem_says_nothing_of_standalone_servers_and_versions(old: str, new: str) -> None:
-    stage = shipped(old, new)
+    stage = change_of(old, new)
     assert not any(is_proved(stage, steps_of(stage, order)) for order in permutations(stage.remaining))
 
 
 def test_an_interrupted_roll_out_with_4_and_5_started_has_no_proof() -> None:
     """Servers 1 and 2 are a quorum by the old file, and 3, 4 and 5 by the new one."""
-    stage = replace(shipped("three", "five"), applied=frozenset({4, 5}))
+    stage = replace(change_of("three", "five"), applied=frozenset({4, 5}))
     assert not any(is_proved(stage, steps_of(stage, order)) for order in permutations((1, 2, 3)))
 
 
 def test_an_observer_that_is_counted_leaves_no_proof() -> None:
     """Server 4 becomes a voter, and must have its new file before a leader counts it."""
-    stage = shipped("observer", "voters")
+    stage = change_of("observer", "voters")
     assert is_proved(stage, steps_of(stage, (4, 1, 2, 3)))
     assert not is_proved(stage, steps_of(stage, (1, 2, 3, 4)))
 
@@ -235,7 +229,7 @@ def planned(path: Path, openly: Collection[Question], *, whole_only: bool) -> Pl
         is_open = spec.question in openly and (in_one_go or not whole_only)
         return made_up(spec, SafetyVerdict.OPEN if is_open else SafetyVerdict.SAFE)
 
-    return plan(PlanRequest(read_folder(FOLDERS / "three"), read_folder(path)), runner)
+    return plan(PlanRequest(shipped("three"), read_folder(path)), runner)
 
 
 UNFINISHED = {"healing": (Question.ELECTION, Question.HEALING), "empty disks": (Question.EMPTY_DISK,)}
@@ -283,7 +277,7 @@ def test_the_order_that_the_readme_calls_proved_has_the_two_conditions_that_it_n
     """The README states the claim with its conditions; the plan has a proof with these two and no other."""
     text = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
     assert "if the two printed conditions are kept: before the first step, and before server 5 starts" in text
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     for leader in (1, 2, 3):
         steps = next(unsplit(stage, leader))
         proof = order_proof(stage, steps, Way.ONE_BY_ONE)
@@ -294,7 +288,7 @@ def test_the_order_that_the_readme_calls_proved_has_the_two_conditions_that_it_n
 @pytest.mark.parametrize("leader", [1, 2, 3])
 def test_no_run_of_the_elections_contradicts_a_proved_order(leader: int) -> None:
     """Two leaders at once would need two quorums that run; each kind of fault is explored to the end."""
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     steps = next(unsplit(stage, leader))
     assert is_proved(stage, steps)
     order = tuple(step.sid for step in steps)
@@ -305,7 +299,7 @@ def test_no_run_of_the_elections_contradicts_a_proved_order(leader: int) -> None
     def of_elections(spec: RunSpec, seconds: float) -> RunResult:
         return run(spec, seconds) if is_asked(spec) else made_up(spec, SafetyVerdict.SAFE)
 
-    folders = read_folder(FOLDERS / "three"), read_folder(FOLDERS / "five")
+    folders = shipped("three"), shipped("five")
     request = PlanRequest(*folders, order, leader, 1, explored=True, how=Way.ONE_BY_ONE)
     runs = [each for each in plan(request, of_elections).direct.runs if is_asked(each.spec)]
     assert [each.spec.faults for each in runs] == [{"partitions": 1}, {"crashes": 1}]

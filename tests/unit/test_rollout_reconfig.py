@@ -22,8 +22,8 @@ from checker.rollout.output.markdown import markdown
 from checker.rollout.output.waits import Wait, wait_of
 from checker.rollout.stages import whole
 from tests.support.command_line import cli
+from tests.support.rollout_runs import SAMPLES
 
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
 ADVICE = "**Use `reconfig` for this change**"
 
 

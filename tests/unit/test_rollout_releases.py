@@ -11,7 +11,6 @@ import pytest
 from checker.command import ExitCode
 from checker.engine import Limits, plain
 from checker.rollout.answer import Plan, PlanRequest
-from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import notes
 from checker.rollout.planner import plan
@@ -20,19 +19,17 @@ from checker.rollout.runs import Runner, RunResult, SafetyVerdict, job_of, run
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.steps import OrderError
 from checker.rollout.ways import Way
-from checker.scenario import bundled
 from spec.releases import Release
 from spec.variants import Variant
 from tests.support.command_line import cli
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import FOLDERS, made_up, shipped
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 SAFE, UNSAFE = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE
 OLD, NEW = Release(3, 8, 4), Release(3, 9, 5)
 
 
 def planned(old: str, new: str, releases: ReleaseChange | None, runner: Runner = run, **options: object) -> Plan:
-    folders = (read_folder(FOLDERS / each) for each in (old, new))
+    folders = (shipped(each) for each in (old, new))
     return plan(PlanRequest(*folders, releases=releases, how=Way.ONE_BY_ONE, **options), runner)  # type: ignore[arg-type]
 
 

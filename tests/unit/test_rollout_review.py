@@ -19,18 +19,11 @@ from checker.rollout.planner import plan
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import Question
 from checker.rollout.ways import Way
-from checker.scenario import bundled
-from tests.support.rollout_ways import folder_of
-
-SHIPPED = bundled()[0].parent.parent / "rollouts"
+from tests.support.rollout_runs import folder_of, shipped
 
 
 def judged(old: Folder, new: Folder, **options: object) -> Plan:
     return plan(PlanRequest(old, new, **options), run)  # type: ignore[arg-type]
-
-
-def shipped(name: str) -> Folder:
-    return read_folder(SHIPPED / name)
 
 
 def alone(path: Path, host: str) -> Folder:

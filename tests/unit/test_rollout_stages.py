@@ -10,10 +10,10 @@ from checker.rollout.route import pairs_of
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, one_at_a_time, refused_between, whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, left_out, steps_of, unsplit
-from checker.scenario import bundled, from_text
+from checker.scenario import from_text
 from spec.config import parse_zoo_cfg
+from tests.support.rollout_runs import shipped
 
-SHIPPED = bundled()[0].parent.parent / "rollouts"
 HEAD = "# ours\ntickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n"
 
 
@@ -79,7 +79,7 @@ def test_two_observers_are_promoted_one_by_one(tmp_path: Path) -> None:
 
 def test_no_stages_are_planned_if_zookeeper_refuses_a_file_between() -> None:
     """Server 4 has clientPort 2184 in its own file, and 2181 in the server list of the new one."""
-    before, after = (read_folder(SHIPPED / name) for name in ("observer", "reconfig-five"))
+    before, after = (shipped(name) for name in ("observer", "reconfig-five"))
     assert one_at_a_time(before, after) == ()
     assert "clientPort" in refused_between(before, after)
 

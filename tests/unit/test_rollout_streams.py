@@ -19,13 +19,12 @@ from checker.rollout.files.differences import masked
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.data import data, write_scenarios, write_stages
 from checker.rollout.output.markdown import markdown
-from checker.scenario import bundled
 from spec.config import ConfigError
 from spec.config.problems import Findings
 from spec.config.properties import read_properties
 from tests.support.command_line import cli, python_m_checker
+from tests.support.rollout_runs import FOLDERS
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
 THREE = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
 KAFKA = """\
 apiVersion: kafka.strimzi.io/v1beta2

@@ -17,8 +17,8 @@ from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.recommendation import recommendation
 from checker.rollout.runs import SafetyVerdict
 from spec.config import ConfigError
+from tests.support.rollout_runs import SAMPLES
 
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
 EMPTY = dict.fromkeys((1, 2, 3), DiskHazard.EMPTY)
 
 

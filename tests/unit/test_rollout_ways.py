@@ -9,26 +9,29 @@ import pytest
 from checker.engine import Limits
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessor import LEADERS
-from checker.rollout.inputs.folders import read_folder
 from checker.rollout.inputs.working import Operator, PodManagement, Readiness, UpdateStrategy, WayOfWorking
 from checker.rollout.planner import plan
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, run_within
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
-from checker.rollout.stages import Stage, whole
+from checker.rollout.stages import whole
 from checker.rollout.steps import OrderError, ServerStep, candidates, has_quorum, left_out, quorum_without, steps_of
 from checker.rollout.ways import Way, covers_runs, in_way, proof_covers, way_of, with_waits
-from checker.scenario import bundled, from_text
+from checker.scenario import from_text
 from tests.support.command_line import cli
-from tests.support.rollout_runs import made_up
-from tests.support.rollout_ways import folder_of, steps_by_hand
+from tests.support.rollout_runs import (
+    FOLDERS,
+    SAMPLES,
+    change_of,
+    folder_of,
+    made_up,
+    never,
+    plan_of,
+    shipped,
+    unfinished,
+)
+from tests.support.rollout_ways import steps_by_hand
 
-SAMPLES = Path(__file__).parent.parent / "fixtures" / "rollout_inputs"
-SHIPPED = bundled()[0].parent.parent / "rollouts"
 SAFE, UNSAFE, OPEN = SafetyVerdict.SAFE, SafetyVerdict.UNSAFE, SafetyVerdict.OPEN
-
-
-def shipped(old: str, new: str) -> Stage:
-    return whole(read_folder(SHIPPED / old), read_folder(SHIPPED / new))
 
 
 def told(steps: tuple[ServerStep, ...]) -> list[str]:
@@ -49,7 +52,7 @@ STEPS = {
 
 @pytest.mark.parametrize(("way", "steps"), STEPS.items(), ids=[way.value for way in STEPS])
 def test_each_way_has_its_steps_from_three_to_five(way: Way, steps: list[str]) -> None:
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     planned = in_way(way, stage, 2, next(candidates(stage, 2)))
     assert told(planned) == steps
     assert planned == steps_by_hand(way, stage, 2, planned)
@@ -58,7 +61,7 @@ def test_each_way_has_its_steps_from_three_to_five(way: Way, steps: list[str]) -
 @pytest.mark.parametrize("way", Way)
 def test_each_way_can_be_written_as_a_scenario(way: Way) -> None:
     """From five to three: two servers only stop, and the others come back with their new file."""
-    stage = shipped("five", "three")
+    stage = change_of("five", "three")
     steps = in_way(way, stage, 2, next(candidates(stage, 2)))
     assert steps == steps_by_hand(way, stage, 2, steps)
     assert left_out(stage, steps) == ()
@@ -72,7 +75,7 @@ def test_each_way_can_be_written_as_a_scenario(way: Way) -> None:
 
 def test_nothing_runs_between_the_stops_and_the_starts() -> None:
     """The fourth server of five that starts is the first one with a quorum of the new file, which is three."""
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     steps = in_way(Way.STOP_ALL, stage, 2, ())
     running = [quorum_without(stage, steps, step) for step in steps[:3]]
     assert running == [True, False, False], "the first stop leaves two of three"
@@ -81,7 +84,7 @@ def test_nothing_runs_between_the_stops_and_the_starts() -> None:
 
 
 def test_an_order_is_followed_with_the_waits_of_a_way_and_refused_by_a_way_that_has_its_own() -> None:
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     order = steps_of(stage, (4, 1, 3, 2, 5))
     assert told(with_waits(Way.PARALLEL, order)) == ["start 4", "restart 1+", "restart 3+", "restart 2+", "start 5"]
     assert told(with_waits(Way.NO_WAIT, order)) == ["start 4", "restart 1", "restart 3", "restart 2", "start 5"]
@@ -91,7 +94,7 @@ def test_an_order_is_followed_with_the_waits_of_a_way_and_refused_by_a_way_that_
 
 
 def test_runs_of_a_way_are_runs_of_one_with_fewer_waits() -> None:
-    stage = shipped("three", "five")
+    stage = change_of("three", "five")
     one, other = (in_way(way, stage, 2, next(candidates(stage, 2))) for way in (Way.ONE_BY_ONE, Way.NO_WAIT))
     assert covers_runs(other, one) and not covers_runs(one, other)
     assert not covers_runs(other, one[::-1])
@@ -139,7 +142,7 @@ def rolling(pods: PodManagement, readiness: Readiness) -> WayOfWorking:
 )
 def test_the_way_of_a_platform_is_the_default(working: WayOfWorking | None, way: Way | None) -> None:
     assert way_of(working) is way
-    three = read_folder(SHIPPED / "three")
+    three = shipped("three")
     request = PlanRequest(three, replace(three, working=working))
     assert request.way is (way or Way.ONE_BY_ONE)
     assert replace(request, how=Way.NO_WAIT).way is Way.NO_WAIT
@@ -202,12 +205,8 @@ def rows(made: Plan) -> dict[str, tuple[str, str | None]]:
     }
 
 
-def never(spec: RunSpec, seconds: float) -> RunResult:
-    raise AssertionError(f"a proof makes this run unnecessary: {spec.name}")
-
-
 def test_no_run_is_made_where_a_proof_covers_every_way() -> None:
-    three = read_folder(SHIPPED / "three")
+    three = shipped("three")
     made = plan(PlanRequest(three, three), never)
     assert rows(made) == {way.value: ("safe", "safe") for way in Way}
     assert rows(plan(PlanRequest(three, three, faults=0), never))["controller"] == ("safe", "safe"), "its restarts"
@@ -216,10 +215,7 @@ def test_no_run_is_made_where_a_proof_covers_every_way() -> None:
 
 
 def test_what_was_not_explored_to_the_end_is_undecided() -> None:
-    def cut(spec: RunSpec, seconds: float) -> RunResult:
-        return made_up(spec, OPEN)
-
-    made = plan(PlanRequest(read_folder(SHIPPED / "three"), read_folder(SHIPPED / "five")), cut)
+    made = plan_of("three", "five", unfinished)
     found = rows(made)
     assert found.pop("one-by-one") == ("safe", "safe"), "its order has a proof"
     assert set(found.values()) == {("undecided", "undecided")}
@@ -233,14 +229,14 @@ def test_a_violation_of_one_way_is_one_of_each_way_with_fewer_waits() -> None:
         unsafe = spec.question is Question.COMMITS and waits and spec.way is Way.ONE_BY_ONE and not spec.faults
         return made_up(spec, UNSAFE if unsafe and len(spec.steps) == 5 else SAFE)
 
-    made = plan(PlanRequest(read_folder(SHIPPED / "three"), read_folder(SHIPPED / "five"), (4, 5, 1, 2, 3), 3), lost)
+    made = plan_of("three", "five", lost, (4, 5, 1, 2, 3), 3)
     found = rows(made)
     assert {way for way, row in found.items() if row == ("unsafe", "unsafe")} == {"one-by-one", "no-wait", "parallel"}
     assert found["stop-all"] == found["controller"] == ("safe", "safe")
 
 
 def test_the_command_judges_a_way_and_refuses_an_order_that_the_way_has_itself() -> None:
-    folders = ("--from", str(SHIPPED / "three"), "--to", str(SHIPPED / "three"))
+    folders = ("--from", str(FOLDERS / "three"), "--to", str(FOLDERS / "three"))
     ended = cli("rollout", *folders, "--json")
     answer = json.loads(ended.out)
     assert (ended.code, answer["how"]) == (0, "one-by-one")
@@ -258,7 +254,7 @@ def test_servers_that_wait_for_init_limit_are_no_stop() -> None:
 
     All wait then until `initLimit`, and look again (`Learner.registerWithLeader`, `Leader.waitForEpochAck`).
     """
-    stage = shipped("three", "four")
+    stage = change_of("three", "four")
     steps = in_way(Way.UNREADY_CONTROLLER, stage, 2, ())
     spec = RunSpec(
         stage, steps, 2, Question.ELECTION, always=LEADERS, recoverable=True, way=Way.UNREADY_CONTROLLER

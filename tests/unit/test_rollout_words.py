@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
+from checker.rollout import Plan, PlanRequest, plan
 from checker.rollout.disks import DiskHazard
 from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
@@ -23,10 +23,8 @@ from checker.rollout.runs import Engine, Runner, RunResult
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.ways import Way
 from spec.releases import release_named
-from tests.support.rollout_runs import made_up
+from tests.support.rollout_runs import OPERATOR, fine, unfinished
 
-OPERATOR = Path(__file__).parents[1] / "fixtures" / "operator"
-SHIPPED = Path(__file__).parents[2] / "spec" / "scenarios" / "rollouts"
 MOST_WORDS, LONGEST_SENTENCE = 300, 25
 
 
@@ -39,16 +37,6 @@ def sentences(text: str) -> Iterator[str]:
     for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
         spans = re.sub(r"`[^`]*`", "code", re.sub(r"^\s*(-|\d+\.)\s", "", line))
         yield from spans.split("|") if line.startswith("|") else re.split(r"(?<=[.:;?])\**\s", spans)
-
-
-def fine(spec: RunSpec, seconds: float) -> RunResult:
-    """A run that finds nothing, of an engine that explores nothing."""
-    return made_up(spec, SafetyVerdict.SAFE)
-
-
-def unfinished(spec: RunSpec, seconds: float) -> RunResult:
-    """A run that the budget ends."""
-    return made_up(spec, SafetyVerdict.OPEN)
 
 
 def planned(old: str, new: str, run: Runner, now: str | None = None, **options: object) -> Plan:

@@ -2,16 +2,13 @@
 
 from dataclasses import replace
 
-from checker.rollout import read_folder
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.stages import whole
 from checker.rollout.work import BESIDE, DEEPER, FIRST, Work
-from checker.scenario import ScenarioError, bundled
-from tests.support.rollout_runs import made_up
+from checker.scenario import ScenarioError
+from tests.support.rollout_runs import change_of, made_up
 
-FOLDERS = bundled()[0].parent.parent / "rollouts"
-STAGE = whole(read_folder(FOLDERS / "three"), read_folder(FOLDERS / "four"))
+STAGE = change_of("three", "four")
 ASKED = RunSpec(STAGE, (), 3, Question.ELECTION)
 OTHER = replace(ASKED, leader=2)
 
