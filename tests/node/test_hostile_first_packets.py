@@ -14,17 +14,7 @@ import pytest
 from harness.ensemble import Ensemble
 from refimpl.log_lines import LINES, PERIOD
 from refimpl.wire.packet import PacketType
-from tests.node.hostile import (
-    check_unharmed,
-    connection,
-    framed,
-    hang_up,
-    has_ended,
-    log_of,
-    opening,
-    resident,
-    send,
-)
+from tests.node.hostile import check_unharmed, connection, framed, hang_up, has_ended, log_of, opening, resident, send
 from tests.node.patience import LONG_LIMITS
 
 Launch = Callable[..., Ensemble]

@@ -9,17 +9,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import make_acl
 
 from refimpl.recipes import ClientClosed, LatchClosed, LatchState, LeaderLatch, Refused
-from tests.node.recipes import (
-    BRIEF,
-    WAIT,
-    Running,
-    World,
-    becomes,
-    drop,
-    eventually,
-    lose_answer,
-    remove_queue,
-)
+from tests.node.recipes import BRIEF, WAIT, Running, World, becomes, drop, eventually, lose_answer, remove_queue
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")

@@ -7,17 +7,7 @@ from kazoo.protocol.serialization import Create2, Delete, GetChildren, GetData
 from kazoo.protocol.states import KazooState
 
 from refimpl.recipes import ClientClosed, Lock, LockLost
-from tests.node.recipes import (
-    WAIT,
-    Running,
-    World,
-    becomes,
-    drop,
-    eventually,
-    lose_answer,
-    places,
-    remove_queue,
-)
+from tests.node.recipes import WAIT, Running, World, becomes, drop, eventually, lose_answer, places, remove_queue
 
 # The first request of each test creates its chroot.
 pytestmark = pytest.mark.filterwarnings("ignore:No chroot path exists")

@@ -38,11 +38,9 @@ def steps_by_hand(way: Way, stage: Stage, leader: int, planned: Steps) -> Steps:
     assert sorted(order) == sorted(old | new)
     if way is Way.PARALLEL:
         assert set(order[: len(new - old)]) == new - old
-    waits = {
-        Way.ONE_BY_ONE: dict.fromkeys(new, True),
-        Way.NO_WAIT: {},
-        Way.PARALLEL: dict.fromkeys(old & new, True),
-    }[way]
+    waits = {Way.ONE_BY_ONE: dict.fromkeys(new, True), Way.NO_WAIT: {}, Way.PARALLEL: dict.fromkeys(old & new, True)}[
+        way
+    ]
     return tuple(
         ServerStep("start" if sid not in old else "restart" if sid in new else "stop", sid, waits.get(sid, False))
         for sid in order

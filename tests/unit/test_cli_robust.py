@@ -70,10 +70,7 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
     command = [sys.executable, "-m", "checker", *words, *how.split()]
     terminal, other_side = pty.openpty()
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE if piped else other_side,
-        stderr=other_side,
-        env={**os.environ, "TERM": "xterm"},
+        command, stdout=subprocess.PIPE if piped else other_side, stderr=other_side, env={**os.environ, "TERM": "xterm"}
     ) as process:
         os.close(other_side)
         shown = read_until(terminal, b"frontier")

@@ -305,10 +305,7 @@ def test_values_that_other_processes_cannot_tell_apart_are_refused():
 
 
 def test_without_ray_the_error_names_the_extra():
-    with (
-        patch.dict("sys.modules", {"ray": None}),
-        pytest.raises(ModelError, match=r"pip install quorate\[cluster\]"),
-    ):
+    with patch.dict("sys.modules", {"ray": None}), pytest.raises(ModelError, match=r"pip install quorate\[cluster\]"):
         explore(ELECTION)
 
 

@@ -92,10 +92,7 @@ class Shell:
         if program == "cat":
             return self.cat(self.folder / rest, said.shown)
         assert said.command.startswith(f"{CHECKER} "), f"`{said.command}`: only the checker, cat and `echo $?` are run"
-        with (
-            contextlib.redirect_stdout(io.StringIO()) as printed,
-            contextlib.redirect_stderr(io.StringIO()) as wrong,
-        ):
+        with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(io.StringIO()) as wrong:
             self.code = main(shlex.split(said.command.removeprefix(CHECKER)))
         told = [line for line in wrong.getvalue().splitlines() if "error: " in line]
         return [line.rstrip() for line in [*printed.getvalue().splitlines(), *told]]

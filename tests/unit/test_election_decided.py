@@ -116,10 +116,7 @@ def test_in_one_round_the_votes_of_looking_servers_count_for_the_leader_too() ->
 
 def test_in_another_round_they_do_not() -> None:
     done = run(
-        peer(1, FIVE),
-        says(3, 3, LOOKING, round_=2),
-        says(4, 3, FOLLOWING, round_=1),
-        says(3, 3, LEADING, round_=1),
+        peer(1, FIVE), says(3, 3, LOOKING, round_=2), says(4, 3, FOLLOWING, round_=1), says(3, 3, LEADING, round_=1)
     )
 
     assert decisions(done) == []
@@ -157,11 +154,7 @@ def test_the_votes_of_decided_servers_agree_if_leader_and_epoch_do(heard: list[D
 
 def test_in_the_record_of_the_round_decided_votes_agree_if_the_leader_does() -> None:
     """Entries of recvset have no format version, so Vote.equals skips the epoch there."""
-    heard = [
-        says(0, 4, FOLLOWING, epoch=1),
-        says(1, 4, FOLLOWING, epoch=1),
-        says(4, 4, LEADING, epoch=2),
-    ]
+    heard = [says(0, 4, FOLLOWING, epoch=1), says(1, 4, FOLLOWING, epoch=1), says(4, 4, LEADING, epoch=2)]
 
     assert decisions(run(peer(2, FIVE), *heard)) == [Followed(server=2, leader=4, round=1)]
 

@@ -193,10 +193,7 @@ class TestFacts:
     def test_own_and_received_votes_are_reported(self) -> None:
         done = run(self.me, says(3, leader=3))
 
-        assert set(facts(done)) == {
-            VoteReceived(1, 3, vote(3), 1, LOOKING),
-            VoteReceived(1, 1, vote(3), 1, LOOKING),
-        }
+        assert set(facts(done)) == {VoteReceived(1, 3, vote(3), 1, LOOKING), VoteReceived(1, 1, vote(3), 1, LOOKING)}
 
     def test_a_decided_server_reports_them_too(self) -> None:
         done = run(self.me, says(3, leader=3), Fired(Timer.FINALIZE_WAIT), says(2, leader=2))

@@ -114,13 +114,7 @@ def test_r10_growing_from_three_to_five_with_the_leader_first_gives_two_leaders(
 
     old.boot(2, FIVE)
     old.settle()
-    assert old.roles() == {
-        1: (FOLLOWING, 3),
-        3: (LEADING, 3),
-        2: (FOLLOWING, 5),
-        4: (FOLLOWING, 5),
-        5: (LEADING, 5),
-    }
+    assert old.roles() == {1: (FOLLOWING, 3), 3: (LEADING, 3), 2: (FOLLOWING, 5), 4: (FOLLOWING, 5), 5: (LEADING, 5)}
     assert old.bucket(1) == old.bucket(3) == {1: 3, 2: 2, 3: 3}
     assert old.bucket(2) == {1: 3, 2: 5, 3: 3, 4: 5, 5: 5}
 

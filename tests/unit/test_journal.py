@@ -101,10 +101,7 @@ def test_a_digest_stands_for_a_value_wherever_it_stands(tmp_path: Path) -> None:
     journal.handled(ClientWrite("secret"), ())
     journal.handled(Receive(1, Proposal(Txn(5, "secret"))), ())
 
-    assert [record["e"][-1] for record in records(journal)] == [
-        digest(b"secret"),
-        ["Proposal", [5, digest(b"secret")]],
-    ]
+    assert [record["e"][-1] for record in records(journal)] == [digest(b"secret"), ["Proposal", [5, digest(b"secret")]]]
     assert "secret" not in journal.path.read_text()
 
 
@@ -137,10 +134,7 @@ def test_of_many_transactions_a_fact_says_how_many_the_first_the_last_and_a_dige
     journal.handled(Tick(), (Observe(Delivered(1, 2, txns)), Observe(EpochEstablished(1, 2, ()))))
 
     whole = b"".join(txn.zxid.to_bytes(8, "big") + digest(str(txn.value).encode()).encode() for txn in txns)
-    assert records(journal)[0]["f"] == [
-        ["Delivered", 1, 2, [3, 7, 9, digest(whole)]],
-        ["EpochEstablished", 1, 2, [0]],
-    ]
+    assert records(journal)[0]["f"] == [["Delivered", 1, 2, [3, 7, 9, digest(whole)]], ["EpochEstablished", 1, 2, [0]]]
 
 
 def test_the_digest_of_effects_is_that_of_their_words(tmp_path: Path) -> None:

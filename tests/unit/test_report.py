@@ -136,13 +136,7 @@ def test_a_run_of_a_set_is_one_line():
 
 def test_a_run_that_could_not_begin_has_a_line_too():
     job = job_for(a_run())
-    assert summary_line(job, None, refuse("no such file"), (4, 4)).split() == [
-        "pair",
-        "fine",
-        "-",
-        "-",
-        "error",
-    ]
+    assert summary_line(job, None, refuse("no such file"), (4, 4)).split() == ["pair", "fine", "-", "-", "error"]
 
 
 def test_no_control_characters_are_written_to_a_pipe():

@@ -221,10 +221,7 @@ def test_several_workloads_must_each_state_an_id_of_their_own(tmp_path: Path) ->
     text = (SAMPLES / "three-deployments.yaml").read_text()
     for wrong, what in (
         (text.replace('"2"', '"1"'), "is server 1, and another workload too"),
-        (
-            text.replace('- {name: ZOO_MY_ID, value: "2"}\n', ""),
-            "not each states its id",
-        ),
+        (text.replace('- {name: ZOO_MY_ID, value: "2"}\n', ""), "not each states its id"),
     ):
         (tmp_path / "all.yaml").write_text(wrong)
         with pytest.raises(ConfigError, match=what):

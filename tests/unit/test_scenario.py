@@ -220,11 +220,7 @@ def test_dynamic_files_are_part_of_the_source(tmp_path: Path) -> None:
 
 def test_the_shipped_scenarios_are_found_and_say_why_they_are_there() -> None:
     paths = bundled()
-    assert {path.stem for path in paths} >= {
-        "r7-worked-example",
-        "r10-wrong-order",
-        "r10-leader-last-partition",
-    }
+    assert {path.stem for path in paths} >= {"r7-worked-example", "r10-wrong-order", "r10-leader-last-partition"}
     for path in paths:
         assert path.read_text(encoding="utf-8").startswith("name: ")
         assert "about: " in path.read_text(encoding="utf-8")

@@ -111,10 +111,7 @@ def test_what_a_server_has_not_applied_is_told() -> None:
 
 def test_a_note_says_when_a_client_comes_to_hold() -> None:
     _, drawn = shown(ALONE, *HOLDS)
-    assert [(each.kind, each.text) for each in drawn] == [
-        ("deliver", "getChildren /r: c1-lock-0"),
-        ("note", "*holds*"),
-    ]
+    assert [(each.kind, each.text) for each in drawn] == [("deliver", "getChildren /r: c1-lock-0"), ("note", "*holds*")]
 
 
 def test_an_answer_on_its_way_is_lost_with_the_connection() -> None:

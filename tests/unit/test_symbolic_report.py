@@ -50,11 +50,7 @@ def test_the_data_says_the_same() -> None:
 def test_three_files_are_compared_two_by_two() -> None:
     pairs = quorums_command([Path("three.cfg"), Path("four.cfg"), Path("five.cfg")]).data["pairs"]
     met = {(pair["a"], pair["b"]): pair["meet"] for pair in pairs if pair["a"] != pair["b"]}
-    assert met == {
-        ("three.cfg", "four.cfg"): True,
-        ("three.cfg", "five.cfg"): False,
-        ("four.cfg", "five.cfg"): True,
-    }
+    assert met == {("three.cfg", "four.cfg"): True, ("three.cfg", "five.cfg"): False, ("four.cfg", "five.cfg"): True}
 
 
 def test_one_file_alone_can_be_broken_by_negative_weights() -> None:
@@ -70,11 +66,7 @@ def test_bad_lines_of_all_files_are_listed() -> None:
     Path("bad.cfg").write_text("server.1=zk1\nserver.x=zk1:1:2\n")
     answer = quorums_command([Path("three.cfg"), Path("bad.cfg"), Path("none.cfg")])
     assert answer.exit_code == 151
-    assert [line.split(" ")[0] for line in answer.text.splitlines()] == [
-        "bad.cfg:1:",
-        "bad.cfg:2:",
-        "none.cfg:",
-    ]
+    assert [line.split(" ")[0] for line in answer.text.splitlines()] == ["bad.cfg:1:", "bad.cfg:2:", "none.cfg:"]
     assert [problem["line"] for problem in answer.data["problems"]] == [1, 2, 0]
 
 

@@ -139,13 +139,7 @@ def test_of_equal_messages_the_oldest_arrives_first_and_others_are_not_mixed_up(
     path = [Step(None, model.initial())] + 4 * [Step(Move("x", (), ()), model.initial())]
     job = Job("call", model, Telling(model), {})
     trace = trace_of(job, Discovery(HEARS_SECOND, Finding("heard"), 4, tuple(path)))
-    assert of_messages(trace) == [
-        (1, "send", 1),
-        (2, "send", 2),
-        (2, "send", 3),
-        (3, "lost", 3),
-        (4, "deliver", 1),
-    ]
+    assert of_messages(trace) == [(1, "send", 1), (2, "send", 2), (2, "send", 3), (3, "lost", 3), (4, "deliver", 1)]
     assert trace.steps[3].events[0].lane == "b"
 
 

@@ -11,19 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checker.engine import plain
-from checker.engine.model import (
-    Actor,
-    Column,
-    Finding,
-    Kind,
-    Model,
-    Move,
-    Outcome,
-    Property,
-    Read,
-    Rule,
-    Send,
-)
+from checker.engine.model import Actor, Column, Finding, Kind, Model, Move, Outcome, Property, Read, Rule, Send
 from checker.job import Job
 from checker.models.rounds import election
 from checker.present import DefaultPresenter
@@ -97,13 +85,7 @@ def test_a_file_has_the_shape_that_the_format_asks_for(text):
 def test_the_lanes_are_variables_and_the_action_is_where_other_tools_look_for_it(text):
     file = json.loads(text)
     assert file["vars"] == ["mbt::actionTaken", "mbt::nondetPicks", "1", "2", "3"]
-    assert [state["mbt::actionTaken"] for state in file["states"]][:5] == [
-        "init",
-        "start",
-        "start",
-        "start",
-        "deliver",
-    ]
+    assert [state["mbt::actionTaken"] for state in file["states"]][:5] == ["init", "start", "start", "start", "deliver"]
     assert file["states"][1]["1"]["round"] == {"#bigint": "1"}
 
 

@@ -319,11 +319,7 @@ def test_a_multi_with_a_read_in_it_cannot_be_unmarshalled() -> None:
 def test_a_failed_multi_keeps_the_transactions_before_the_fault() -> None:
     change = Server("/q").change(Multi((create("/q/b"), Delete("/no", -1), create("/q/c"))))
     assert change.record == MultiTxn(
-        (
-            CreateTxn("/q/b", b"", OPEN, False, 1),
-            ErrorTxn(Code.NO_NODE),
-            ErrorTxn(Code.RUNTIME_INCONSISTENCY),
-        )
+        (CreateTxn("/q/b", b"", OPEN, False, 1), ErrorTxn(Code.NO_NODE), ErrorTxn(Code.RUNTIME_INCONSISTENCY))
     )
 
 

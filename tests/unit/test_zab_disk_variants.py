@@ -30,18 +30,7 @@ from spec.zab.packets import (
     UpToDate,
 )
 from spec.zab.state import TakeSnapshot, ZabRules
-from tests.support.zab_servers import (
-    DISK,
-    JOINED,
-    OLD,
-    A,
-    X,
-    Y,
-    follow,
-    rules,
-    run,
-    sent,
-)
+from tests.support.zab_servers import DISK, JOINED, OLD, A, X, Y, follow, rules, run, sent
 
 
 def log(*zxids: tuple[int, int]) -> tuple[Txn, ...]:

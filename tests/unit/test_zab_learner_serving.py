@@ -11,16 +11,7 @@ from spec.effects import Apply, Observe, Persist
 from spec.election import Peer
 from spec.txn import Txn, make_zxid
 from spec.zab import learner
-from spec.zab.events import (
-    Applied,
-    ClientSync,
-    ClientWrite,
-    Delivered,
-    MessageKind,
-    SyncAnswered,
-    Synced,
-    ZabEvent,
-)
+from spec.zab.events import Applied, ClientSync, ClientWrite, Delivered, MessageKind, SyncAnswered, Synced, ZabEvent
 from spec.zab.packets import (
     Ack,
     Commit,

@@ -195,12 +195,7 @@ def test_before_it_serves_a_leader_counts_all_that_it_logged_as_applied() -> Non
     mine = Durable(log=(Txn(E(0, 1)), Txn(E(0, 2))))
     done = lead(THREE, *joins(1, E(0, 1)), durable=mine)
 
-    assert sent(done) == [
-        (1, Diff(E(0, 2))),
-        (1, Proposal(Txn(E(0, 2)))),
-        (1, Commit(E(0, 2))),
-        (1, NewLeader(1)),
-    ]
+    assert sent(done) == [(1, Diff(E(0, 2))), (1, Proposal(Txn(E(0, 2)))), (1, Commit(E(0, 2))), (1, NewLeader(1))]
 
 
 # NEWLEADER and UPTODATE.

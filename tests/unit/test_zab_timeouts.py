@@ -13,14 +13,7 @@ from spec.election.intervals import FIRST_NOTIFICATION_TIMEOUT, LAST_NOTIFICATIO
 from spec.quorum import majority_view
 from spec.zab.registration import MAX_JUMP, Refusal, refusal
 from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, Stage
-from spec.zab.timeouts import (
-    Resignation,
-    TimeLimits,
-    is_late,
-    is_leader_silent,
-    resignation,
-    silent_learners,
-)
+from spec.zab.timeouts import Resignation, TimeLimits, is_late, is_leader_silent, resignation, silent_learners
 
 LIMITS = TimeLimits(init=10, sync=4)
 VIEW = majority_view([1, 2, 3])

@@ -27,14 +27,7 @@ from tests.node.chaos.client import NoAnswerError
 from tests.node.chaos.replicas import attached, replica
 from tests.node.chaos.run import CLIENTS, SYNC_LIMIT, TICK
 from tests.node.chaos.workload import ROOT, Worker
-from tests.node.reconfigured import (
-    OBSERVER,
-    PARTICIPANT,
-    Roles,
-    agreed,
-    change_members,
-    line_of,
-)
+from tests.node.reconfigured import OBSERVER, PARTICIPANT, Roles, agreed, change_members, line_of
 
 KILLED = 0.7
 """The share of reconfigurations in which a server is killed."""

@@ -179,8 +179,7 @@ def _orphans(entries: Sequence[Entry], bounds: Bounds) -> Iterator[Violation]:
                 named.add(pair)
                 resource, owner, older, younger = pair
                 yield Violation(
-                    ORPHAN,
-                    f"{resource}: session {owner:#x} has had {older} and {younger} for {entry.at - first:.2f} s",
+                    ORPHAN, f"{resource}: session {owner:#x} has had {older} and {younger} for {entry.at - first:.2f} s"
                 )
 
 

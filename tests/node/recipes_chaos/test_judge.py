@@ -6,17 +6,7 @@ import pytest
 
 from tests.node.recipes_chaos import record
 from tests.node.recipes_chaos.hub import Guard
-from tests.node.recipes_chaos.judge import (
-    ALIVE,
-    EMPTY,
-    FAILED,
-    ORDER,
-    ORPHAN,
-    OWNER,
-    SERVED,
-    Bounds,
-    judge,
-)
+from tests.node.recipes_chaos.judge import ALIVE, EMPTY, FAILED, ORDER, ORPHAN, OWNER, SERVED, Bounds, judge
 from tests.node.recipes_chaos.queues import sessions_of
 from tests.node.recipes_chaos.record import Entry, Place
 

@@ -105,9 +105,7 @@ class Client(threading.Thread):
         self._random = random.Random(f"{seed}/{number}")
         self._line = Line(port, self.name, path)
         self._kazoo = KazooClient(
-            hosts,
-            timeout=time_out,
-            connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5},
+            hosts, timeout=time_out, connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
         )
         keep_counting(self._kazoo)
         self._dropper = Dropper(self._kazoo)
