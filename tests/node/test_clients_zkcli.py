@@ -14,106 +14,7 @@ from tests.support.programs import need_files
 ZKCLI = Path("/usr/share/zookeeper/bin/zkCli.sh")
 SECONDS = 180.0
 
-BASICS = """
-create /a one
-create /a/b two
-create -s /a/s- sequential
-create -e /a/e ephemeral
-create -s -e /a/se- both
-create -c /container
-create -t 1000000 /ttl lasting
-create /a again
-create /missing/child
-create /nodata
-get /a
-get -s /a
-get /nodata
-set /a changed
-set -s -v 1 /a more
-set -v 7 /a never
-get /missing
-ls /
-ls -s /a
-ls -R /
-ls /missing
-stat /a
-stat /a/e
-stat /container
-stat /ttl
-stat /missing
-getAllChildrenNumber /
-getEphemerals
-getEphemerals /a
-sync /
-delete /a
-delete -v 5 /a/b
-delete -v 0 /a/b
-delete /missing
-deleteall /a
-ls -R /
-"""
-
-ACLS = """
-whoami
-create /open x
-getAcl /open
-getAcl -s /open
-addauth digest anna:secret
-create /mine x auth::cdrwa
-getAcl /mine
-create /read x world:anyone:r
-set /read y
-getAcl /read
-setAcl /open ip:127.0.0.1:cdrwa
-getAcl /open
-setAcl -v 5 /open world:anyone:cdrwa
-setAcl -s -v 1 /open world:anyone:cdrwa
-setAcl /open digest:bert:nohash:r
-setAcl /open nosuch:scheme:r
-setAcl -R /open auth::rwa
-getAcl /open
-set /open changed
-create /open/child
-delete /open
-get /open
-"""
-
-QUOTAS = """
-create /limited x
-setquota -n 5 /limited
-listquota /limited
-setquota -b 100 /limited
-listquota /limited
-ls -R /zookeeper
-delquota /limited
-ls -R /zookeeper
-"""
-
-WATCHES = """
-create /w x
-get -w /w
-set /w y
-ls -w /w
-create /w/c
-stat -w /missing
-create /missing
-addWatch -m PERSISTENT /w
-set /w z
-create /w/d
-addWatch -m PERSISTENT_RECURSIVE /deep
-create /deep
-create /deep/a
-create /deep/a/b
-set /deep/a/b x
-delete /deep/a/b
-removewatches /w
-set /w once-more
-sync /
-sync /
-sync /
-"""
-
-SCRIPTS = {"basics": BASICS, "acls": ACLS, "quotas": QUOTAS, "watches": WATCHES}
+SCRIPTS = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "zkcli").iterdir()}
 
 # The allowed differences between servers: times, session ids, addresses, and the order of sets.
 TIME = re.compile(r"^(ctime|mtime) = .*$")
@@ -178,6 +79,6 @@ def test_zkcli_prints_the_same_at_a_real_server_and_at_ours(
 def test_zkcli_prints_the_same_quotas_and_usage_at_both(
     printed: Callable[[str, str], tuple[list[str], list[str]]],
 ) -> None:
-    real, node = (printed(kind, QUOTAS)[0] for kind in ("real", "node"))
+    real, node = (printed(kind, SCRIPTS["quotas"])[0] for kind in ("real", "node"))
     assert any("Output stat for" in line for line in real)
     assert node == real

@@ -33,7 +33,7 @@ from harness.ensemble import Ensemble
 from harness.processes import wait_until
 from harness.zoo_cfg import View, write_zoo_cfg
 from refimpl.recipes import Lock, keep_counting
-from tests.node.orphan_world import FLUSH, LEADS, PROGRAM, READS, TAKES, TICK, Curator, Relay, World
+from tests.node.orphan_world import FLUSH, LEADS, READS, TAKES, TICK, Curator, Relay, World
 from tests.node.recipes import WAIT, Running
 from tests.node.test_clients_curator import compiled
 from tests.support.programs import need_kind
@@ -41,7 +41,7 @@ from tests.support.programs import need_kind
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return compiled(PROGRAM, "Orphan", tmp_path_factory, "-Xmx64m")
+    return compiled("Orphan", tmp_path_factory, "-Xmx64m")
 
 
 def route(ensemble: Ensemble, sid: int, view: View) -> Relay:

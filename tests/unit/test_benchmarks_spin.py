@@ -9,35 +9,7 @@ from benchmarks.child import run_alone
 from benchmarks.election import SIZES, Size, check_size
 from benchmarks.outcome import ToolFailed, ToolMissing, WrongCount
 
-REPORT = """\
-Depth=      42 States=  1.3e+07 Transitions= 8.27e+07 Memory=  1319.113\tt=     37.8 R=   3e+05
-
-(Spin Version 6.5.2 -- 6 December 2019)
-
-Full statespace search for:
-\tnever claim         \t- (none specified)
-\tassertion violations\t+
-\tcycle checks       \t- (disabled by -DSAFETY)
-\tinvalid end states\t+
-
-State-vector 84 byte, depth reached 42, errors: 0
- 13822383 states, stored
- 74162648 states, matched
- 87985031 transitions (= stored+matched)
-        0 atomic steps
-hash conflicts:  16134879 (resolved)
-
-Stats on memory usage (in Megabytes):
- 1370.933\tequivalent memory usage for states (stored*(State-vector + overhead))
- 1267.171\tactual memory usage for states (compression: 92.43%)
-         \tstate-vector as stored = 76 byte + 20 byte overhead
-  128.000\tmemory used for hash table (-w24)
-    0.046\tmemory used for DFS stack (-m1000)
- 1394.406\ttotal actual memory usage
-
-pan: elapsed time 41.5 seconds
-pan: rate 333149.75 states/second
-"""
+REPORT = (Path(__file__).parent / "golden" / "benchmarks" / "spin.txt").read_text(encoding="utf-8")
 
 
 def test_reads_a_recorded_report() -> None:

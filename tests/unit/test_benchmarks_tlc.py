@@ -14,23 +14,7 @@ from benchmarks import __main__ as benchmarks
 from benchmarks.outcome import ToolFailed
 from benchmarks.tlc import command, run
 
-REPORT = """\
-TLC2 Version 2026.11.24.193300
-Running breadth-first search Model-Checking with fp 2 and seed 8445887947143339196 with 1 worker on 2 cores.
-Semantic processing of module TwoPhase
-Starting... (2026-11-24 19:38:02)
-Computing initial states...
-Finished computing initial states: 1 distinct state generated at 2026-11-24 19:38:02.
-Progress(9) at 2026-11-24 19:38:05: 42,118 states generated (998 s/min), 7,001 distinct states found (998 ds/min), \
-1,210 states left on queue.
-Model checking completed. No error has been found.
-  Estimates of the probability that TLC did not check all reachable states
-  because two distinct states had the same fingerprint:
-  calculated (optimistic):  val = 2.4E-11
-58146 states generated, 8832 distinct states found, 0 states left on queue.
-The depth of the complete state graph search is 17.
-Finished in 03s at (2026-11-24 19:38:06)
-"""
+REPORT = (Path(__file__).parent / "golden" / "benchmarks" / "tlc.txt").read_text(encoding="utf-8")
 START = REPORT.replace("58146 states generated, 8832 distinct", "4 states generated, 3 distinct")
 
 
