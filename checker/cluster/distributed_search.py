@@ -17,21 +17,21 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.cluster.part.messages import PartReport, SavedSearchPosition
+from checker.cluster.part.messages import PartReport
 from checker.cluster.part.pieces import Pieces, dealt, joined
 from checker.cluster.part.search_part import row_digest
-from checker.cluster.saved_search import SavedFolder
+from checker.cluster.saved_search import SavedFinding, SavedFolder, SavedSearchPosition
 from checker.cluster.transport import PartLostError, Ref, Transport
-from checker.engine.checkpoint.search_checkpoint import FINISHED
-from checker.engine.model import Finding, Model, ModelError
+from checker.engine.checkpoint.search_checkpoint import FINISHED, kept_note
+from checker.engine.model import Model, ModelError, Row
 from checker.engine.process import Interrupts
-from checker.engine.result import SEED, Coverage, Discovery, Evaluations, Exploration, Limits, Stop, wanted
-from checker.engine.semantics import answer, rebuild
+from checker.engine.result import SEED, Coverage, Evaluations, Exploration, Limits, Stop, wanted
+from checker.engine.semantics import rebuild, rediscover
 
 
 def add_reports(
@@ -139,15 +139,17 @@ class Divided(NamedTuple):
 
 
 class SearchFindings:
-    """The findings in a result; `ordinals` has the path of each, by the name of its property."""
+    """The findings in a result, and how each is saved."""
 
     def __init__(self, result: Exploration, transport: Transport) -> None:
         self._result, self._transport = result, transport
-        self.ordinals: dict[str, list[int]] = {}
+        self.saved: list[SavedFinding] = []
 
-    def go_back(self, found: Mapping[str, Discovery], ordinals: Mapping[str, list[int]]) -> None:
-        """Replace the findings by earlier ones."""
-        self._result.found, self.ordinals = dict(found), dict(ordinals)
+    def go_back(self, saved: Sequence[SavedFinding]) -> None:
+        """Replace the findings by earlier ones. Raises ModelError."""
+        self._result.found, self.saved = {}, []
+        for finding in saved:
+            self._add(finding)
 
     def note(self, reports: Sequence[PartReport], level: Divided | None = None) -> None:
         """Record the first finding of each property in an expanded level. Raises ModelError.
@@ -164,16 +166,14 @@ class SearchFindings:
             self._record(position, part, state)
 
     def _record(self, position: int, part: int, state: int) -> None:
-        model = self._result.model
         (route,) = self._transport.get(self._transport.call(part, "route", state))
-        path, prop = rebuild(model, route.ordinals), model.properties[position]
-        if row_digest(path[-1].row) != route.digest:
-            raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
-        finding = answer(model, prop, path[-1].row)
-        if not isinstance(finding, Finding):
-            raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
-        self.ordinals[prop.name] = route.ordinals
-        self._result.found[prop.name] = Discovery(prop, finding, len(path) - 1, path)
+        self._add(SavedFinding(position, route.ordinals), lambda row: row_digest(row) == route.digest)
+
+    def _add(self, finding: SavedFinding, is_reached: Callable[[Row], bool] = lambda _: True) -> None:
+        model = self._result.model
+        prop = model.properties[finding.position]
+        self._result.found[prop.name] = rediscover(model, prop, rebuild(model, finding.ordinals, is_reached))
+        self.saved.append(finding)
 
 
 DIVIDED = 1 << 12  # rows for each part in the first level that is divided
@@ -237,7 +237,7 @@ class DistributedSearch:
 
     def _begin_anew(self) -> None:
         self.result.levels = []
-        self._findings.go_back({}, {})
+        self._findings.go_back([])
         self._reports: list[PartReport] = []
         self._pieces: Pieces | None = None  # of the present level; None until the search is divided
         self._firsts = [0] * self._transport.parts  # the number of the first state of the level in each part
@@ -356,9 +356,9 @@ class DistributedSearch:
                 parts=self._all("save", number),
                 levels=self.result.levels[:-1],
                 waiting=self._waiting,
-                found=dict(self.result.found),
-                ordinals=dict(self._findings.ordinals),
-                pieces=self._pieces,
+                found=list(self._findings.saved),
+                piece_parts=self._pieces.parts.tolist(),
+                piece_sizes=self._pieces.sizes.tolist(),
                 firsts=list(self._firsts),
             )
             if self._folder is not None:
@@ -370,9 +370,8 @@ class DistributedSearch:
 
     def _resume(self) -> None:
         """Continue the search in the folder, if there is one. Raises CheckpointError."""
-        saved = None if self._folder is None else self._folder.load(self._transport.parts, self.result.limits)
-        if saved is not None:
-            self._position, self.result.seconds_before = saved
+        self._position = None if self._folder is None else self._folder.load(self._transport.parts, self.result)
+        if self._position is not None:
             try:
                 self._restore(self._position)
             except PartLostError:
@@ -408,7 +407,7 @@ class DistributedSearch:
         parts = [self._call(part, "restore", saved)[0] for part, saved in enumerate(position.parts)]
         self._reports = self._transport.get(parts)
         self.result.levels = list(position.levels)
-        self._findings.go_back(position.found, position.ordinals)
+        self._findings.go_back(position.found)
         self._pieces, self._firsts = position.pieces, list(position.firsts)
         self._waiting, self._is_restored = position.waiting, True
 
@@ -455,7 +454,4 @@ class DistributedSearch:
             return ""
         if self.result.stop in FINISHED:
             folder.remove()
-        return (
-            f"kept in {folder.folder}: a search that resumes there goes on from {folder.states:,} states"
-            * folder.is_needed
-        )
+        return kept_note(folder.folder, folder.states) if folder.is_needed else ""

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.kernels import build_kernels
-from checker.engine.model import Finding, ModelError
-from checker.engine.result import Discovery, Evaluations, Exploration
-from checker.engine.semantics import answer, rebuild
+from checker.engine.result import Evaluations, Exploration
+from checker.engine.semantics import rebuild, rediscover
 from checker.engine.states.frontier import OriginLog, RowBlock
 from checker.engine.steps import count_steps, step_properties
 from checker.engine.tables import Tables
@@ -217,13 +216,8 @@ class Evaluator:
         """Rebuild the path to a finding, and check that both engines reach the same row and the property finds
         something.
         """
-        model = self._result.model
-        path = rebuild(model, history.ordinals(hit.state))
-        if path[-1].row != self._tables.values(hit.cells):
-            raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
+        model, values = self._result.model, self._tables.values(hit.cells)
+        path = rebuild(model, history.ordinals(hit.state), lambda row: row == values)
         prop = model.properties[hit.position]
-        finding = answer(model, prop, path[-1].row)
-        if not isinstance(finding, Finding):
-            raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
-        self._result.found[prop.name] = Discovery(prop, finding, len(path) - 1, path)
+        self._result.found[prop.name] = rediscover(model, prop, path)
         self.recorded.append(hit)

@@ -8,11 +8,11 @@ rebuilt here, which checks the tables at every step.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from checker.engine.contract import check, first_of_equal, moves, project, short, step
 from checker.engine.model import TRIVIAL, Finding, Kind, Model, ModelError, Move, Property, Read, Row, Send, Trivial
-from checker.engine.result import Step
+from checker.engine.result import Discovery, Step
 
 
 def successors(model: Model, row: Row) -> Iterator[tuple[Move, Row]]:
@@ -98,8 +98,13 @@ def ordinals(parents: Mapping[Row, tuple[Row, int] | None], row: Row) -> list[in
     return taken[::-1]
 
 
-def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
-    """The path from the initial row that takes these successors. Raises ModelError if one is missing."""
+def rebuild(
+    model: Model, ordinals: Iterable[int], is_reached: Callable[[Row], bool] = lambda _: True
+) -> tuple[Step, ...]:
+    """The path from the initial row that takes these successors.
+
+    Raises ModelError if one is missing, or if the path does not reach the row that the tables reached.
+    """
     path = [Step(None, model.initial())]
     for ordinal in ordinals:
         step = next((step for n, step in enumerate(successors(model, path[-1].row)) if n == ordinal), None)
@@ -109,7 +114,17 @@ def rebuild(model: Model, ordinals: Iterable[int]) -> tuple[Step, ...]:
                 f"{model.name!r} gives different results for equal arguments"
             )
         path.append(Step(*step))
+    if not is_reached(path[-1].row):
+        raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
     return tuple(path)
+
+
+def rediscover(model: Model, prop: Property, path: tuple[Step, ...]) -> Discovery:
+    """The finding of a property at the end of a path. Raises ModelError if there is none."""
+    finding = answer(model, prop, path[-1].row)
+    if not isinstance(finding, Finding):
+        raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
+    return Discovery(prop, finding, len(path) - 1, path)
 
 
 SHOWN = 100

@@ -19,7 +19,7 @@ from checker.engine.kernels import move_kernels
 from checker.engine.model import Finding, Kind, Model, ModelError, Property
 from checker.engine.process import Interrupts
 from checker.engine.result import Coverage, Discovery, Evaluations, Step
-from checker.engine.semantics import answer, rebuild, successors
+from checker.engine.semantics import answer, rebuild, rediscover, successors
 from checker.engine.steps import step_properties
 from checker.engine.tables import Tables
 from checker.swarm.outcome import Ending, Sighting, WalkCounts
@@ -81,18 +81,16 @@ class WalkRunner:
         while walker.is_running:
             walker.advance(steps + 1)
             self._shared.fill(walker.noted)
-        path = rebuild(self._model, walker.ordinals[: walker.steps].tolist())
-        if path[-1].row != self._shared.tables.values(walker.cells.tolist()):
-            raise ModelError("the plain engine reaches another state than the tables; a step is not a function")
-        return path
+        values = self._shared.tables.values(walker.cells.tolist())
+        return rebuild(self._model, walker.ordinals[: walker.steps].tolist(), lambda row: row == values)
 
     def discovery(self, prop: Property, sighting: Sighting) -> Discovery:
         """The run to a finding, as its walk executed it."""
         path = self.path(sighting.walk, sighting.step)
-        finding = answer(self._model, prop, path[-1].row)
-        if not isinstance(finding, Finding) or len(path) - 1 != sighting.step:
-            raise ModelError(f"the property {prop.name!r} finds nothing where it found something before")
-        return Discovery(prop, finding, len(path) - 1, path)
+        discovery = rediscover(self._model, prop, path)
+        if discovery.depth != sighting.step:
+            raise ModelError(f"the walk {sighting.walk} ends elsewhere than before; a step is not a function")
+        return discovery
 
     def repeat(self, walk: int) -> tuple[tuple[Step, ...], list[Discovery]]:
         """The whole run of a walk, and the findings at its end."""

@@ -130,7 +130,7 @@ def test_a_file_above_its_limit_is_not_read(tmp_path: Path) -> None:
 
 
 OWN_FILES = {
-    "cache.py", "jit.py", "process.py", "search_checkpoint.py", "checkpoint_store.py", "files.py", "saved_search.py",
+    "cache.py", "jit.py", "process.py", "search_checkpoint.py", "checkpoint_store.py",
     "source.py", "server.py", "html.py", "picture.py", "reference.py", "user_files.py",
 }  # fmt: skip
 """Modules that open files of the program itself: its sources, its cache, its saved searches."""

@@ -9,7 +9,7 @@ import pytest
 
 from checker.engine import Kind, Limits, Property, Read, search
 from checker.engine.checkpoint import Checkpoint, CheckpointError
-from checker.engine.checkpoint.head import decoded
+from checker.engine.checkpoint.head import AGAIN, Head, decoded
 from checker.models.rounds import election
 from tests.support.command_line import cli, zoo_cfg
 
@@ -133,8 +133,8 @@ def test_a_file_with_half_an_entry_is_refused(folder: Path, name: str) -> None:
 def test_an_error_of_the_head_is_worded_here(text: bytes, fault: str) -> None:
     """`Expected int, got str - at $.format` is the wording of a library."""
     with pytest.raises(CheckpointError) as caught:
-        decoded(text, "c.json", 1, "name another folder")
-    assert str(caught.value) == f"c.json: it is not the head of a checkpoint: {fault}; name another folder"
+        decoded(text, Head, "c.json", 1)
+    assert str(caught.value) == f"c.json: it is not the head of a checkpoint: {fault}; {AGAIN}"
 
 
 @pytest.mark.parametrize(

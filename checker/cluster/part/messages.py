@@ -1,4 +1,4 @@
-"""The messages between the driver of a search and its parts, and between the parts; and the records of saves.
+"""The messages between the driver of a search and its parts, and between the parts; and the record of a save.
 
 Arrays of fingerprints go only from part to part. Messages to and from the driver have a few numbers for each piece.
 """
@@ -8,11 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
-from checker.cluster.part.pieces import Pieces
-from checker.engine.checkpoint.head import Count, FileRecord, Hash, SavedHit
-from checker.engine.result import Discovery
+from checker.engine.checkpoint.head import Count, FileRecord, SavedCounts
 
 Array = np.ndarray[Any, Any]
 
@@ -70,33 +67,9 @@ class Route(NamedTuple):
     digest: str
 
 
-class SavedPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The record of a part: the number of the save, its files, and the counts."""
+class SavedPart(SavedCounts, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The record of a part: the number of the save, its files, and the counts. `rows` are those of the level."""
 
     number: Count
     files: dict[str, FileRecord]
-    tables: Hash
     rows: Count
-    states: Count
-    transitions: Count
-    deadlocks: Count
-    labels: Count
-    judgements: Count
-    verdicts: Count
-    hits: list[SavedHit]
-
-
-class SavedSearchPosition(NamedTuple):
-    """The beginning of a level, as all parts have saved it. `levels` has those before it; it has `waiting` rows.
-
-    `ordinals` has the path of each finding.
-    """
-
-    number: int
-    parts: list[SavedPart]
-    levels: list[int]
-    waiting: int
-    found: dict[str, Discovery]
-    ordinals: dict[str, list[int]]
-    pieces: Pieces
-    firsts: list[int]

@@ -12,30 +12,29 @@ from __future__ import annotations
 
 import shutil
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
 
-from checker.cluster.part.files import ORIGINS, QUESTIONS, SEEN, PartFiles
 from checker.cluster.part.messages import Candidates, PartHit, PartReport, Route, SavedPart
 from checker.cluster.part.pieces import Pieces
-from checker.engine.checkpoint import CheckpointError
-from checker.engine.checkpoint.head import SavedHit
-from checker.engine.checkpoint.search_checkpoint import ReplayableTables
+from checker.engine.checkpoint.checkpoint_store import SavedFiles, Source
+from checker.engine.checkpoint.search_checkpoint import ReplayableTables, SavedState
 from checker.engine.contract import described
-from checker.engine.evaluator import Hit
 from checker.engine.kernels import move_kernels
-from checker.engine.model import Model, ModelError, Row
+from checker.engine.model import Model, Row
 from checker.engine.result import Exploration, Limits
 from checker.engine.rounds import Round, Rounds, SearchState
-from checker.engine.states.waiting import Block
 from checker.engine.steps import stop_counting
 from checker.engine.tables.interner import CellNumbers
+
+SEEN, ORIGINS, QUESTIONS = "seen", "origins", "questions"
+"""The files of a part that grow: its share of the visited set, the origins of its states, and those of the tables."""
 
 Array = np.ndarray[Any, Any]
 
@@ -124,7 +123,7 @@ class SearchPart:
         self._process = psutil.Process()
         self._resident = self._process.memory_info().rss
         self._model, self._number, self._parts, self._seed = model, number, parts, seed
-        self._files = None if folder is None else PartFiles(folder)
+        self._files = None if folder is None else SavedFiles(folder)
         self._tables = PartTables(model, seed)
         self._begin_anew()
 
@@ -132,10 +131,11 @@ class SearchPart:
 
     def begin(self) -> PartReport:
         """Start from the initial state, also after another start. Raises ModelError."""
-        self.close()
+        self._state.close()
         self._begin_anew()
         if self._files is not None:
-            self._files.clear()
+            self._files.open()
+            self._files.remove()
         self._rounds.begin()
         return self.report()
 
@@ -163,26 +163,29 @@ class SearchPart:
 
     def divide(self, pieces: Pieces) -> None:
         """Keep the rows of the own pieces of the level, and the own fingerprints; only the first part keeps counts."""
-        state, work = self._state, self._rounds.expanded
+        before, result, work = self._state, self._result, self._rounds.expanded
         own = np.repeat(pieces.parts == self._number, pieces.sizes)
-        parts = list(self._rows())
-        rows, judgements = (np.concatenate([part[place] for part in parts])[own] for place in (0, 1))
-        records = np.concatenate([*state.history.since(0)])
-        slots = state.visited.parts[0].slots
+        *level, fired, reached, judged, final = [array.copy() for array in self._saved.now(self._rounds.level)]
+        rows, judgements = (iter(np.concatenate(level[place::2])[own]) for place in (0, 1))
+        records, slots = np.concatenate([*before.history.since(0)]), before.visited.parts[0].slots
         seen = slots[slots != 0]
-        counts = state.counts.fired, state.counts.reached, *state.evaluator.tallies
-        result = self._result
-        self.close()
+        seen = np.ascontiguousarray(seen[owned_by(seen, self._parts) == self._number])
+        before.close()
         self._begin_anew()
-        first = len(records) - len(own)
-        self._state.history.extend(np.concatenate([records[:first], records[first:][own]]))
-        self._add_seen(seen[owned_by(seen, self._parts) == self._number])
-        self._resume(rows, judgements, counts, [])
+        state, first = self._state, len(records) - len(own)
+        state.history.extend(np.concatenate([records[:first], records[first:][own]]))
+        state.visited.refill(seen, 0)
+        self._log_seen(seen)
+        self._rounds.following.blocks = self._saved.blocks(
+            int(np.count_nonzero(own)),
+            lambda count: (np.array([*islice(rows, count)]), np.array([*islice(judgements, count)])),
+        )
+        self._rounds.begin_level()
+        state.evaluator.resume([judged, final], [], state.history)
         if self._number:
-            for array in counts:
-                array[:] = 0
+            judged[:], final[:] = 0, 0
         else:
-            self._rounds.expanded = work
+            state.counts.fired, state.counts.reached, self._rounds.expanded = fired, reached, work
             self._result.transitions, self._result.deadlocks = result.transitions, result.deadlocks
 
     # -- a round ---------------------------------------------------------------------------------------------
@@ -281,45 +284,33 @@ class SearchPart:
 
     def save(self, number: int) -> SavedPart:
         """Save this part at the beginning of a level. Raises OSError."""
-        files, state, tables = self._saved_files, self._state, self._tables
-        record = state.history.record.itemsize
-        files.append(ORIGINS, state.history.since(files.size(ORIGINS) // record))
-        files.append(QUESTIONS, [tables.questions.view[files.size(QUESTIONS) // 8 :]])
-        judged, final = state.evaluator.tallies
-        return SavedPart(
-            number,
-            files.record(number, self._current()),
-            tables.digest(),
-            self._rounds.left,
-            state.history.size,
-            self._result.transitions,
-            self._result.deadlocks,
-            len(state.counts.fired),
-            len(judged),
-            len(final),
-            [SavedHit(*hit) for hit in state.evaluator.recorded],
-        )
+        files, state, questions = self._saved_files, self._state, self._tables.questions
+        growing: dict[str, Source] = {
+            SEEN: lambda _: [],
+            ORIGINS: lambda size: state.history.since(size // state.history.record.itemsize),
+            QUESTIONS: lambda size: [questions.view[size // 8 :]],
+        }
+        records = files.save(number, growing, self._saved.now(self._rounds.level))
+        files.forget_saves(number, number - 1)  # the head of the search is not written yet
+        return SavedPart(number=number, files=records, rows=self._rounds.left, **self._saved.counts(self._tables))
 
     def restore(self, saved: SavedPart) -> PartReport:
         """Go back to a save; a new process first asks the model all questions again. Raises CheckpointError."""
         files = self._saved_files
-        with files.restore(saved.number, saved.files) as file:
-            if not self._tables.questions.size:
-                self._rebuild_tables(saved)
-            self.close()
-            self._begin_anew()
-            columns = len(self._model.columns)
-            rows = np.fromfile(file, np.uint32, saved.rows * columns).reshape(-1, columns)
-            judgements = np.fromfile(file, np.uint32, saved.rows)
-            sizes = saved.labels, saved.labels, saved.judgements, saved.verdicts
-            fired, reached, judged, final = (np.fromfile(file, np.uint64, size) for size in sizes)
-        self._check_rows(rows, judgements)
+        files.open()
+        files.restore(saved.number, saved.files)
+        if not self._tables.questions.size:
+            self._tables.rebuild(files.read(QUESTIONS, np.uint64), saved.tables, files.folder)
+        self._state.close()
+        self._begin_anew()
         for seen in files.read(SEEN, np.uint64):
             self._state.visited.refill(seen, 0)
         for records in files.read(ORIGINS, self._state.history.record):
             self._state.history.extend(records)
-        self._result.transitions, self._result.deadlocks = saved.transitions, saved.deadlocks
-        self._resume(rows, judgements, (fired, reached, judged, final), saved.hits)
+        self._saved.check_findings(saved)
+        with files.now(saved.number) as file:
+            (self._rounds.following.blocks,) = self._saved.restore(saved, file, saved.rows)
+        self._rounds.begin_level()
         return self.report()
 
     def remove(self) -> None:
@@ -330,13 +321,15 @@ class SearchPart:
                 self._files.folder.parent.rmdir()
 
     def close(self) -> None:
-        """Delete the temporary file."""
+        """Delete the temporary files, and release the folder."""
         self._state.close()
+        if self._files is not None:
+            self._files.close()
 
     # -- help ------------------------------------------------------------------------------------------------
 
     @property
-    def _saved_files(self) -> PartFiles:
+    def _saved_files(self) -> SavedFiles:
         assert self._files is not None
         return self._files
 
@@ -344,69 +337,12 @@ class SearchPart:
         self._result = Exploration(self._model, "tables", Limits(), seed=self._seed)
         self._state = SearchState.of(self._result, self._tables, parts=self._parts)
         self._rounds = Rounds(self._state)
+        self._saved = SavedState(self._state, Path() if self._files is None else self._files.folder)
         self._expanded: deque[Expansion] = deque()
         self._own: deque[Candidates] = deque()
         self._own_flags: deque[Array] = deque()
         self._sent = 0
 
-    def _resume(self, rows: Array, judgements: Array, counts: tuple[Array, ...], hits: list[SavedHit]) -> None:
-        """Continue with a level of these rows, the newest states."""
-        state, blocks, begin = self._state, list[Block](), 0
-        state.counts.fired, state.counts.reached, *tallies = counts
-        state.evaluator.resume(tallies, [Hit(*_fields(hit)) for hit in hits], state.history)
-        while begin < len(rows):
-            block = state.pool.take()
-            block.size = min(len(block.rows), len(rows) - begin)
-            own = slice(begin, begin + block.size)
-            block.rows[: block.size, : rows.shape[1]], block.judgements[: block.size] = rows[own], judgements[own]
-            block.fingerprints[: block.size] = self._tables.fingerprints(rows[own])
-            begin += block.size
-            state.waiting.append(blocks, block, is_last=begin == len(rows))
-        self._rounds.following.blocks = blocks
-        self._rounds.begin_level()
-
-    def _add_seen(self, fingerprints: Array) -> None:
-        self._state.visited.refill(np.ascontiguousarray(fingerprints), 0)
-        self._log_seen(fingerprints)
-
     def _log_seen(self, fingerprints: Array) -> None:
         if self._files is not None:
             self._files.append(SEEN, [fingerprints])
-
-    def _rows(self) -> Iterator[tuple[Array, Array]]:
-        """The rows and the judgements of the level, block by block."""
-        columns = len(self._model.columns)
-        for block in self._rounds.level:
-            with self._state.waiting.opened(block) as awake:
-                yield awake.rows[: block.size, :columns].copy(), awake.judgements[: block.size].copy()
-
-    def _current(self) -> Iterator[Array]:
-        for place in (0, 1):
-            yield from (part[place] for part in self._rows())
-        yield from (self._state.counts.fired, self._state.counts.reached, *self._state.evaluator.tallies)
-
-    def _rebuild_tables(self, saved: SavedPart) -> None:
-        questions = np.concatenate([np.zeros(0, np.uint64), *self._saved_files.read(QUESTIONS, np.uint64)])
-        try:
-            self._tables.replay(questions)
-            same = self._tables.digest() == saved.tables
-        except Exception as error:
-            # Another model may do anything with questions that it never asked.
-            raise self._changed(f" (error: {error!r})") from error
-        if not same:
-            raise self._changed("")
-
-    def _changed(self, why: str) -> ModelError:
-        folder = self._saved_files.folder
-        return CheckpointError(f"{folder}: the model's functions do not answer as they did when this was kept{why}")
-
-    def _check_rows(self, rows: Array, judgements: Array) -> None:
-        tables, folder = self._tables, self._saved_files.folder
-        numbers = ((rows, tables.bases.size), (judgements, tables.verdicts.judgements.size))
-        for values, bound in numbers:
-            if values.size and int(values.max()) >= bound:
-                raise CheckpointError(f"{folder}: a number of a row must be below {bound:,}")
-
-
-def _fields(hit: SavedHit) -> tuple[int, tuple[int, ...], int]:
-    return hit.position, hit.cells, hit.state

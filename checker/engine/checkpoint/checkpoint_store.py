@@ -1,4 +1,5 @@
-"""A checkpoint folder: files that grow, one file that each save writes anew, and a head with sizes and checksums.
+"""A folder in which a search is saved: files that grow, one file that each save writes anew, and a head with sizes and
+checksums.
 
 Rules:
 
@@ -7,7 +8,8 @@ Rules:
 - Every file is checked before it is used: the head by its own checksum and by `head`, the others by the head.
 - Data is never executed: files hold numbers, the head is JSON.
 - Only regular files inside the folder are opened: no symbolic link, hard link, FIFO or device is followed.
-- One process uses a folder, if the file system supports locks.
+- One process uses the folder of a search, if the file system supports locks. On a cluster, each part has files in a
+  folder of its own below it.
 """
 
 from __future__ import annotations
@@ -19,21 +21,21 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
 
 from checker.engine.checkpoint import CheckpointError
-from checker.engine.checkpoint.head import LARGEST, FileRecord, Head, SavedSearch, decoded
+from checker.engine.checkpoint.head import AGAIN, LARGEST, FileRecord, Head, SavedSearch, check_counts, decoded
 
 FORMAT = 2
 HEAD, NEW, PREFIX = "checkpoint.json", ".new", "checkpoint-"
 CHUNK = 1 << 22  # bytes read or hashed at a time
-AGAIN = "name another folder, or remove this one to begin anew"
 
 Array = np.ndarray[Any, Any]
 Source = Callable[[int], Iterable[Array]]  # the arrays after this number of bytes
+Document = TypeVar("Document", bound=msgspec.Struct)
 
 
 class _ValidBytes(NamedTuple):
@@ -46,150 +48,115 @@ class _ValidBytes(NamedTuple):
         return FileRecord(self.size, self.hash.hexdigest())
 
 
-class CheckpointStore:
-    """One folder: `open` it, `load` the last save, then `save` any number of times, and `close` it."""
+class SavedFiles:
+    """The files of numbers in a folder: some grow, and the file now-N is that of the save N. `open` comes first."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._grown: dict[str, _ValidBytes] = {}  # the valid parts of the growing files, by name
+    def __init__(self, folder: Path, prefix: str = "") -> None:
+        self.folder, self._prefix = folder, prefix
+        self.grown: dict[str, _ValidBytes] = {}  # the valid parts of the growing files, by name
         self._names: set[str] = set()  # all files that were written, including failed writes
-        self._number = 0  # the number of the last head, complete or not
-        self._lock: int | None = None
+        self._open_folder: int | None = None
 
-    def open(self) -> None:
-        """Create the folder if necessary, and lock it. Raises CheckpointError."""
-        try:
+    def open(self) -> int:
+        """Create the folder if necessary, and open it. Raises OSError."""
+        if self._open_folder is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            if not os.access(self.folder, os.W_OK):
-                raise PermissionError("nothing may be written there")
-        except (OSError, ValueError) as error:
-            self.close()
-            if self.folder.is_symlink():
-                raise CheckpointError(
-                    f"{self.folder}: it is a symbolic link; name the folder that it leads to"
-                ) from None
-            raise CheckpointError(f"{self.folder}: no checkpoint can be kept there ({error})") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CheckpointError(f"{self.folder}: another search is kept there; name another folder") from None
-        except OSError:
-            pass  # a file system that cannot lock
+            self._open_folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        return self._open_folder
 
     def close(self) -> None:
         """Release the folder."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._open_folder is not None:
+            os.close(self._open_folder)
+            self._open_folder = None
 
-    # -- writing ---------------------------------------------------------------------------------------------
+    def path(self, name: str) -> Path:
+        """The path of a file."""
+        return self.folder / f"{self._prefix}{name}"
 
-    def save(self, saved: SavedSearch, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
-        """Write new data, the arrays `now` and the counts. After an OSError the previous save is still valid.
-
-        `growing` has for each name a function from a number of bytes to the arrays after them.
-        """
-        self._number += 1
-        name = f"now-{self._number}"
-        nothing = _ValidBytes(0, hashlib.sha256())
-        grown = {each: self._write(each, self._grown.get(each, nothing), more) for each, more in growing.items()}
-        files = {**grown, name: self._write(name, nothing, lambda _: now)}
-        stored = {each: kept.stored() for each, kept in files.items()}
-        self._put_head(msgspec.json.encode(Head(FORMAT, self._number, name, stored, saved)))
-        self._grown = grown
-        for other in self.folder.glob(f"{PREFIX}now-*"):
-            if other != self._path(name):
-                with suppress(OSError):  # it only takes room
-                    other.unlink(missing_ok=True)
-
-    def _path(self, name: str) -> Path:
-        return self.folder / f"{PREFIX}{name}"
-
-    def _open(self, name: str, flags: int) -> IO[bytes]:
+    def open_file(self, name: str, flags: int) -> IO[bytes]:
         """Open a file of the folder, which must be a regular one with a single name. Raises OSError."""
-        if self._lock is None:
+        if self._open_folder is None:
             raise OSError("the folder is not open")
-        number = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644, dir_fd=self._lock)
+        number = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644, dir_fd=self._open_folder)
         status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             os.close(number)
-            raise OSError("it must be a regular file without other links")
+            raise OSError(0, "it must be a regular file without other links")
         return cast("IO[bytes]", os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb"))
 
-    def _create(self, name: str) -> IO[bytes]:
+    def create(self, name: str) -> IO[bytes]:
         """Create a file of the folder; a file or link of that name is removed first. Raises OSError."""
-        if self._lock is not None:
+        if self._open_folder is not None:
             with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=self._lock)
-        return self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                os.unlink(name, dir_fd=self._open_folder)
+        return self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
-    def _write(self, name: str, before: _ValidBytes, more: Source) -> _ValidBytes:
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def size(self, name: str) -> int:
+        """The valid bytes of a growing file; 0 without one."""
+        return self.grown[name].size if name in self.grown else 0
+
+    def append(self, name: str, arrays: Iterable[Array], *, to_disk: bool = False) -> None:
+        """Append arrays to a growing file. Raises OSError; the valid bytes are then those before."""
+        before = self.grown.get(name, _ValidBytes(0, hashlib.sha256()))
         size, digest = before.size, before.hash.copy()
         self._names.add(name)
-        own = PREFIX + name
-        with self._open(own, os.O_RDWR) if size else self._create(own) as file:
+        own = self._prefix + name
+        with self.open_file(own, os.O_RDWR) if size else self.create(own) as file:
             file.seek(size)
-            for part in more(size):
-                data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+            for array in arrays:
+                data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
                 file.write(data)
                 digest.update(data)
                 size += len(data)
-            _to_disk(file)
-        return _ValidBytes(size, digest)
+            if to_disk:
+                _to_disk(file)
+        self.grown[name] = _ValidBytes(size, digest)
 
-    def _put_head(self, text: bytes) -> None:
-        path = self.folder / HEAD
-        new = path.with_suffix(NEW)
-        with self._create(new.name) as file:
-            file.write(f"{_hash_of(text)}\n".encode() + text)
-            _to_disk(file)
-        new.replace(path)
-        with suppress(OSError):  # the save is valid from here on, even if the system cannot sync a folder
-            folder = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+    def save(self, number: int, growing: Mapping[str, Source], now: Iterable[Array]) -> dict[str, FileRecord]:
+        """Write the file of this save and the new data of growing files to disk. Raises OSError.
+
+        `growing` has for each name a function from a number of bytes to the arrays after them.
+        """
+        before, name = dict(self.grown), f"now-{number}"
+        try:
+            for grown, source in growing.items():
+                self.append(grown, source(self.size(grown)), to_disk=True)
+            self.append(name, now, to_disk=True)
+            return {each: valid.stored() for each, valid in self.grown.items()}
+        except BaseException:
+            self.grown = before
+            raise
+        finally:
+            self.grown.pop(name, None)
+
+    def forget_saves(self, *numbers: int) -> None:
+        """Remove the files of all saves but these."""
+        others = {self.path(f"now-{number}") for number in numbers}
+        for path in {*self.folder.glob(f"{self._prefix}now-*")} - others:
+            with suppress(OSError):  # it only takes room
+                path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the checkpoint; the folder stays. Raises OSError."""
-        head = self.folder / HEAD
-        head.unlink(missing_ok=True)
-        head.with_suffix(NEW).unlink(missing_ok=True)
-        for path in [self._path(name) for name in self._names] + list(self.folder.glob(f"{PREFIX}now-*")):
+        """Remove all files that were written or read. Raises OSError."""
+        for path in [self.path(name) for name in self._names] + list(self.folder.glob(f"{self._prefix}now-*")):
             path.unlink(missing_ok=True)
+        self.grown.clear()
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def load(self) -> SavedSearch | None:
-        """The counts of the last save, or None without a save. Raises CheckpointError.
-
-        It checks that all files are complete.
-        """
-        path = self.folder / HEAD
-        try:
-            with self._open(HEAD, os.O_RDONLY) as file:
-                data = file.read(LARGEST + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise CheckpointError(f"{path}: it cannot be read ({error.strerror or error}); {AGAIN}") from None
-        checksum, _, text = data.partition(b"\n")
-        if len(data) > LARGEST or checksum != _hash_of(text).encode():
-            raise CheckpointError(f"{path}: it is damaged, or no checkpoint: its checksum is wrong; {AGAIN}")
-        head = decoded(text, str(path), FORMAT, AGAIN)
-        self._number, self._now = head.number, head.now
-        for name, stored in head.files.items():
-            self._grown[name] = self._checked(name, stored)
-            self._names.add(name)
-        self._now_size = self._grown.pop(self._now).size
-        return head.search
+    def restore(self, number: int, files: Mapping[str, FileRecord]) -> int:
+        """Go back to a save, and return the bytes of its own file. Raises CheckpointError for a damaged file."""
+        self.grown = {name: self._checked(name, stored) for name, stored in files.items()}
+        self._names |= {*files}
+        return self.grown.pop(f"now-{number}").size
 
     def _checked(self, name: str, stored: FileRecord) -> _ValidBytes:
-        path, left, digest = self._path(name), stored.size, hashlib.sha256()
+        path, left, digest = self.path(name), stored.size, hashlib.sha256()
         try:
-            with self._open(path.name, os.O_RDONLY) as file:
+            with self.open_file(path.name, os.O_RDONLY) as file:
                 while left and (data := file.read(min(left, CHUNK))):
                     digest.update(data)
                     left -= len(data)
@@ -203,45 +170,120 @@ class CheckpointStore:
             raise CheckpointError(f"{path}: it is damaged: its checksum is wrong; {AGAIN}")
         return _ValidBytes(stored.size, digest)
 
-    def sized(self, sizes: Mapping[str, int], now: int) -> None:
-        """Check the bytes of all files against these. Raises CheckpointError."""
-        found = {**{name: each.size for name, each in self._grown.items()}, self._now: self._now_size}
-        for name, size in {**sizes, self._now: now}.items():
-            if found.pop(name, None) != size:
-                raise CheckpointError(f"{self._path(name)}: it must have {size:,} bytes by the counts; {AGAIN}")
-        for name in found:
-            raise CheckpointError(f"{self._path(name)}: a search of this model has no such file; {AGAIN}")
-
-    def size(self, name: str) -> int:
-        """The valid bytes of a growing file; 0 without one."""
-        return self._grown[name].size if name in self._grown else 0
-
-    def grown(self, name: str, kind: Any) -> Iterator[Array]:
+    def read(self, name: str, kind: Any) -> Iterator[Array]:
         """The contents of a growing file, as arrays of a kind, at most CHUNK bytes each."""
-        return self._read(name, self._grown[name].size, np.dtype(kind))
-
-    @property
-    def now_name(self) -> str:
-        """The name of the file that each save writes anew."""
-        return self._now
-
-    def now(self) -> IO[bytes]:
-        """The file that each save writes anew, open at its beginning."""
-        return self._open(PREFIX + self._now, os.O_RDONLY)
-
-    def _read(self, name: str, size: int, kind: np.dtype[Any]) -> Iterator[Array]:
-        most = CHUNK // kind.itemsize
-        with self._open(PREFIX + name, os.O_RDONLY) as file:
-            left = size // kind.itemsize
+        kind = np.dtype(kind)
+        most, left = CHUNK // kind.itemsize, self.size(name) // kind.itemsize
+        if not left:
+            return
+        with self.open_file(self._prefix + name, os.O_RDONLY) as file:
             while left:
                 yield np.fromfile(file, kind, min(left, most))
                 left -= min(left, most)
+
+    def now(self, number: int) -> IO[bytes]:
+        """The file of a save, open at its beginning."""
+        return self.open_file(f"{self._prefix}now-{number}", os.O_RDONLY)
+
+
+class CheckpointStore:
+    """The folder of one search: `open` it, read the head, then `save` any number of times, and `close` it."""
+
+    def __init__(self, folder: Path, head: str = HEAD) -> None:
+        self.folder, self.head = folder, folder / head
+        self.files = SavedFiles(folder, PREFIX)
+        self._number = 0  # the number of the last head, complete or not
+
+    def open(self) -> None:
+        """Create the folder if necessary, and lock it. Raises CheckpointError."""
+        try:
+            lock = self.files.open()
+            if not os.access(self.folder, os.W_OK):
+                raise PermissionError("nothing may be written there")
+        except (OSError, ValueError) as error:
+            self.close()
+            if self.folder.is_symlink():
+                raise CheckpointError(
+                    f"{self.folder}: it is a symbolic link; name the folder that it leads to"
+                ) from None
+            raise CheckpointError(f"{self.folder}: no checkpoint can be kept there ({error})") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CheckpointError(f"{self.folder}: another search is kept there; name another folder") from None
+        except OSError:
+            pass  # a file system that cannot lock
+
+    def close(self) -> None:
+        """Release the folder."""
+        self.files.close()
+
+    def save(self, saved: SavedSearch, growing: Mapping[str, Source], now: Iterable[Array]) -> None:
+        """Write new data, the arrays `now` and the counts. After an OSError the previous save is still valid."""
+        self._number += 1
+        stored = self.files.save(self._number, growing, now)
+        self.put_head(Head(FORMAT, self._number, f"now-{self._number}", stored, saved))
+        self.files.forget_saves(self._number)
+
+    def put_head(self, document: msgspec.Struct) -> None:
+        """Replace the head. Raises OSError; the previous one is then still valid."""
+        text, new = msgspec.json.encode(document), self.head.with_suffix(NEW)
+        with self.files.create(new.name) as file:
+            file.write(f"{hashlib.sha256(text).hexdigest()}\n".encode() + text)
+            _to_disk(file)
+        new.replace(self.head)
+        with suppress(OSError):  # the save is valid from here on, even if the system cannot sync a folder
+            os.fsync(self.files.open())
+
+    def remove(self) -> None:
+        """Remove the checkpoint; the folder stays. Raises OSError."""
+        self.head.unlink(missing_ok=True)
+        self.head.with_suffix(NEW).unlink(missing_ok=True)
+        self.files.remove()
+
+    def load(self) -> SavedSearch | None:
+        """The counts of the last save, or None without a save. Raises CheckpointError.
+
+        It checks that all files are complete.
+        """
+        head = self.load_head(Head, FORMAT)
+        if head is None:
+            return None
+        check_counts(head, str(self.head))
+        self._number = head.number
+        self._now_size = self.files.restore(head.number, head.files)
+        return head.search
+
+    def load_head(self, kind: type[Document], number: int) -> Document | None:
+        """The head in the format of this number, or None without one. Raises CheckpointError."""
+        try:
+            with self.files.open_file(self.head.name, os.O_RDONLY) as file:
+                data = file.read(LARGEST + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CheckpointError(f"{self.head}: it cannot be read ({error.strerror or error}); {AGAIN}") from None
+        checksum, _, text = data.partition(b"\n")
+        if len(data) > LARGEST or checksum != hashlib.sha256(text).hexdigest().encode():
+            raise CheckpointError(f"{self.head}: it is damaged, or no checkpoint: its checksum is wrong; {AGAIN}")
+        return decoded(text, kind, str(self.head), number)
+
+    def check_sizes(self, sizes: Mapping[str, int], now: int) -> None:
+        """Check the bytes of all files against these. Raises CheckpointError."""
+        own = f"now-{self._number}"
+        sizes = {**sizes, own: now}
+        stored = {**{name: valid.size for name, valid in self.files.grown.items()}, own: self._now_size}
+        for name, size in sizes.items():
+            if stored.pop(name, None) != size:
+                raise CheckpointError(f"{self.files.path(name)}: it must have {size:,} bytes by the counts; {AGAIN}")
+        for name in stored:
+            raise CheckpointError(f"{self.files.path(name)}: a search of this model has no such file; {AGAIN}")
+
+    def now(self) -> IO[bytes]:
+        """The file of the last save, open at its beginning."""
+        return self.files.now(self._number)
 
 
 def _to_disk(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _hash_of(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()

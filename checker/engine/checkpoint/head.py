@@ -7,7 +7,7 @@ names come from a fixed set, numbers have bounds, and unknown fields are errors.
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,7 +15,8 @@ from msgspec import Meta, Struct
 from checker.engine.checkpoint import CheckpointError
 from checker.engine.result import MOST_SEED
 
-LARGEST = 1 << 24  # bytes of a head; that of a search of 10^9 states has a few thousand
+LARGEST = 1 << 28  # bytes of a head; that of a search on a cluster has some for each piece of the level
+AGAIN = "name another folder, or remove this one to begin anew"
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 48))]
 Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
@@ -48,23 +49,28 @@ class SavedHit(Struct, frozen=True, forbid_unknown_fields=True, array_like=True)
     state: Count
 
 
-class SavedSearch(Struct, frozen=True, forbid_unknown_fields=True):
-    """The counts of a search. `left` and `next` are rows of the current and of the next level."""
+class SavedCounts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The counts of a search, or of one part of it; `labels`, `judgements` and `verdicts` are numbers of counters."""
 
-    identity: Identity
     tables: Hash
-    levels: Annotated[list[Count], Meta(min_length=1)]
-    left: Count
-    next: Count
     states: Annotated[int, Meta(ge=1, le=1 << 32)]
     transitions: Count
     deadlocks: Count
-    seconds: Seconds
-    python_seconds: Seconds
     found: list[SavedHit]
     labels: Count
     judgements: Count
     verdicts: Count
+
+
+class SavedSearch(SavedCounts, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The counts of a search. `left` and `next` are rows of the current and of the next level."""
+
+    identity: Identity
+    levels: Annotated[list[Count], Meta(min_length=1)]
+    left: Count
+    next: Count
+    seconds: Seconds
+    python_seconds: Seconds
 
 
 class Head(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +86,8 @@ class Head(Struct, frozen=True, forbid_unknown_fields=True):
 class _Format(Struct):
     format: int
 
+
+Document = TypeVar("Document", bound=Struct)
 
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = re.compile(r"(missing required|unknown) field `([^`]*)`")
@@ -97,17 +105,20 @@ def _fault(error: Exception) -> str:
     return f"the field {place} is invalid" if place else "it is not an object"
 
 
-def decoded(text: bytes, where: str, number: int, advice: str) -> Head:
+def decoded(text: bytes, kind: type[Document], where: str, number: int) -> Document:
     """The head in a text, in the format of that number. Raises CheckpointError, which names the field at fault."""
     try:
         if msgspec.json.decode(text, type=_Format).format != number:
-            raise CheckpointError(f"{where}: it is not in format {number}, which this version reads; {advice}")
-        head = msgspec.json.decode(text, type=Head)
+            raise CheckpointError(f"{where}: it is not in format {number}, which this version reads; {AGAIN}")
+        return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{where}: it is not the head of a checkpoint: {_fault(error)}; {advice}") from None
-    if [name for name in head.files if name.startswith("now-")] != [head.now]:
-        raise CheckpointError(f"{where}: its files must include {head.now!r} and no other file now-N; {advice}")
+        raise CheckpointError(f"{where}: it is not the head of a checkpoint: {_fault(error)}; {AGAIN}") from None
+
+
+def check_counts(head: Head, where: str) -> None:
+    """Raises CheckpointError for a head that contradicts itself."""
+    if head.now != f"now-{head.number}" or [name for name in head.files if name.startswith("now-")] != [head.now]:
+        raise CheckpointError(f"{where}: its files must include {head.now!r} and no other file now-N; {AGAIN}")
     saved = head.search
     if saved.states != sum(saved.levels) + saved.next or saved.left > saved.levels[-1]:
-        raise CheckpointError(f"{where}: its counts of states contradict each other; {advice}")
-    return head
+        raise CheckpointError(f"{where}: its counts of states contradict each other; {AGAIN}")

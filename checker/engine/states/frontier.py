@@ -69,13 +69,13 @@ class OriginLog:
     def __init__(self, *, fingerprints: bool = False) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the search that owns it)
         self.record = np.dtype([*_ORIGIN, *_FINGERPRINT] if fingerprints else _ORIGIN)
-        self._fingerprints, self.size = fingerprints, 0
+        self.has_fingerprints, self.size = fingerprints, 0
 
     def append(self, parents: Array, ordinals: Array, fingerprints: Sequence[Array]) -> None:
         """Record newly discovered states; their fingerprints are in one array or several."""
         records = np.empty(len(parents), self.record)
         records["parent"], records["ordinal"] = parents, ordinals
-        if self._fingerprints:
+        if self.has_fingerprints:
             records["fingerprint"] = np.concatenate([np.zeros(0, np.uint64), *fingerprints])
         self.extend(records)
 
