@@ -192,7 +192,9 @@ async def serve(
     storage = Storage(settings)
     loaded = storage.load()
     server = Server(settings.sid, settings.view, storage.durable(loaded), last_seen=settings.last_seen)
-    membership = _membership(settings) if settings.distributed else None
+    config, membership = settings.config, None
+    if settings.distributed:
+        membership = Membership(system().path(config.file), settings.sid, config.ensemble, settings.last_seen)
     replica = Replica(loaded.tree, loaded.last_zxid, settings.options, membership, digests=settings.digests)
     limit = raise_limit()
     if limit < 2 * RESERVE:
@@ -251,10 +253,6 @@ async def _start(clients: ClientPort) -> None:
         raise StartError(str(error)) from None
     except ValueError as error:
         raise StartError(f"the address for clients cannot be used: {error}") from None
-
-
-def _membership(settings: Settings) -> Membership:
-    return Membership(system().path(settings.config.file), settings.sid, settings.config.ensemble, settings.last_seen)
 
 
 def _open_peers(node: Node, settings: Settings, membership: Membership) -> None:

@@ -84,11 +84,11 @@ MASTER = "master"
 
 def _changes(*each: str) -> tuple[SourceChange, ...]:
     """The commits, written like "3.8.5 34f292924"."""
-    return tuple(_change(*text.split()) for text in each)
-
-
-def _change(release: str, commit: str) -> SourceChange:
-    return SourceChange(commit, None if release == MASTER else Release(*map(required_integer, release.split("."))))
+    pairs = (text.split() for text in each)
+    return tuple(
+        SourceChange(commit, None if release == MASTER else Release(*map(required_integer, release.split("."))))
+        for release, commit in pairs
+    )
 
 
 # The branch 3.5 took this fix of ZOOKEEPER-3911 back before 3.5.9 was tagged, and has it again since 3.5.10.

@@ -44,7 +44,8 @@ class Plan:
         """Make all searches, the smallest models first. Raises NotMeasured."""
         models = [(name, size) for name in self._tool.examples for size in sizes.get(name, ())]
         for name, size in sorted(models, key=lambda model: known_states(*model) or 0):
-            predicted = self._predict(name, size)
+            # A larger model costs at least the time per state of the last one, so no search is begun that cannot end.
+            predicted = (known_states(name, size) or 0) / self.searches[-1].rate if self.searches else 0.0
             if predicted > self._limit:
                 reason = f"about {predicted:,.0f} s were predicted, and the limit was {self._limit:g} s"
                 self.left_out.append(LeftOut(name, size, self._tool.series, reason))
@@ -54,9 +55,6 @@ class Plan:
             check_states(name, size, [result])
             figures = (result.states, round(result.seconds, 4), result.peak_bytes)
             self.searches.append(Search(name, size, self._tool.series, *figures))
-
-    def _predict(self, name: str, size: int) -> float:
-        return (known_states(name, size) or 0) / self.searches[-1].rate if self.searches else 0.0
 
     def _search(self, name: str, size: int) -> SearchFigures:
         results = [self._tool.search(name, size)]

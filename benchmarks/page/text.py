@@ -71,17 +71,14 @@ def _comparison(record: Record, example: str) -> str:
         for series in record.series():
             if search := record.find(name, size, series):
                 rows.append((TITLES[name].format(size), *_cells(search, ours)))
-    return f"## {_heading(example)}\n\n{_table(('model', *HEADINGS), rows)}"
+    heading = TITLES[example].partition(",")[0].capitalize()
+    return f"## {heading}\n\n{_table(('model', *HEADINGS), rows)}"
 
 
 def _cells(found: Search, ours: Search | None) -> tuple[str, ...]:
     ratio = f"{ours.rate / found.rate:.2f}" if ours is not None and found.series.tool != QUORATE else ""
     memory = "" if found.bytes_per_state is None else f"{found.bytes_per_state:,.0f}"
     return f"{found.states:,}", str(found.series), f"{found.seconds:.3f}", f"{found.rate:,.0f}", memory, ratio
-
-
-def _heading(example: str) -> str:
-    return TITLES[example].partition(",")[0].capitalize()
 
 
 def _programs(record: Record) -> str:

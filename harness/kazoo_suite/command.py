@@ -17,6 +17,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -123,14 +124,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out the command; return its exit code."""
-    if reason := _mistake(options):
+    if reason := keep_mistake(options.keep) or (None if options.ours_only else real.available(options.release)):
         return refused(reason, 2)
     differences = 0
     try:
         python = suite_python()
         with directories(options.keep) as folder:
             for size in options.servers:
-                comparison = _compared(options, python, size, folder)
+                outcomes = partial(_outcomes, options, python, size=size, folder=folder)
+                expected = None if options.ours_only else outcomes(real_servers(options.release))
+                comparison = SuiteComparison(size, expected, outcomes(node_servers()))
                 print("\n".join(comparison.lines(every=options.all)), flush=True)
                 differences += len(comparison.differences)
     except (ServerError, OSError) as error:
@@ -139,13 +142,6 @@ def run(options: argparse.Namespace) -> int:
     where = "our nodes" if options.ours_only else f"our nodes and not at ZooKeeper {options.release}"
     print(f"kazoo {KAZOO}, ensembles of {sizes}: {differences} tests do not pass at {where}")
     return 1 if differences else 0
-
-
-def _compared(options: argparse.Namespace, python: Path, size: int, folder: Path) -> SuiteComparison:
-    expected = None
-    if not options.ours_only:
-        expected = _outcomes(options, python, real_servers(options.release), size, folder)
-    return SuiteComparison(size, expected, _outcomes(options, python, node_servers(), size, folder))
 
 
 def _outcomes(
@@ -189,7 +185,3 @@ class _Progress:
         if sys.stderr.isatty():
             test = line.split(maxsplit=1)[0].rpartition("/")[2]
             print(f"\r\x1b[K{self._what}: {self._count} tests, {test}"[:110], end="", file=sys.stderr, flush=True)
-
-
-def _mistake(options: argparse.Namespace) -> str | None:
-    return keep_mistake(options.keep) or (None if options.ours_only else real.available(options.release))

@@ -341,7 +341,8 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 def answer_command(view: AdminView, url: str, request: HttpRequest) -> HttpAnswer:
     """The answer to a request of the AdminServer; `url` is the path before the commands."""
     if request.path.rstrip("/") == url:
-        return HttpAnswer(200, HTML, _links(url).encode())
+        names = sorted(command.names[0] for command in COMMANDS)
+        return HttpAnswer(200, HTML, "".join(f'<a href="{url}/{name}">{name}</a>\n<br/>\n' for name in names).encode())
     if not request.path.startswith(f"{url}/"):
         return HttpAnswer(404, HTML, f"no such page; the commands are at {html.escape(url)}\n".encode())
     name = request.path[len(url) + 1 :]
@@ -359,8 +360,3 @@ def _json(body: Body, status: int = 200) -> HttpAnswer:
     """An answer with `command` and `error` last, as in ZooKeeper."""
     last = {name: body.pop(name) for name in ("command", "error")}
     return HttpAnswer(status, JSON, msgspec.json.format(msgspec.json.encode(body | last), indent=2))
-
-
-def _links(url: str) -> str:
-    names = sorted(command.names[0] for command in COMMANDS)
-    return "".join(f'<a href="{url}/{name}">{name}</a>\n<br/>\n' for name in names)

@@ -322,12 +322,8 @@ def environment() -> dict[str, str]:
         "user.name": os.environ.get("USER", "<NA>"),
         "user.home": str(Path.home()),
         "user.dir": str(Path.cwd()),
-        "os.memory.free": f"{_memory_free() // 2**20}MB",
+        "os.memory.free": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_AVPHYS_PAGES') // 2**20}MB",
         "os.memory.max": f"{memory}MB",
         "os.memory.total": f"{memory}MB",
         "python.version": platform.python_version(),
     }
-
-
-def _memory_free() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")

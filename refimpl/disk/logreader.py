@@ -122,21 +122,18 @@ class FileScan:
                 break
             zxid: int = _ZXID.unpack_from(payload, ZXID_OFFSET)[0]
             if zxid <= last or (last == 0 and zxid != self.first):
-                raise DamagedLogError(self._misplaced(zxid, last, offset))
+                right = f"a zxid above 0x{last:x}" if last else f"zxid 0x{self.first:x}, as in the file's name"
+                place = f"{self.path}, offset {offset}"
+                raise DamagedLogError(f"{place}: the record has zxid 0x{zxid:x}, expected {right}")
             start, offset, last = start + whole, offset + whole, zxid
             yield Record(zxid, payload, offset)
         self.end = _judge(file, size, offset, last)
 
-    def _misplaced(self, zxid: int, last: int, offset: int) -> str:
-        right = f"a zxid above 0x{last:x}" if last else f"zxid 0x{self.first:x}, as in the file's name"
-        return f"{self.path}, offset {offset}: the record has zxid 0x{zxid:x}, expected {right}"
-
     def _bad_header(self, header: bytes, size: int) -> LogEnd:
         """Handle a bad header: a file whose creation a crash interrupted has none yet; any other one is not a log."""
-        if not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header)):
-            rest = _rest_is_zero(self.path)
-            if rest:
-                return LogEnd(0, 0, "the file has no header")
+        unborn = not header.strip(b"\0") or (len(header) == size and FILE_HEADER.startswith(header))
+        if unborn and _rest_is_zero(self.path):
+            return LogEnd(0, 0, "the file has no header")
         raise DamagedLogError(
             f"{self.path}, offset 0: the header is {header[:8].hex()}, expected "
             f"{FILE_HEADER[:8].hex()} (ZKLG, version 2): not a transaction log, or damaged"

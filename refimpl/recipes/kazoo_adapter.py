@@ -32,7 +32,7 @@ from kazoo.security import ACL, Id
 
 from spec.recipes.events import Answered, Notified
 from spec.tree.apply import EventType
-from spec.tree.data import OPEN_ACL_UNSAFE, Acl, Record, Stat
+from spec.tree.data import OPEN_ACL_UNSAFE, Record, Stat
 from spec.tree.paths import fault_of, parent_of
 from spec.tree.replies import ChildrenReply, Code, Create2Reply, DataReply, PathReply, StatReply
 from spec.tree.requests import Create2, CreateMode, Delete, Exists, GetChildren, GetData, Sync
@@ -78,10 +78,11 @@ def send(client: Any, record: Record, watcher: Callable[[Any], None]) -> Any:
     match record:
         case Create2(path, data, acl, flags):
             mode = CreateMode(flags)
+            entries = [ACL(entry.perms, Id(entry.id.scheme, entry.id.id)) for entry in acl]
             return client.create_async(
                 path,
                 data,
-                acl=_acl(acl),
+                acl=None if acl == OPEN_ACL_UNSAFE else entries,
                 ephemeral=mode in _EPHEMERAL,
                 sequence=mode in _SEQUENTIAL,
                 include_data=True,
@@ -98,10 +99,6 @@ def send(client: Any, record: Record, watcher: Callable[[Any], None]) -> Any:
             return client.sync_async(path)
         case _:
             raise ValueError(f"no recipe asks for {type(record).__name__}")
-
-
-def _acl(acl: tuple[Acl, ...]) -> list[ACL] | None:
-    return None if acl == OPEN_ACL_UNSAFE else [ACL(entry.perms, Id(entry.id.scheme, entry.id.id)) for entry in acl]
 
 
 def answer(record: Record, result: Any) -> Answered | None:

@@ -170,7 +170,8 @@ def _to_raw(message: QuorumMessage) -> Packet:
             data = SID.pack(designated) + encode_txn(txn.zxid, change_of(txn.value))
             return Packet(PacketType.INFORMANDACTIVATE, txn.zxid, data)
         case zab.QuorumRequest(value=request) | ForwardedSync(request=request):
-            return _request(request)
+            head = REQUEST_HEAD.pack(request.session, request.cxid, requests.OPCODE_OF[type(request.record)])
+            return Packet(PacketType.REQUEST, NO_ZXID, head + encode(request.record), request.auth)
         case zab.QuorumSync():
             return Packet(PacketType.SYNC, 0)
         case PingPacket(zxid=zxid, sessions=sessions):
@@ -205,12 +206,6 @@ def _handshake(message: QuorumMessage) -> Packet:
             return Packet(PacketType.UPTODATE, NO_ZXID)
     name = type(message).__name__
     raise JuteError(name, "", -1, "the wire carries more; use the struct of refimpl.wire.quorum that holds it")
-
-
-def _request(request: requests.Request) -> Packet:
-    opcode = requests.OPCODE_OF[type(request.record)]
-    head = REQUEST_HEAD.pack(request.session, request.cxid, opcode)
-    return Packet(PacketType.REQUEST, NO_ZXID, head + encode(request.record), request.auth)
 
 
 def _decode_request(packet: Packet) -> QuorumMessage:

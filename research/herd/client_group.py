@@ -172,15 +172,12 @@ class ClientGroup:
     def _level(self) -> None:
         """Wait until every server has applied the same zxid: without requests in flight, no notification can follow."""
         deadline = time.monotonic() + SECONDS
-        while len(applied := {self._applied(sid) for sid in self._ensemble.sids}) > 1:
+        while len(applied := {self._counters(sid)["Zxid"] for sid in self._ensemble.sids}) > 1:
             self._asked += 1
             if time.monotonic() > deadline:
                 raise ServerError(f"the servers have applied {sorted(applied)}, and not the same within {SECONDS:g} s")
             time.sleep(PAUSE)
         self._asked += 1
-
-    def _applied(self, sid: int) -> str:
-        return self._counters(sid)["Zxid"]
 
     def _counters(self, sid: int) -> dict[str, str]:
         """The counters of a server, always by `srvr`, since some servers count the words and their replies."""
@@ -214,8 +211,9 @@ class ClientGroup:
     def _packets(self) -> Packets:
         """The packets that all servers have counted so far."""
         self._asked += 1
-        counters = [self._counted(sid) for sid in self._ensemble.sids]
-        return Packets(sum(counter.received for counter in counters), sum(counter.sent for counter in counters))
+        counters = [self._counters(sid) for sid in self._ensemble.sids]
+        received, sent = (sum(required_integer(counter[name]) for counter in counters) for name in ("Received", "Sent"))
+        return Packets(received, sent)
 
     def _packets_at_rest(self) -> tuple[Packets, Packets]:
         """The counters as soon as they are stable, and the packets that one request for them adds.
@@ -232,10 +230,6 @@ class ClientGroup:
             added.append(present - last)
             last = present
         return last, added[-1]
-
-    def _counted(self, sid: int) -> Packets:
-        counters = self._counters(sid)
-        return Packets(required_integer(counters["Received"]), required_integer(counters["Sent"]))
 
 
 def _make(port: int, root: str) -> None:

@@ -18,7 +18,8 @@ def as_text(report: Report) -> str:
     """The table, the bars, the conditions of the measurement, the differences from the model, the missing figures."""
     lines = [_headings(report), *(_cells(row, report) for row in report.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = ["  ".join(_aligned(*cell) for cell in zip(line, widths, range(len(line)), strict=True)) for line in lines]
+    rows = [[cell.rjust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
+    table = ["  ".join([line[0].ljust(widths[0]), *row[1:]]) for line, row in zip(lines, rows, strict=True)]
     rests = (
         f"per death of a leader, medians of {report.deaths}; {SERVERS} servers; a leader dies by the end of its"
         " session, and ms is from there until a new leader knows"
@@ -48,12 +49,11 @@ def _cells(row: Row, report: Report) -> tuple[str, ...]:
         str(row.counted.requests),
         *(NONE if kind is None else f"{row.requests(kind):g}" for kind in measured),
         *(NONE if kind is None else f"{row.seconds(kind) * 1000:.1f}" for kind in measured),
-        *(NONE if kind is None else f"{_worst(row, kind) * 1000:.1f}" for kind in measured),
+        *(
+            NONE if kind is None else f"{max(death.seconds for death in row.deaths[kind]) * 1000:.1f}"
+            for kind in measured
+        ),
     )
-
-
-def _worst(row: Row, kind: str) -> float:
-    return max(death.seconds for death in row.deaths[kind])
 
 
 def bars(report: Report) -> Iterator[str]:
@@ -117,7 +117,3 @@ def as_json(report: Report) -> str:
     }
     whole["missed"] = list(map(vars, report.missed))
     return json.dumps(whole, indent=2)
-
-
-def _aligned(cell: str, width: int, column: int) -> str:
-    return cell.rjust(width) if column else cell.ljust(width)

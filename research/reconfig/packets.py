@@ -53,7 +53,7 @@ def _rows(servers: ReconfigServers) -> Iterable[tuple[str, ...]]:
     first = _first(servers, "NEWLEADER", 1)
     yield row(first, f"the last-seen configuration: {_text(servers, _data(first))}")
     proposals = (packet for packet in servers.packets("PROPOSAL") if packet.receiver == 1)
-    proposal = next(packet for packet in proposals if _type(_data(packet)) == 16)
+    proposal = next(packet for packet in proposals if read(TXN_HEADER, _data(packet))[0][4] == 16)
     yield row(proposal, _proposal(servers, _data(proposal)))
     for name, receiver in (("COMMITANDACTIVATE", 1), ("COMMITANDACTIVATE", 4), ("INFORMANDACTIVATE", 4)):
         commit = _first(servers, name, receiver)
@@ -87,10 +87,6 @@ def _data(seen: SeenPacket) -> bytes:
     raw = seen.packet.raw
     _, _, length = HEAD.unpack_from(raw)
     return raw[HEAD.size : HEAD.size + max(length, 0)]
-
-
-def _type(data: bytes) -> int:
-    return int(read(TXN_HEADER, data)[0][4])
 
 
 def _proposal(servers: ReconfigServers, data: bytes) -> str:

@@ -44,7 +44,7 @@ def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, st
         yield "the reply of 3 to the write", _kill_the_leader(servers)
         wait_until(lambda: servers.role(2) == "leader", SECONDS, "server 2 leads")
         yield "epoch of 4 when 2 leads with its acknowledgement", str(epoch_of(servers, 4))
-        yield "the log of 4 has the write then", _has(servers, 4)
+        yield "the log of 4 has the write then", "yes" if WRITTEN in servers.logged(4) else "no"
         servers.part(OLD_SIDE, (3, 5))
         if follows:
             servers.link(4, 2).free(Way.DOWN)
@@ -88,10 +88,6 @@ def _let_4_look(servers: ReconfigServers) -> None:
         servers.network.sever_election(sid, 4)
     servers.link(4, 2).free(Way.DOWN)
     wait_until(lambda: servers.role(4) is None, SECONDS, "server 4 looks for a leader")
-
-
-def _has(servers: ReconfigServers, sid: Sid) -> str:
-    return "yes" if WRITTEN in servers.logged(sid) else "no"
 
 
 def _holders(servers: ReconfigServers, sids: Iterable[Sid]) -> str:

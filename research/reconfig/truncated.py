@@ -15,7 +15,6 @@ from harness.session import Session
 from refimpl.wire.packet import PacketType
 from research.reconfig.facts import FactBench, FactTable, wait_logged
 from research.reconfig.servers import RECONFIG, ReconfigServers, brief
-from spec.quorum import Sid
 
 WRITTEN, RECONFIGURED = 0x100000001, 0x100000002
 BEFORE = "/before"  # so that the log has a record where it is cut
@@ -40,7 +39,8 @@ def run(bench: FactBench, name: str, *, breaks: bool) -> Iterable[tuple[str, str
         operator = _ask(servers)
         if breaks:
             _reconnect(servers)
-        yield "the log of 1 has it when 3 counts its acknowledgement", _has(servers, 1)
+        has = "yes" if RECONFIGURED in servers.logged(1) else "no"
+        yield "the log of 1 has it when 3 counts its acknowledgement", has
         servers.network.close(ALL - {PacketType.ACK, PacketType.FOLLOWERINFO})
         servers.gates[3].open()
         wait_until(operator.readable, SECONDS, "the operator has a reply")
@@ -97,7 +97,3 @@ def _serves_with_2(servers: ReconfigServers) -> bool:
         for way in Way:
             link.free(way)
     return servers.role(1) == "leader" and servers.role(2) == "follower"
-
-
-def _has(servers: ReconfigServers, sid: Sid) -> str:
-    return "yes" if RECONFIGURED in servers.logged(sid) else "no"

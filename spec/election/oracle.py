@@ -190,7 +190,8 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
         return
     before = world.deciders(leader.sid)
     peers = [candidate.sid for candidate in world.looking if candidate.sid != leader.sid]
-    electing = [members for members in _electorates(peers, leader.sid) if _is_quorum(world, leader, members, before)]
+    # The servers that follow the leader already count, too.
+    electing = [m for m in _electorates(peers, leader.sid) if world.has_all_quorums(leader.sid, {*m, *before})]
     electorates: set[tuple[Sid, ...]] = set()
     for in_round in sorted({candidate.round for candidate in world.looking if candidate.round >= leader.round}):
         if electing and _reaches_round(world, leader, in_round):
@@ -200,11 +201,6 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
                 if members not in electorates and _all_decide(world, candidacy, members, first, before):
                     electorates.add(members)
                     yield Outcome(leader.sid, members, candidacy.round, candidacy.vote)
-
-
-def _is_quorum(world: _World, leader: Summary, members: Iterable[Sid], before: Mapping[Sid, _Decided]) -> bool:
-    """Whether these servers, with those that follow the leader already, are a quorum of each of its views."""
-    return world.has_all_quorums(leader.sid, {*members, *before})
 
 
 def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome]:

@@ -199,10 +199,6 @@ def _list(rules: BarrierRules, member: BarrierMember) -> Done:
     return _ask(replace(member, awaited=None, notified=False), BarrierPhase.LISTING, GetChildren(rules.root, False))
 
 
-def _await(member: BarrierMember, path: str) -> Done:
-    return _ask(replace(member, awaited=path, notified=False), BarrierPhase.WATCHING, GetData(path, True))
-
-
 def _refuse(member: BarrierMember, code: Code) -> Done:
     return Step(BarrierMember(link=member.link), (Observe(Failed(code)), Observe(Withdrawn())))
 
@@ -262,7 +258,8 @@ def _listed(rules: BarrierRules, member: BarrierMember, answer: Answered) -> Don
     registered = participants(answer.reply.children)
     awaited = whom_to_await(registered, member.id)
     if awaited is not None:
-        return _await(member, below(rules.root, awaited))
+        path = below(rules.root, awaited)
+        return _ask(replace(member, awaited=path, notified=False), BarrierPhase.WATCHING, GetData(path, True))
     if member.id in registered:
         return _ask(member, BarrierPhase.DELETING, Delete(below(rules.root, member.id), -1))
     return Step(BarrierMember(BarrierPhase.LEFT, member.link), (Observe(Withdrawn()),))

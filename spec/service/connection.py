@@ -148,17 +148,13 @@ def ending(asked: PendingRequest, code: Code) -> Ending:
     A client that has moved to another server gets no reply: the error would reach it there, as if its new connection
     had failed (ZOOKEEPER-710).
     """
-    if code is Code.SESSION_MOVED or (asked.route is Route.AUTH and _has_no_token(asked.record)):
+    # A sasl with a null token ends the connection (`ZooKeeperServer.processSasl`).
+    record, is_auth = asked.record, asked.route is Route.AUTH
+    if code is Code.SESSION_MOVED or (is_auth and isinstance(record, requests.Sasl) and record.token is None):
         return Ending.DROPPED
-    failed_auth = asked.route is Route.AUTH and code is not Code.OK
-    if failed_auth or asked.route in _ENDING or type(asked.record) is requests.CloseSession:
+    if (is_auth and code is not Code.OK) or asked.route in _ENDING or type(record) is requests.CloseSession:
         return Ending.ENDS
     return Ending.STAYS
-
-
-def _has_no_token(record: Record | None) -> bool:
-    """Whether this is a sasl with a null token, which ends the connection (`ZooKeeperServer.processSasl`)."""
-    return isinstance(record, requests.Sasl) and record.token is None
 
 
 def throttled(outstanding: int, in_process: int, global_limit: int) -> bool:

@@ -290,7 +290,7 @@ def _deleted(view: Store, zxid: int, paths: Iterable[str]) -> tuple[list[Operati
 
 def _multi(view: Store, zxid: int, change: Change, txn: MultiTxn) -> TxnResult:
     """All operations of a multi, or none of them if one is an error."""
-    failed = _first_error(txn.txns)
+    failed = next((place for place, part in enumerate(txn.txns) if type(part) is ErrorTxn), None)
     if failed is not None:
         return _failed_multi(txn.txns, failed)
     if any(type(part) not in _OPCODE_OF_RESULT for part in txn.txns):
@@ -312,10 +312,6 @@ def _one_by_one(view: Store, zxid: int, change: Change, txns: Iterable[Record]) 
         results.append(_RULES[type(txn)](draft, zxid, change, txn))
         draft.carry_out(zxid, results[-1].operations)
     return results
-
-
-def _first_error(txns: tuple[Record, ...]) -> int | None:
-    return next((place for place, txn in enumerate(txns) if type(txn) is ErrorTxn), None)
 
 
 def _failed_multi(txns: tuple[Record, ...], failed: int) -> TxnResult:
