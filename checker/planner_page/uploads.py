@@ -21,7 +21,7 @@ from checker.command import command_parser
 from checker.job import Json
 from checker.local_page import BadRequestError
 from checker.rollout import PlanRequest
-from checker.rollout.ways import WAY_WORDS
+from checker.rollout.steps import WAY_WORDS
 from checker.rollout_command import ROLLOUT, request_of
 from spec.config import ConfigError
 from spec.text import on_a_line

@@ -3,24 +3,19 @@
     inputs       the files of an ensemble, before and after
     files        their keys and ports, and what differs between two; the files during an interrupted roll-out
     stages       one change, or several of one voter each, with the files between
-    steps        orders of starts, stops and restarts
-    ways         ways of working: the order and the waits of a person or a platform
+    steps        orders of starts, stops and restarts; ways of working: the order and waits of a person or a platform
     reconfig     a change of members by `reconfig`, beside the restarts
     order_proof  the proof that one order is safe for any faults, by the theorem about roll-outs
     disks        disks that are not what they were, and the safe ways instead
-    releases     the releases before and after, with their known defects
     scenarios    each question about a stage as a scenario
-    runs         the exploration of a scenario, its outcome, and the budget
-    work         the loop that puts the questions to the engine, in passes, under one budget
-    openings     the first moves of runs that are too deep for a search from the beginning
-    assessor     the table of questions, and how each is asked of the orders of a route
+    runs         the exploration of a scenario, its outcome, and the loop over all questions under one budget
+    assessor     the table of questions, and how each is asked of the orders of a route, behind openings if it is deep
     claims       the table of claims: the kinds of evidence, and the fold that makes a verdict
     route        the claims about a route of a stage, from the runs and from a proof about quorums
     search       the routes and orders of a change that are judged, the most useful first
-    other_routes the ways of working, the given disks, the releases, the way back and `reconfig`, as further routes
     failures     the state after a failed step, and the verdicts on it
     answer       the request and the result
-    planner      the whole plan
+    planner      the whole plan, with the ways of working, the disks, the releases, the way back and `reconfig`
     output       the document, the data and the files
 
 Every run is a scenario that `checker.scenario` loads and that `replay` can repeat.

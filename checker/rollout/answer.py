@@ -12,12 +12,10 @@ from checker.rollout.files.differences import Interruption, same_files
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.order_proof import StageCondition, condition_between
 from checker.rollout.reconfig.answers import ReconfigAnswer, RouteAnswer
-from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import PlanRoute
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_verdict
-from checker.rollout.scenarios import Question
-from checker.rollout.steps import left_out, steps_of
-from checker.rollout.ways import Way, way_of
+from checker.rollout.scenarios import Question, ReleaseChange
+from checker.rollout.steps import Way, left_out, steps_of, way_of
 from spec.quorum import Sid
 from spec.variants import Variant
 

@@ -33,8 +33,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from checker.rollout.stages import Stage
-from checker.rollout.steps import START, STOP, Steps
-from checker.rollout.ways import Way, proof_covers
+from checker.rollout.steps import START, STOP, Steps, Way, proof_covers
 from checker.symbolic.rollout_premise import RunningView, disjoint_stages
 from spec.quorum import Sid, View
 

@@ -10,7 +10,7 @@ Rules of this module:
 - A run depends on the steps that it follows. If the run that settled these steps was not finished, or was not made, no
   answer that needs it is SAFE.
 - An answer that is UNSAFE without faults is UNSAFE under faults, without further runs.
-- Where quorums may be disjoint, the order may still have a proof (`checker.rollout.order_proof`), for any faults. It
+- Where quorums may be disjoint, the order may still have a proof (`checker.rollout.claims`), for any faults. It
   rests on conditions that the operator keeps. A run that finds a violation all the same is not hidden by it.
 - Quorum intersection proves nothing about a server that is an observer by one file and a voter by the other: it may
   acknowledge as an observer, and count as a voter. So a stage with such a server rests on exploration, with a disk that
@@ -36,12 +36,10 @@ from checker.rollout.disks import Disks, harmless
 from checker.rollout.files.differences import WITHHOLDING
 from checker.rollout.files.keys import Effect
 from checker.rollout.order_proof import OrderProof, StageCondition, order_proof
-from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
-from checker.rollout.scenarios import OF_RELEASES, Question
+from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange
 from checker.rollout.stages import Stage
-from checker.rollout.steps import Steps, counts_an_observer
-from checker.rollout.ways import Way, proof_covers
+from checker.rollout.steps import Steps, Way, counts_an_observer, proof_covers
 from checker.symbolic.disjoint import DisjointQuorums, disjoint_quorums
 from spec.quorum import Sid, View
 

@@ -1,4 +1,12 @@
-"""Runs a question about a stage, and classifies the result.
+"""Runs a question about a stage, and classifies the result; and the loop that asks all questions of a plan.
+
+    work = Work(runner, seconds)
+    work.ask(spec)       the result of a run
+    work.deepen()        begin the next pass
+
+A plan is searched in passes. Every run of a pass has the same limit, and the next pass has a limit four times as large.
+A finished run is not repeated, so a pass costs the runs that are still open. A search asks the most useful question
+first. Fixed shares of the budget were tried before: a share was too small for one change and wasted on another.
 
 Rules of this module:
 
@@ -13,12 +21,16 @@ Rules of this module:
   busy or slow machine gives the same verdict, since elapsed time and processor time vary and the work does not. One
   limit depends on the machine: a run that fills its share of the free memory ends, and says so. The work between the
   runs has as much processor time as the budget; a plan that needs more, of hundreds of servers, is not decided.
+- Questions that no verdict needs are asked `beside` them, such as an example of a danger, or another way of working.
+  All of them have `BESIDE` seconds.
+- A result of an earlier pass stays until a later pass has a better one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -286,3 +298,65 @@ class TimeBetweenRuns:
                 return self._run(spec, seconds)
         finally:
             self._began += time.thread_time() - began
+
+
+FIRST = 2.0  # seconds of work: most runs need less
+DEEPER = 4
+BESIDE = 10.0  # seconds of work for all questions that no verdict needs
+
+
+class Work:
+    """The runs of one plan. `filled_memory`: the free memory has ended one of them."""
+
+    def __init__(self, run: Runner, seconds: float) -> None:
+        self._run, self._seconds = run, seconds
+        self._limit, self._used, self._beside = FIRST, 0.0, BESIDE
+        self._is_beside = self._is_cut = False
+        self._known: dict[str, tuple[float, RunResult]] = {}
+        self.filled_memory = False
+
+    def clock(self) -> float:
+        """The work of all runs so far, in seconds."""
+        return self._used
+
+    @property
+    def left(self) -> float:
+        """The work that is left, in seconds."""
+        left = self._seconds - self._used
+        return max(0.0, min(left, self._beside) if self._is_beside else left)
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """No verdict needs the questions that are asked inside."""
+        outer, self._is_beside = self._is_beside, True
+        try:
+            yield
+        finally:
+            self._is_beside = outer
+
+    def deepen(self) -> bool:
+        """Begin the next pass; False if no run was cut by the limit of this one, or no work is left."""
+        again = self._is_cut and self.left > 0 and self._limit < self._seconds
+        self._is_cut = False
+        self._limit *= DEEPER
+        return again
+
+    def ask(self, spec: RunSpec) -> RunResult:
+        """The result of a run within the limit of this pass, or the known one if no work is left."""
+        limit, known = self._known.get(spec.text) or (0.0, not_begun(spec))
+        if limit < self._limit and not _is_final(known) and self.left:
+            try:
+                known = self._run(spec, min(self._limit, self.left))
+            except ScenarioError:
+                known = impossible(spec)
+            self._known[spec.text] = self._limit, known
+            self._used += known.seconds
+            self._beside -= known.seconds if self._is_beside else 0.0
+            self.filled_memory = self.filled_memory or known.end is RunEnd.MEMORY
+        self._is_cut = self._is_cut or (not _is_final(known) and not self._is_beside)
+        return replace(known, spec=spec)
+
+
+def _is_final(result: RunResult) -> bool:
+    """Whether a run with more work would have the same result."""
+    return result.outcome is not SafetyVerdict.OPEN or result.end not in (RunEnd.WORK, RunEnd.NO_WORK_LEFT)

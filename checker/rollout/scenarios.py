@@ -7,6 +7,7 @@ Rules of this module:
   for ever, so there it is the one that an order of starts leads to, if there is such an order.
 - A server that crashes may come back with the file it last ran with, or with the new one, which may lie ready, unless
   the files are copied at their steps (`at_step`). A partition ends only where healing is asked about.
+- A roll-out has one release for all servers, or the one before and the one after an upgrade.
 """
 
 from __future__ import annotations
@@ -17,13 +18,35 @@ from enum import Enum
 from functools import cached_property
 
 from checker.rollout.disks import DiskHazard
-from checker.rollout.releases import ReleaseChange
 from checker.rollout.stages import Stage
-from checker.rollout.steps import STOP, ServerStep, Steps
-from checker.rollout.ways import Way
+from checker.rollout.steps import STOP, ServerStep, Steps, Way
 from checker.scenario.yaml_lines import write_yaml
 from spec.quorum import Sid
+from spec.releases import Release, defects_of
 from spec.variants import Variant
+
+
+@dataclass(frozen=True)
+class ReleaseChange:
+    """The release that every server runs before the roll-out, and the one that it runs after its step."""
+
+    old: Release
+    new: Release
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether the release changes, to a newer or an older one."""
+        return self.old != self.new
+
+    @property
+    def defects(self) -> tuple[Variant, ...]:
+        """The known defects of either release, those of the old one first."""
+        return tuple(dict.fromkeys((*defects_of(self.old), *defects_of(self.new))))
+
+    def __str__(self) -> str:
+        """Return `3.8.4`, or `3.8.4 to 3.9.5`."""
+        return f"{self.old} to {self.new}" if self.is_upgrade else str(self.old)
+
 
 FOREIGN_EPOCH = 9  # beyond every epoch of a run
 ELECTIONS = 4  # of a leader, where nothing is written: more than any roll-out needs that nothing disturbs

@@ -14,7 +14,7 @@ Rules of this module:
 - Without a given leader every server that may lead at first is considered, each with a separate order: itself last.
   Under faults, where a run takes long and a proof covers the others, only the first of these leaders is explored.
 - The runs that a verdict needs come first, for all stages. To ask once more what is known costs nothing
-  (`checker.rollout.work`), so a search for a violation may be followed by all the questions.
+  (`checker.rollout.runs`), so a search for a violation may be followed by all the questions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,21 @@ from itertools import islice
 from checker.rollout.answer import Plan, PlanRequest
 from checker.rollout.assessor import Assessor
 from checker.rollout.route import Order, PlanRoute, too_large
-from checker.rollout.runs import SafetyVerdict
+from checker.rollout.runs import SafetyVerdict, Work
 from checker.rollout.scenarios import Question
 from checker.rollout.stages import Stage, listed, one_at_a_time, refused_between
-from checker.rollout.steps import OrderError, Steps, candidates, may_lead, may_split, steps_of, unsplit
-from checker.rollout.ways import Way, in_way, with_waits
-from checker.rollout.work import Work
+from checker.rollout.steps import (
+    OrderError,
+    Steps,
+    Way,
+    candidates,
+    in_way,
+    may_lead,
+    may_split,
+    steps_of,
+    unsplit,
+    with_waits,
+)
 from spec.quorum import Sid
 
 QUESTIONS_IN_TURN = (

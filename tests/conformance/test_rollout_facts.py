@@ -17,12 +17,10 @@ from checker.rollout import Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.assessor import Assessor
 from checker.rollout.claims import Evidence
 from checker.rollout.route import PlanRoute
-from checker.rollout.runs import LEAST_SECONDS, RunResult, run_within
+from checker.rollout.runs import LEAST_SECONDS, RunResult, Work, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage
-from checker.rollout.steps import START, candidates, may_split, steps_of, unsplit
-from checker.rollout.ways import Way
-from checker.rollout.work import Work
+from checker.rollout.steps import START, Way, candidates, may_split, steps_of, unsplit
 from checker.scenario import from_text
 from checker.traces import read_itf, replay, to_itf
 from checker.traces.trace import Trace

@@ -10,7 +10,7 @@ import pytest
 
 from checker.rollout import Engine, Plan, PlanRequest, SafetyVerdict, plan, read_folder
 from checker.rollout.scenarios import Question
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way
 from checker.scenario import bundled
 from spec.config import ConfigError
 

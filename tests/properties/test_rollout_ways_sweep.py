@@ -11,7 +11,7 @@ import pytest
 
 from checker.rollout import Engine, PlanRequest, SafetyVerdict, plan
 from checker.rollout.route import PlanRoute
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way
 from tests.support.rollout_runs import folder_of
 from tests.support.rollout_ways import is_unsafe, steps_by_hand
 

@@ -10,8 +10,7 @@ from checker.rollout.assessor import LEADERS
 from checker.rollout.runs import RunEnd, SafetyVerdict, run_within
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import Stage
-from checker.rollout.steps import ServerStep, Steps
-from checker.rollout.ways import Way
+from checker.rollout.steps import ServerStep, Steps, Way
 
 NO_FAULT: dict[str, int] = {}
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from checker.rollout.output.data import data
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way
 from harness import processes
 from harness.follow import follower, run
 from harness.follow.follower import FollowOptions

@@ -17,10 +17,9 @@ from checker.planner_page.uploads import FIELDS, PlanFilesRequest, UploadedFile,
 from checker.rollout import PlanRequest
 from checker.rollout.disks import DiskHazard
 from checker.rollout.output.cache import AnswerCache
-from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
-from checker.rollout.scenarios import RunSpec
-from checker.rollout.ways import Way
+from checker.rollout.scenarios import ReleaseChange, RunSpec
+from checker.rollout.steps import Way
 from tests.support.rollout_runs import FOLDERS
 
 ENOUGH = 60.0

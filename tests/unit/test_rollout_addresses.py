@@ -23,8 +23,7 @@ from checker.rollout.route import QUESTIONS, Reason
 from checker.rollout.runs import RunResult, SafetyVerdict, job_of, run_within
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import one_at_a_time, whole
-from checker.rollout.steps import quorum_without, steps_of
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way, quorum_without, steps_of
 from spec.quorum import Sid
 from tests.support.rollout_runs import made_up
 

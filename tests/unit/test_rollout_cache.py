@@ -12,10 +12,9 @@ import pytest
 from checker import source
 from checker.rollout import Engine, PlanRequest, plan, read_folder
 from checker.rollout.output.cache import MOST, VARIABLE, AnswerCache, RenderedAnswer, rendered
-from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
+from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, Work
 from checker.rollout.scenarios import RunSpec
-from checker.rollout.ways import Way
-from checker.rollout.work import Work
+from checker.rollout.steps import Way
 from checker.source import ProgramSource
 from tests.support.command_line import Ended, cli
 from tests.support.rollout_runs import FOLDERS, shipped

@@ -14,7 +14,7 @@ from checker.rollout.planner import plan
 from checker.rollout.route import Reason
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import NO_LOSS, Question
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way
 from checker.scenario import bundled, from_text
 from tests.support.command_line import cli
 from tests.support.rollout_runs import folder_of

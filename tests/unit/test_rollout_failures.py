@@ -14,10 +14,9 @@ from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
-from checker.rollout.releases import ReleaseChange
 from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run, run_within
-from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
+from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange, RunSpec
 from checker.rollout.stages import reverse, whole
 from checker.rollout.steps import steps_of
 from spec.releases import Release

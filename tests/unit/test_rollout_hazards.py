@@ -16,8 +16,7 @@ from checker.rollout.planner import plan
 from checker.rollout.runs import RunResult, SafetyVerdict, run
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import whole
-from checker.rollout.steps import counts_an_observer, steps_of
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way, counts_an_observer, steps_of
 from tests.support.rollout_runs import fine, plan_of
 
 

@@ -16,12 +16,10 @@ from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.output.recommendation import headline
 from checker.rollout.route import Order
-from checker.rollout.runs import RunResult, leads_first, run_within
+from checker.rollout.runs import RunResult, Work, leads_first, run_within
 from checker.rollout.scenarios import PARTITIONS, Question, RunSpec
 from checker.rollout.stages import reverse, whole
-from checker.rollout.steps import OrderError, candidates, may_lead, may_split, steps_of
-from checker.rollout.ways import Way
-from checker.rollout.work import Work
+from checker.rollout.steps import OrderError, Way, candidates, may_lead, may_split, steps_of
 from checker.scenario import from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli

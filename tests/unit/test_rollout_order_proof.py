@@ -21,8 +21,7 @@ from checker.rollout.order_proof import StageCondition, order_proof
 from checker.rollout.runs import RunResult, run
 from checker.rollout.scenarios import Question, RunSpec
 from checker.rollout.stages import Stage, whole
-from checker.rollout.steps import START, STOP, Steps, steps_of, unsplit
-from checker.rollout.ways import Way
+from checker.rollout.steps import START, STOP, Steps, Way, steps_of, unsplit
 from tests.support.command_line import cli
 from tests.support.rollout_runs import FOLDERS, change_of, made_up, shipped
 

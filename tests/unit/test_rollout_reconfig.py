@@ -19,7 +19,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.inputs.folders import Folder, read_folder
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
-from checker.rollout.output.waits import Wait, wait_of
+from checker.rollout.output.shell_commands import Wait, wait_of
 from checker.rollout.stages import whole
 from tests.support.command_line import cli
 from tests.support.rollout_runs import SAMPLES

@@ -18,7 +18,7 @@ from checker.rollout.output.markdown import markdown
 from checker.rollout.planner import plan
 from checker.rollout.runs import SafetyVerdict, run
 from checker.rollout.scenarios import Question
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way
 from tests.support.rollout_runs import folder_of, shipped
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.output.waits import Wait, wait_of
+from checker.rollout.output.shell_commands import Wait, wait_of
 
 SECURE = "secureClientPort=2281\nserverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
 FOLLOWER = '{\n  "server_stats" : {\n    "server_state" : "follower",\n    "uptime" : 3876\n  },\n  "error" : null\n}\n'

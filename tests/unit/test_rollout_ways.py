@@ -14,8 +14,21 @@ from checker.rollout.planner import plan
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, run_within
 from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.stages import whole
-from checker.rollout.steps import OrderError, ServerStep, candidates, has_quorum, left_out, quorum_without, steps_of
-from checker.rollout.ways import Way, covers_runs, in_way, proof_covers, way_of, with_waits
+from checker.rollout.steps import (
+    OrderError,
+    ServerStep,
+    Way,
+    candidates,
+    covers_runs,
+    has_quorum,
+    in_way,
+    left_out,
+    proof_covers,
+    quorum_without,
+    steps_of,
+    way_of,
+    with_waits,
+)
 from checker.scenario import from_text
 from tests.support.command_line import cli
 from tests.support.rollout_runs import (

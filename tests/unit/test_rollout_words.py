@@ -18,10 +18,9 @@ from checker.rollout.files.differences import read_now
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.data import write_stages
 from checker.rollout.output.markdown import markdown
-from checker.rollout.releases import ReleaseChange
 from checker.rollout.runs import Engine, Runner, RunResult
-from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.ways import Way
+from checker.rollout.scenarios import Question, ReleaseChange, RunSpec
+from checker.rollout.steps import Way
 from spec.releases import release_named
 from tests.support.rollout_runs import OPERATOR, fine, unfinished
 

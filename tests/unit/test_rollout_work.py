@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
+from checker.rollout.runs import BESIDE, DEEPER, FIRST, RunEnd, RunResult, SafetyVerdict, Work
 from checker.rollout.scenarios import Question, RunSpec
-from checker.rollout.work import BESIDE, DEEPER, FIRST, Work
 from checker.scenario import ScenarioError
 from tests.support.rollout_runs import change_of, made_up
 

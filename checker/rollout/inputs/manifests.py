@@ -21,9 +21,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from checker.rollout.inputs.documents import YamlValue, input_error
+from checker.rollout.inputs.documents import COPY_FROM_POD, YamlValue, input_error
 from checker.rollout.inputs.folders import Folder, sids_in, state_of, with_volumes
-from checker.rollout.inputs.foreign import COPY_FROM_POD
 from checker.rollout.inputs.images import ContainerImage, ImageError, ZooCfg, image_config, variables_of
 from checker.rollout.inputs.kubernetes import mounted_volume, variables, way_of_working
 from checker.rollout.inputs.working import NAMESPACE, MemberList, PodHosts

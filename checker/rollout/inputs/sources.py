@@ -1,13 +1,13 @@
 """Recognises the kind of an input of the planner, and reads it.
 
     a folder with zoo.cfg files, or one such file       folders
-    a YAML file, or a folder with YAML files            manifests, operators, by `apiVersion` and `kind`
+    a YAML file, or a folder with YAML files            manifests, kubernetes, by `apiVersion` and `kind`
     a pipe, or /dev/stdin                               one file of either kind, by its first line
     HOST:PORT,HOST:PORT,...                             live
 
 A path that exists is never taken as addresses. A folder with zoo.cfg files in it is one of these, whatever else it has.
-A YAML file without `apiVersion` and `kind`, or a file of another program, is an error with the way out (`foreign`). The
-values of a Helm chart do not say of which chart they are, so they are not read either: a chart renders them.
+A YAML file without `apiVersion` and `kind`, or a file of another program, is an error with the way out (`documents`).
+The values of a Helm chart do not say of which chart they are, so they are not read either: a chart renders them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,22 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from checker.rollout.inputs.documents import YamlValue, documents_in, input_error, read_raw
+from checker.rollout.inputs.documents import (
+    KUSTOMIZATION,
+    RENDERED,
+    TEXTS,
+    YamlValue,
+    check_folder,
+    check_text,
+    documents_in,
+    input_error,
+    no_manifest,
+    read_raw,
+)
 from checker.rollout.inputs.folders import Folder, ServerText, read_folder, sids_in, state_of, text_of
-from checker.rollout.inputs.foreign import KUSTOMIZATION, RENDERED, TEXTS, check_folder, check_text, no_manifest
+from checker.rollout.inputs.kubernetes import read_kafka, read_zookeeper_cluster
 from checker.rollout.inputs.live import is_live, read_live
 from checker.rollout.inputs.manifests import kind_of, read_manifests
-from checker.rollout.inputs.operators import read_kafka, read_zookeeper_cluster
 from spec.text import on_a_line
 
 YAML = (".yaml", ".yml", ".json")

@@ -12,7 +12,7 @@ from shlex import quote
 from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.output.sentences import RECONFIG_WORDS, WORDS, command_words, servers
-from checker.rollout.output.waits import AT_PORT
+from checker.rollout.output.shell_commands import AT_PORT
 from checker.rollout.reconfig.answers import (
     Ground,
     Preference,

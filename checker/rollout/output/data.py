@@ -29,8 +29,7 @@ from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
-from checker.rollout.steps import ServerStep, unwaited
-from checker.rollout.ways import WAY_WORDS
+from checker.rollout.steps import WAY_WORDS, ServerStep, unwaited
 from checker.symbolic.disjoint import DisjointQuorums
 from checker.symbolic.rollout_premise import RunningView
 from checker.symbolic.zab.premises import Premise

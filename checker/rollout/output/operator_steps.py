@@ -16,7 +16,6 @@ from checker.rollout.claims import Evidence, Reason
 from checker.rollout.failures import Failure, failures
 from checker.rollout.inputs.folders import settings
 from checker.rollout.order_proof import StageCondition
-from checker.rollout.output.kubernetes import LAST_POD, StatefulSet
 from checker.rollout.output.sentences import (
     changes,
     direction_sentence,
@@ -26,12 +25,11 @@ from checker.rollout.output.sentences import (
     verdict_words,
     who_looks,
 )
-from checker.rollout.output.waits import LEADS, wait_of
+from checker.rollout.output.shell_commands import LAST_POD, LEADS, StatefulSet, wait_of
 from checker.rollout.route import Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict
 from checker.rollout.stages import Stage, one_at_a_time
-from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, may_lead, quorum_without, unwaited
-from checker.rollout.ways import Way
+from checker.rollout.steps import RESTART, START, STOP, ServerStep, Steps, Way, may_lead, quorum_without, unwaited
 from spec.quorum import Sid
 from spec.releases import upgrade_conditions
 

@@ -36,7 +36,7 @@ from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.route import SAFETY, Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict, worst_result
 from checker.rollout.scenarios import CRASHES, Question
-from checker.rollout.ways import Way
+from checker.rollout.steps import Way
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

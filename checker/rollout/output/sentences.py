@@ -24,7 +24,7 @@ from checker.rollout.reconfig.commands import MembershipCommand, RouteKind
 from checker.rollout.route import LARGEST, Order, PlanRoute
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.stages import Stage
-from checker.rollout.ways import WAY_WORDS
+from checker.rollout.steps import WAY_WORDS
 from spec.quorum import Sid
 
 REASONS = {
