@@ -16,9 +16,6 @@ from checker.engine.result import Discovery, Limits
 
 Json = Any
 
-FAULTS = frozenset({"crash", "disconnect", "expire", "remove"})
-"""The actions of clients' models that are faults: of clients, connections, sessions, and of an operator."""
-
 
 class Verdict(Enum):
     """How a run is judged; a run has the first of these that applies to it."""
@@ -100,9 +97,8 @@ class Job:
     `violations` are the properties that are expected to be violated, with the depth of each; None if any will do.
 
     `actions` are the names of all actions of the model. `allowed_silent` names the actions that need not fire, and the
-    `always` and `final` properties whose premise need not hold. A run without `faults` explains a finding better, so a
-    trace avoids them. `refinement` shows findings at a finer grain, if there is one. `like` is the release whose
-    defects the run has.
+    `always` and `final` properties whose premise need not hold. `refinement` shows findings at a finer grain, if there
+    is one. `like` is the release whose defects the run has.
     """
 
     name: str
@@ -117,6 +113,5 @@ class Job:
     bounds: tuple[str, ...] = ()
     actions: frozenset[str] = frozenset()
     allowed_silent: frozenset[str] = frozenset()
-    faults: frozenset[str] = FAULTS
     refinement: Refinement | None = None
     like: Likeness | None = None

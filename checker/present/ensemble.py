@@ -17,7 +17,7 @@ from typing import Any
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
 from checker.models.ensemble import Grain, PlannedReconfig, Setup
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import VOTES, server_name
 from checker.present.ensemble_events import Events, decision, leader_of_vote, notification
 from checker.present.ensemble_fields import STANDALONE, disk_of, part_of, transaction, view_in_words
@@ -93,15 +93,15 @@ class EnsemblePresenter:
             if isinstance(planned, PlannedReconfig):
                 return f"an operator sends {planned.label} to {server_name(*move.arguments)}"
             return str(_PLANNED[planned.action](self, *move.arguments))
-        action = Action(move.action)
-        if action.traits.caption is not None:
-            return action.traits.caption.format(*map(server_name, move.arguments))
-        return str(_CAPTIONS[action](self, *move.arguments))
+        action = ServerAction(move.action)
+        if action in _CAPTIONS:
+            return str(_CAPTIONS[action](self, *move.arguments))
+        return action.worded(*map(server_name, move.arguments))
 
     def diagram(self, before: Row, move: Move, after: Row) -> tuple[DiagramEvent, ...]:
         """The arrivals, losses, broken and new connections, decisions and sent messages of a step."""
         noted: tuple[DiagramEvent, ...] = ()
-        if isinstance(move.action, Action) and move.action.traits.noted:
+        if isinstance(move.action, ServerAction) and move.action.traits.noted:
             noted = (DiagramEvent("note", server_name(move.arguments[move.action.traits.actor]), self.caption(move)),)
         return (*noted, *self._events.of(before, move, after))
 
@@ -164,19 +164,23 @@ def _written_late(_: EnsemblePresenter, sid: Sid, txn: Txn) -> str:
     return f"an old sync thread of {server_name(sid)} has {transaction(txn)} on disk"
 
 
-_CAPTIONS: dict[Action, Any] = {
-    Action.START: _starts("{} starts"),
-    Action.RESTART: _starts("{} starts again"),
-    Action.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {notification(heard)}",
-    Action.DECIDE: lambda by, sid, leader: f"{server_name(sid)} decides: {decision(sid, leader, by.watches(sid))}",
-    Action.ELECT: _elects,
-    Action.RECEIVE: lambda _, a, b, packet: f"{server_name(b)} receives {described(packet)} from {server_name(a)}",
-    Action.SYNC: _on_disk,
-    Action.SYNC_LATE: _written_late,
-    Action.APPLY: lambda _, sid, zxid: f"{server_name(sid)} applies {format_zxid(zxid)}",
-    Action.CLIENT_WRITE: lambda _, sid, value: f"a client writes {value} at {server_name(sid)}",
-    Action.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
-    Action.PARTITION: lambda by, side: _cut_off(side, by.others(side)),
+_CAPTIONS: dict[ServerAction, Any] = {
+    ServerAction.START: _starts("{} starts"),
+    ServerAction.RESTART: _starts("{} starts again"),
+    ServerAction.DELIVER: lambda _, a, b, heard: f"{server_name(b)} hears {server_name(a)} {notification(heard)}",
+    ServerAction.DECIDE: lambda by, sid, leader: (
+        f"{server_name(sid)} decides: {decision(sid, leader, by.watches(sid))}"
+    ),
+    ServerAction.ELECT: _elects,
+    ServerAction.RECEIVE: lambda _, a, b, packet: (
+        f"{server_name(b)} receives {described(packet)} from {server_name(a)}"
+    ),
+    ServerAction.SYNC: _on_disk,
+    ServerAction.SYNC_LATE: _written_late,
+    ServerAction.APPLY: lambda _, sid, zxid: f"{server_name(sid)} applies {format_zxid(zxid)}",
+    ServerAction.CLIENT_WRITE: lambda _, sid, value: f"a client writes {value} at {server_name(sid)}",
+    ServerAction.CUT: lambda _, a, b: f"the link {a}-{b} is cut",
+    ServerAction.PARTITION: lambda by, side: _cut_off(side, by.others(side)),
 }
 _PLANNED: dict[str, Any] = {
     "start": _starts("the operator starts {}"),

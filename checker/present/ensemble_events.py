@@ -15,7 +15,7 @@ from typing import Any
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent
 from checker.models.ensemble import Setup
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import LINKS, channel_name, connection_name, server_name
 from checker.present.generic import Changes, changes
@@ -77,13 +77,13 @@ class Events:
     def _messages(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         for source, destination, place in self._channels:
             old, new = _contents(before[place]), _contents(after[place])
-            arrived = move.action == Action.DELIVER and move.arguments[:2] == (source, destination)
+            arrived = move.action == ServerAction.DELIVER and move.arguments[:2] == (source, destination)
             messages = changes(old, new, 0 if arrived else None)
             yield from _flow(source, destination, messages, notification)
 
     def _broken(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
         """Links that are cut or heal, and a connection that is dropped."""
-        if move.action == Action.DISCONNECT:
+        if move.action == ServerAction.DISCONNECT:
             one, other = move.arguments
             yield DiagramEvent("cut", server_name(one), "the connection", peer=server_name(other))
         old, new = before[self._links], after[self._links]
@@ -153,7 +153,7 @@ def _packets(old: Connection | None, move: Move, new: Connection | None) -> Iter
     had, has = _streams(old), _streams(new)
     for source, reader in sorted(had | has):
         before, after = had.get((source, reader), ()), has.get((source, reader), ())
-        arrived = move.action == Action.RECEIVE and move.arguments[:2] == (source, reader)
+        arrived = move.action == ServerAction.RECEIVE and move.arguments[:2] == (source, reader)
         yield from _flow(source, reader, changes(before, after, 0 if arrived else None, replaced=replaced), described)
 
 

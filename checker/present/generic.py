@@ -22,13 +22,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from checker.engine.contract import call, described
 from checker.engine.model import Model, Move, Row
 from checker.engine.semantics import by_rule, operations
-from checker.job import FAULTS, DiagramEvent, Json
+from checker.job import DiagramEvent, Json
+from checker.kit.actions import is_fault
 from checker.kit.networks import LOSE, Arrival, Bag, Remove
 from checker.traces.values import brief, fields_of, show, to_json
 
 ARROW = "->"
-LOSING = FAULTS | {LOSE, "cut"}
-"""The actions by which messages are lost."""
 MARKED = ("crash", "start", "cut", "heal", "decide")  # actions that a picture marks, by their names
 
 
@@ -86,7 +85,7 @@ class DefaultPresenter:
 
     def _fate(self, receiver: str, before: Row, move: Move, after: Row) -> str:
         """The kind of a removal from a channel to a receiver. See the rules of this module."""
-        if move.action in LOSING:
+        if move.action == LOSE or is_fault(move.action):
             return "lost"
         carried_out = operations(self._model, before, move)
         if any(receiver in self._columns.get(send.actor, ()) for send in carried_out):

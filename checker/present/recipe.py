@@ -19,7 +19,9 @@ from typing import Any
 
 from checker.engine import Model, Move, Row
 from checker.job import DiagramEvent, Json
+from checker.kit.actions import Action
 from checker.models.recipes import RESOURCE, ROOT, Client, RecipeSetup, Resource
+from checker.models.recipes.client import RecipeAction
 from checker.models.recipes.resource import WriteArrives
 from checker.models.recipes.setup import mail_name
 from checker.models.service import (
@@ -45,11 +47,7 @@ from spec.recipes.selector import Selector
 from spec.tree.store import FrozenStore
 
 SERVICE = "service"
-DRAWN_OTHERWISE = frozenset(
-    {ServiceAction.ARRIVE, ServiceAction.ARRIVE_LATE, ServiceAction.DELIVER, "reach", ServiceAction.CRASH}
-)
-"""Actions with an arrow or a mark in a picture; for every other action a picture shows the caption."""
-OF_THE_SERVICE = frozenset({"remove", ServiceAction.EXPIRE, ServiceAction.LAPSE, ServiceAction.APPLY})
+OF_THE_SERVICE = frozenset({RecipeAction.REMOVE, ServiceAction.EXPIRE, ServiceAction.LAPSE, ServiceAction.APPLY})
 BETWEEN = frozenset({ServiceAction.DISCONNECT, ServiceAction.RECONNECT, ServiceAction.OPEN})
 """The actions whose captions are over the service, or over client and service; others are over the client."""
 
@@ -135,7 +133,10 @@ class RecipePresenter:
 
     def caption(self, move: Move) -> str:
         """One sentence with the actor and the action."""
-        return _CAPTIONS[move.action](self, *move.arguments)
+        if move.action in _CAPTIONS:
+            return _CAPTIONS[move.action](self, *move.arguments)
+        assert isinstance(move.action, Action)
+        return move.action.worded(client_name(move.arguments[0]))
 
     def place(self, preposition: str, server: int | None) -> str:
         """The server of a request, behind a preposition; the only server is not named."""
@@ -148,12 +149,12 @@ class RecipePresenter:
         return tuple(self._events(before, move, after))
 
     def _events(self, before: Row, move: Move, after: Row) -> Iterator[DiagramEvent]:
-        who = move.arguments[0]
-        if move.action == ServiceAction.CRASH:
+        who, action = move.arguments[0], move.action
+        if action == ServiceAction.CRASH:
             yield DiagramEvent("crash", client_name(who), "crash")
-        elif move.action not in DRAWN_OTHERWISE:
-            lane = SERVICE if move.action in OF_THE_SERVICE else client_name(who)
-            yield DiagramEvent("note", lane, self.caption(move), peer=SERVICE if move.action in BETWEEN else None)
+        elif action == ServiceAction.APPLY or (isinstance(action, Action) and action.traits.noted):
+            lane = SERVICE if action in OF_THE_SERVICE else client_name(who)
+            yield DiagramEvent("note", lane, self.caption(move), peer=SERVICE if action in BETWEEN else None)
         for client in self._setup.client_ids:
             yield from self._writes(client, move, before, after)
             yield from self._traffic(client, move, before, after)
@@ -216,14 +217,10 @@ def _behind(own: FrozenStore, newest: FrozenStore) -> str:
 
 
 _CAPTIONS: dict[str, Callable[..., str]] = {
-    "want": lambda by, c: f"{client_name(c)} wants to {by.word}",
-    "take again": lambda _, c: f"{client_name(c)} takes it once more",
-    "release": lambda by, c: f"{client_name(c)} {by.farewell}",
-    "give up": lambda _, c: f"{client_name(c)} waits no longer",
-    "return": lambda _, c: f"take_leadership of {client_name(c)} returns",
-    "write": lambda _, c: f"{client_name(c)} writes",
-    "reach": lambda _, c, token: f"a write of {client_name(c)} arrives, token {token}",
-    "remove": lambda _, path: f"an operator deletes {short_path(path)}",
+    RecipeAction.WANT: lambda by, c: f"{client_name(c)} wants to {by.word}",
+    RecipeAction.RELEASE: lambda by, c: f"{client_name(c)} {by.farewell}",
+    RecipeAction.REACH: lambda _, c, token: f"a write of {client_name(c)} arrives, token {token}",
+    RecipeAction.REMOVE: lambda _, path: f"an operator deletes {short_path(path)}",
     ServiceAction.ARRIVE: lambda by, c, k, record: (
         f"{api_request(record)} of {client_name(c)} arrives{by.place(' at', k)}"
     ),
@@ -233,8 +230,6 @@ _CAPTIONS: dict[str, Callable[..., str]] = {
     ServiceAction.DISCONNECT: lambda _, c, _k: f"{client_name(c)} loses its connection",
     ServiceAction.RECONNECT: lambda by, c, k: f"{client_name(c)} reconnects{by.place(' to', k)}",
     ServiceAction.OPEN: lambda by, c, k: f"{client_name(c)} asks for a new session{by.place(' at', k)}",
-    ServiceAction.EXPIRE: lambda _, c: f"the session of {client_name(c)} expires",
     ServiceAction.LAPSE: lambda _, c: f"the session of {client_name(c)}, which has crashed, ends",
-    ServiceAction.CRASH: lambda _, c: f"{client_name(c)} crashes",
 }
 """The sentence for each action: of the applications, of their resource, of an operator, and of the service."""

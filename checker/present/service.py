@@ -129,7 +129,9 @@ class ServicePresenter:
         arguments = move.arguments
         if isinstance(operation_on(link_name(arguments[0]), move), RefuseSession):
             return f"server {arguments[1]} tells client {arguments[0]} that its session is over"
-        return _CAPTIONS[move.action](*arguments)
+        if move.action in _CAPTIONS:
+            return _CAPTIONS[move.action](*arguments)
+        return ServiceAction(move.action).worded(client_name(arguments[0]))
 
     # Diagrams.
 
@@ -182,7 +184,7 @@ class ServicePresenter:
     def _noted(self, move: Move) -> Iterable[DiagramEvent]:
         if move.action == ServiceAction.CRASH:
             yield DiagramEvent("crash", client_name(move.arguments[0]), "crash")
-        elif move.action in _NOTED:
+        elif isinstance(move.action, ServiceAction) and move.action.traits.noted:
             yield DiagramEvent("note", client_name(move.arguments[0]), self.caption(move))
 
 
@@ -222,18 +224,6 @@ def _committed(commit: Commit) -> str:
     return f"{commit.zxid}: {wording.transaction(commit.change)}"
 
 
-_NOTED = frozenset(
-    {
-        ServiceAction.DISCONNECT,
-        ServiceAction.RECONNECT,
-        ServiceAction.OPEN,
-        ServiceAction.EXPIRE,
-        ServiceAction.LAPSE,
-    }
-)
-"""The actions that a picture notes at their client."""
-
-
 def _hears(client: int, server: int, said: Any) -> str:
     if isinstance(said, ConnectionClosed):
         return f"client {client} finds its connection closed by server {server}"
@@ -257,7 +247,5 @@ _CAPTIONS: dict[str, Callable[..., str]] = {
     ServiceAction.DISCONNECT: lambda c, k: f"client {c} loses its connection to server {k}",
     ServiceAction.RECONNECT: lambda c, k: f"client {c} connects to server {k} with its session",
     ServiceAction.OPEN: lambda c, k: f"client {c} asks server {k} for a new session",
-    ServiceAction.EXPIRE: lambda c: f"the session of client {c} expires",
     ServiceAction.LAPSE: lambda c: f"the session of client {c}, which is gone, expires",
-    ServiceAction.CRASH: lambda c: f"client {c} crashes",
 }

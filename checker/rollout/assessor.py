@@ -40,7 +40,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from checker.rollout.disks import with_disks
 from checker.rollout.route import Order, PlanRoute, pairs_of, too_large
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, Work, leads_first
@@ -101,11 +101,11 @@ def _split(
     waits = _waits(result.spec)
     everybody = [sid for sid in result.spec.stage.sids if sid not in result.spec.down]
     for move in result.moves:
-        if not isinstance(move.action, Action):  # an action of the plan
+        if not isinstance(move.action, ServerAction):  # an action of the plan
             if next(waits):
                 yield {"settle": everybody}
             yield {"planned": 1}
-        elif move.action is Action.ELECT:
+        elif move.action is ServerAction.ELECT:
             leader, members = move.arguments
             if leader in sides and leader in members:
                 yield {"settle": sides[leader]}

@@ -41,7 +41,7 @@ from checker.engine.process import free_memory
 from checker.engine.result import Stop
 from checker.execution import compile_kernels, ended_by, run_uninterrupted
 from checker.job import Job
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import PLAN, server_name
 from checker.models.ensemble.status import ElectionStatus, connects, election_status, is_established
 from checker.rollout.scenarios import RunSpec
@@ -251,7 +251,7 @@ def _classified(spec: RunSpec, job: Job, explored: Exploration) -> RunResult:
 def _not_recoverable(result: RunResult, job: Job, found: Discovery) -> RunResult:
     """Classify a run that leaves servers without a common leader: a wait in vain, or the end of a bound."""
     spec = result.spec
-    elections = [move.arguments for move, _ in found.path if move and move.action is Action.ELECT]
+    elections = [move.arguments for move, _ in found.path if move and move.action is ServerAction.ELECT]
     made = sum(leader in members for leader, members in elections)
     if spec.zab and made >= spec.elections:
         return replace(result, outcome=SafetyVerdict.OPEN, end=RunEnd.ELECTIONS)

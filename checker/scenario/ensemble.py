@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from checker.engine import Discovery, Model, Property
 from checker.engine.semantics import finding_at
 from checker.job import Job, Json, Likeness
+from checker.kit.actions import UNLIMITED
 from checker.models.ensemble import Grain, HistoryError, NotRefinedError, Setup, ensemble, refine
-from checker.models.ensemble.actions import BUDGETS, FAULT_ACTIONS, UNLIMITED, Action, Section
+from checker.models.ensemble.actions import BUDGETS, Section, ServerAction
 from checker.models.ensemble.rules import may_be_silent
 from checker.present.ensemble import EnsemblePresenter
 from checker.properties import ENSEMBLE_PROPERTIES
@@ -31,7 +32,7 @@ from spec.zab.state import ZabRules
 
 FAST = "fast"
 NETWORKS = ("any", FAST)
-OF_DEFECTS = frozenset({Action.SYNC_LATE, Action.RESUME})
+OF_DEFECTS = frozenset({ServerAction.SYNC_LATE, ServerAction.RESUME})
 """The actions that exist with some defects only; those of a release need not all show in a run."""
 REFINED = "refined"
 """The kind of the source of a refined job."""
@@ -105,7 +106,6 @@ def ensemble_job(
         grain=setup.grain.value,
         bounds=bounds_of(setup, opening, fast=fast, like=like),
         actions=model.actions,
-        faults=FAULT_ACTIONS,
         allowed_silent=may_be_silent(setup) | (OF_DEFECTS if has_release else frozenset()),
         like=like,
     )

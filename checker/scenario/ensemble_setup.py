@@ -15,8 +15,9 @@ from dataclasses import replace
 import msgspec
 
 from checker.job import Likeness
+from checker.kit.actions import UNLIMITED
 from checker.models.ensemble import Budgets, Grain, Prologue, Setup
-from checker.models.ensemble.actions import BUDGETS, UNLIMITED, Domain, Section
+from checker.models.ensemble.actions import BUDGETS, Domain, Section
 from checker.scenario.files import Files, with_needed_addresses
 from checker.scenario.kind import word
 from checker.scenario.plan import PlanReader, check_plan, check_server

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checker.job import Job
+from checker.kit.actions import Action
 from checker.models.recipes import Facts, RecipeSetup, recipe_model
+from checker.models.recipes.client import RecipeAction
 from checker.models.service import Clocks, rules
 from checker.present.recipe import RecipePresenter
 from checker.properties.recipes import RECIPE_PROPERTIES
 from checker.scenario.kind import ScenarioKind, word
 from checker.scenario.schema import RECIPE, RecipeScenario
-from checker.scenario.service import budgets_of, check_counts, clocks_of
+from checker.scenario.service import budgets_of, check_counts, clocks_of, faults_of
 from checker.scenario.yaml_lines import NoEffect, YamlDocument
 from spec.recipes.recipes import QUEUE_VARIANTS, RECIPES, ExclusiveRecipe
 from spec.variants import DESCRIBED, Area, Variant
@@ -44,7 +46,6 @@ class RecipeKind(ScenarioKind[RecipeScenario]):
             grain="each request",
             bounds=tuple(bounds_of(setup)),
             actions=frozenset(known_actions(setup)),
-            faults=rules.FAULTS | {"remove"},
         )
 
     def _setup(self) -> RecipeSetup:
@@ -108,25 +109,23 @@ def why_no_effect(variant: Variant, setup: RecipeSetup) -> NoEffect | None:
     return None
 
 
-def known_actions(setup: RecipeSetup) -> Iterator[str]:
+def known_actions(setup: RecipeSetup) -> Iterator[Action]:
     """The actions that a model of this setup has."""
-    yield from ("want", "return" if setup.machine.calls else "release")
-    yield from ("write", "reach") if setup.writes else ()
-    yield from ("take again",) if setup.again else ()
-    yield from ("give up",) if setup.quits else ()
-    yield from ("remove",) if setup.removals else ()
+    action = RecipeAction
+    yield from (action.WANT, action.RETURN if setup.machine.calls else action.RELEASE)
+    yield from (action.WRITE, action.REACH) if setup.writes else ()
+    yield from (action.AGAIN,) if setup.again else ()
+    yield from (action.QUIT,) if setup.quits else ()
+    yield from (action.REMOVE,) if setup.removals else ()
     yield from rules.known_actions(setup.service)
 
 
 def bounds_of(setup: RecipeSetup) -> Iterator[str]:
     """A description in words of everything that the model bounds."""
-    counted = {"lost connection": setup.budgets.disconnects, "expired session of a live client": setup.budgets.expiries}
-    counted["crash of a client"] = setup.budgets.crashes
-    faults = [f"{count} {what}" for what, count in counted.items() if count]
     verb = "hold" if isinstance(setup.machine, ExclusiveRecipe) else setup.machine.verb
     yield f"{setup.clients} clients, each of which wants to {verb} {_times(setup.rounds)}"
     yield f"{setup.servers} server{'s' * (setup.servers > 1)}{', which lag' if setup.lag else ' without lag'}"
-    yield f"at most {', '.join(faults)}" if faults else "no fault"
+    yield faults_of(setup.budgets) or "no fault"
     if setup.budgets.expiries:
         paused = setup.clocks is Clocks.PAUSED
         yield "a session may expire before its client knows" if paused else "a client knows before its session expires"

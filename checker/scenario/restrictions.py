@@ -29,7 +29,7 @@ from typing import Any
 from checker.engine import Actor, Column, Model, Move, Outcome, Read, Row, Rule, Send
 from checker.engine.semantics import successors
 from checker.models.ensemble import Setup
-from checker.models.ensemble.actions import ARRIVALS, SETTLING, Action, urgency
+from checker.models.ensemble.actions import ARRIVALS, SETTLING, ServerAction, urgency
 from checker.models.ensemble.rules import pairs
 from checker.models.ensemble.setup import channel_name
 from checker.scenario.plan import check_server
@@ -40,7 +40,7 @@ from spec.quorum import Sid
 
 OPENING = "opening"
 LONGEST = 1000  # the limit for the steps of an opening
-_PAIRS = {"cut": Action.CUT, "disconnect": Action.DISCONNECT}
+_PAIRS = {"cut": ServerAction.CUT, "disconnect": ServerAction.DISCONNECT}
 """The faults of two servers."""
 Step = tuple[Move, Row]
 Choice = Callable[[list[Step]], Step | None]
@@ -89,20 +89,20 @@ def _choices(entry: OpeningEntry, setup: Setup, document: YamlDocument, path: Pa
     if name in ("settle", "arrive"):
         return []
     if name == "crash":
-        return [_by(lambda move: move.action == Action.CRASH and move.arguments == (value,))]
+        return [_by(lambda move: move.action == ServerAction.CRASH and move.arguments == (value,))]
     if name == "write":
-        return [_by(lambda move: move.action == Action.CLIENT_WRITE and move.arguments[0] == value)]
+        return [_by(lambda move: move.action == ServerAction.CLIENT_WRITE and move.arguments[0] == value)]
     if name in _PAIRS:
         return [_by(lambda move: move.action == _PAIRS[name] and sorted(move.arguments) == sorted(sids))]
     sides = (set(sids), set(setup.sids) - set(sids))
-    return [_by(lambda move: move.action == Action.PARTITION and set(move.arguments[0]) in sides)]
+    return [_by(lambda move: move.action == ServerAction.PARTITION and set(move.arguments[0]) in sides)]
 
 
 def _by(wanted: Callable[[Move], bool]) -> Choice:
     return lambda steps: next((step for step in steps if wanted(step[0])), None)
 
 
-def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[Action, ...]) -> Iterable[Step]:
+def _settling(model: Model, row: Row, among: list[Sid] | None, actions: tuple[ServerAction, ...]) -> Iterable[Step]:
     """The steps that must happen among these servers, the most urgent first, until none is left."""
     while among is not None:
         steps = [step for step in successors(model, row) if step[0].action in actions]
@@ -118,7 +118,7 @@ def _concerns(move: Move, among: set[Sid]) -> bool:
     """Whether a step of SETTLING involves only these servers; a loss involves the server that notices it."""
     if move.action in ARRIVALS:
         return {move.arguments[0], move.arguments[1]} <= among
-    if move.action == Action.ELECT:
+    if move.action == ServerAction.ELECT:
         return {move.arguments[0], *move.arguments[1]} <= among
     return move.arguments[0] in among
 
@@ -152,7 +152,7 @@ def _next_of(moves: tuple[Move, ...], taken: int) -> list[Move]:
 def with_fast_network(model: Model, setup: Setup) -> Model:
     """The model without the steps that wait while a notification is in flight; fine grain only."""
     quiet = tuple(Read(channel_name(a, b), _nothing_in_flight) for a, b in pairs(setup))
-    slow = {*setup.planned, *(action for action in Action if action.traits.waits)}
+    slow = {*setup.planned, *(action for action in ServerAction if action.traits.waits)}
     rules = tuple(rule if slow.isdisjoint(rule.actions) else _waiting(rule, quiet) for rule in model.rules)
     return Model(model.name, model.columns, model.actors, rules, model.properties)
 

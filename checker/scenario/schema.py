@@ -105,14 +105,6 @@ class ServiceScenario(Common, kw_only=True):
     faults: Any = msgspec.UNSET
 
 
-class ServiceFaults(msgspec.Struct):
-    """The number of times that a connection may be lost, a live client's session may expire, and a client may crash."""
-
-    disconnects: int = 0
-    expiries: int = 0
-    crashes: int = 0
-
-
 class ServerEntry(msgspec.Struct):
     """One server: its file and its disk; `late` starts at any time or never; `other_files` are for restarts.
 

@@ -14,13 +14,14 @@ import msgspec
 
 from checker.job import Job, Json
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
-from checker.models.service.rules import FAULTS, ServiceAction, known_actions
+from checker.models.service.rules import ServiceAction, known_actions
 from checker.models.service.scripts import Script
+from checker.models.service.setup import FAULTS_OF_CLIENTS
 from checker.present.service import ServicePresenter
 from checker.properties.service import SERVICE_PROPERTIES, ScriptSummary, ServiceRun, applicable, service_model
 from checker.scenario.kind import ScenarioKind, word
 from checker.scenario.request_parser import RequestError, script_of
-from checker.scenario.schema import SERVICE, Common, ServiceFaults, ServiceScenario, decode
+from checker.scenario.schema import SERVICE, Common, ServiceScenario, decode
 from checker.scenario.yaml_lines import NoEffect, Path, YamlDocument, one_of, position
 from spec.tree.paths import fault_of
 from spec.variants import Variant
@@ -78,15 +79,16 @@ class ServiceKind(ScenarioKind[ServiceScenario]):
         if keys.at and len(keys.at) != len(scripts):
             problem = f"{keys.at} names the first server of each of {len(scripts)} clients"
             raise document.error(("at",), problem, "write as many as there are clients, or leave it out")
-        return service_setup(
-            scripts,
+        return ServiceSetup(
+            clients=len(scripts),
             servers=keys.servers,
             lag=keys.lag,
-            paths=keys.paths,
-            at=keys.at,
+            paths=tuple(keys.paths),
+            at=tuple(keys.at),
             clocks=clocks_of(keys.clocks, document),
             keeps_watches=keys.keeps_watches,
             budgets=budgets_of(keys.faults, document),
+            pipelined=any(script.pipeline > 1 for script in scripts),
             variants=variants,
         )
 
@@ -115,34 +117,6 @@ def service_job(
         grain="each request",
         bounds=tuple(bounds_of(setup, scripts)),
         actions=frozenset(actions),
-        faults=FAULTS,
-    )
-
-
-def service_setup(
-    clients: Sequence[Script],
-    *,
-    servers: int = 2,
-    lag: bool = True,
-    paths: Sequence[str] = (),
-    at: Sequence[int] = (),
-    clocks: Clocks = Clocks.TRUSTED,
-    keeps_watches: bool = True,
-    budgets: FaultBudgets | None = None,
-    variants: Iterable[Variant] = (),
-) -> ServiceSetup:
-    """The service for clients with these scripts. Raises ValueError with the mistake."""
-    return ServiceSetup(
-        clients=len(clients),
-        servers=servers,
-        lag=lag,
-        paths=tuple(paths),
-        at=tuple(at),
-        clocks=clocks,
-        budgets=budgets or FaultBudgets(),
-        keeps_watches=keeps_watches,
-        pipelined=any(script.pipeline > 1 for script in clients),
-        variants=frozenset(variants),
     )
 
 
@@ -153,16 +127,9 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
     for n, script in enumerate(scripts, 1):
         if script.pipeline > 1:
             yield f"client {n} leaves up to {script.pipeline} requests unanswered"
-    left = setup.budgets
-    counts = {
-        ("lost connection", "lost connections"): left.disconnects,
-        ("expiry", "expiries"): left.expiries,
-        ("crash of a client", "crashes of clients"): left.crashes,
-    }
-    faults = [f"{number} {one if number == 1 else more}" for (one, more), number in counts.items() if number]
-    yield f"at most {', '.join(faults)}" if faults else "no faults"
+    yield faults_of(setup.budgets) or "no faults"
     yield f"{setup.servers} servers, " + ("each behind the leader by any time" if setup.lag else "none of which lags")
-    if left.expiries:
+    if setup.budgets.expiries:
         told = {
             Clocks.TRUSTED: "a session expires only while its client knows that it is disconnected",
             Clocks.PAUSED: "a session expires at any time, and its client is told late",
@@ -179,54 +146,34 @@ def bounds_of(setup: ServiceSetup, scripts: Sequence[Script]) -> Iterator[str]:
 def why_no_effect(variant: Variant, setup: ServiceSetup, scripts: Sequence[Script]) -> NoEffect | None:
     """The reason why a variant changes nothing in a run, and the correction; None if it may change something."""
     asked = ScriptSummary.of(scripts)
-    unless = {
-        Variant.STALE_AFTER_MOVING: _unless_lag(setup) or _unless_lost(setup),
-        Variant.WATCH_AFTER_DATA: _unless_watched(asked),
-        Variant.LOST_WATCH: _unless_watched(asked) or _unless_lost(setup) or _unless_kept(setup),
-        Variant.WATCH_FIRES_TWICE: _unless_watched(asked),
-        Variant.EVENTS_OUT_OF_ORDER: _unless_watched(asked),
+    lag = _unless(setup.lag, "no server lags", "lag: true, and servers: 2")
+    lost = _unless(setup.budgets.disconnects, "no connection is lost", "faults: {disconnects: 1}")
+    watched = _unless(asked.watches, "no client watches", "get -w /a")
+    kept = _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
+    ephemeral = _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
+    ends = setup.budgets.expiries or setup.budgets.crashes or asked.closes
+    reasons = {
+        Variant.STALE_AFTER_MOVING: lag or lost,
+        Variant.WATCH_AFTER_DATA: watched,
+        Variant.LOST_WATCH: watched or lost or kept,
+        Variant.WATCH_FIRES_TWICE: watched,
+        Variant.EVENTS_OUT_OF_ORDER: watched,
         Variant.REUSED_SEQUENCE_NUMBER: _unless(asked.sequential, "nothing sequential is created", "create -s /q/n_"),
         Variant.HALF_A_MULTI: _unless(asked.multi, "there is no multi", "a list of requests as a step"),
-        Variant.EPHEMERAL_OUTLIVES_SESSION: _unless_ephemeral(asked)
-        or _unless(_may_end(setup, asked), "no session ends", "faults: {expiries: 1}"),
-        Variant.EPHEMERAL_DIES_WITH_CONNECTION: _unless_ephemeral(asked) or _unless_lost(setup),
-        Variant.TWO_CREATORS: _unless_lag(setup)
-        or _unless(asked.creates or asked.sequential, "nothing is created", "create /a"),
-        Variant.ANSWERED_BEFORE_COMMIT: _unless_lag(setup) or _unless(asked.writes, "no client writes", "set /a"),
+        Variant.EPHEMERAL_OUTLIVES_SESSION: ephemeral or _unless(ends, "no session ends", "faults: {expiries: 1}"),
+        Variant.EPHEMERAL_DIES_WITH_CONNECTION: ephemeral or lost,
+        Variant.TWO_CREATORS: lag or _unless(asked.creates or asked.sequential, "nothing is created", "create /a"),
+        Variant.ANSWERED_BEFORE_COMMIT: lag or _unless(asked.writes, "no client writes", "set /a"),
         Variant.REORDERED_REQUESTS: _unless(setup.pipelined, "clients wait for each answer", "pipeline: 2"),
-        Variant.SYNC_WITHOUT_WAITING: _unless_lag(setup) or _unless(asked.sync, "no client syncs", "sync /a"),
+        Variant.SYNC_WITHOUT_WAITING: lag or _unless(asked.sync, "no client syncs", "sync /a"),
     }
-    if variant not in unless:
+    if variant not in reasons:
         return NoEffect("it is not a variant of the service", "write it in a scenario of an ensemble, or of a recipe")
-    return unless[variant]
+    return reasons[variant]
 
 
-def _unless(there: bool, why: str, right: str) -> NoEffect | None:
+def _unless(there: object, why: str, right: str) -> NoEffect | None:
     return None if there else NoEffect(f"it changes nothing where {why}", f"write {right}")
-
-
-def _unless_lag(setup: ServiceSetup) -> NoEffect | None:
-    return _unless(setup.lag, "no server lags", "lag: true, and servers: 2")
-
-
-def _unless_lost(setup: ServiceSetup) -> NoEffect | None:
-    return _unless(setup.budgets.disconnects > 0, "no connection is lost", "faults: {disconnects: 1}")
-
-
-def _unless_kept(setup: ServiceSetup) -> NoEffect | None:
-    return _unless(setup.keeps_watches, "watches go with connections", "keeps_watches: true")
-
-
-def _unless_watched(asked: ScriptSummary) -> NoEffect | None:
-    return _unless(asked.watches > 0, "no client watches", "get -w /a")
-
-
-def _unless_ephemeral(asked: ScriptSummary) -> NoEffect | None:
-    return _unless(asked.ephemeral, "nothing ephemeral is created", "create -e /a")
-
-
-def _may_end(setup: ServiceSetup, asked: ScriptSummary) -> bool:
-    return bool(setup.budgets.expiries or setup.budgets.crashes or asked.closes)
 
 
 # The keys that scenarios of recipes have, too.
@@ -245,13 +192,17 @@ def budgets_of(faults: Any, document: YamlDocument) -> FaultBudgets:
     if faults is msgspec.UNSET:
         return FaultBudgets()
     path: Path = ("faults",)
-    entry = decode(ServiceFaults, document, faults, path)
-    for name in ServiceFaults.__struct_fields__:
-        count = getattr(entry, name)
+    budgets = decode(FaultBudgets, document, faults, path)
+    for name, count in budgets.by_name.items():
         if not 0 <= count <= MOST_FAULTS:
             right = "write a number in between"
             raise document.error((*path, name), f"{count} is not from 0 to {MOST_FAULTS}", right)
-    return FaultBudgets(entry.disconnects, entry.expiries, entry.crashes)
+    return budgets
+
+
+def faults_of(budgets: FaultBudgets) -> str:
+    """The faults that the budgets allow, in words; empty if they allow none."""
+    return f"at most {counts}" if (counts := budgets.in_words(FAULTS_OF_CLIENTS)) else ""
 
 
 def clocks_of(clocks: str, document: YamlDocument) -> Clocks:

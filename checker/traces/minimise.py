@@ -29,6 +29,7 @@ from checker.engine.model import Model, Move, Row, Send
 from checker.engine.result import Discovery, Step
 from checker.engine.semantics import finding_at, successors
 from checker.job import Job
+from checker.kit.actions import is_fault
 from checker.traces.trace import lanes_of
 from checker.traces.values import canonical
 
@@ -172,7 +173,7 @@ class _RunSearch:
         changed = {lane for lane in {*before, *after} if before.get(lane) != after.get(lane)}
         touched = frozenset(changed) or run.touched
         switches = bool(run.touched) and not touched & run.touched
-        fault = move is not None and move.action in self._job.faults
+        fault = move is not None and is_fault(move.action)
         actions, faults, switched = run.cost
         return _Candidate(Cost(actions + 1, faults + fault, switched + switches), touched, state, move, run)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from checker.engine.model import Row
 from checker.models.ensemble import PlannedReconfig
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from harness.processes import ServerError
 from harness.reproduce.comparison import Comparison, agree, list_zxids, text_of, zxid_of
 from harness.reproduce.elections import ElectionControl
@@ -138,46 +138,46 @@ class ScheduleDriver:
         """Cause the event of a step; the difference that prevents it, if there is one."""
         arguments = step.move.arguments
         match step.move.action:
-            case Action.CLIENT_WRITE:
+            case ServerAction.CLIENT_WRITE:
                 sid, number = arguments
                 self.lab.write(sid, number, self._session_at(sid, step))
-            case Action.RECEIVE:
+            case ServerAction.RECEIVE:
                 source, reader, packet = arguments
                 return self._deliver(source, reader, packet, deadline)
-            case Action.SYNC:
+            case ServerAction.SYNC:
                 sid, operation = arguments
                 if isinstance(operation, Append):
                     return self._write_record(sid, operation.txn.zxid, deadline)
-            case Action.SYNC_LATE:
+            case ServerAction.SYNC_LATE:
                 sid, txn = arguments
                 self.lab.threads[sid].release(ServerThread.SYNC)
                 return self._write_record(sid, txn.zxid, deadline)
-            case Action.APPLY:
+            case ServerAction.APPLY:
                 self.lab.stop_stall(arguments[0])
                 self.lab.threads[arguments[0]].release(ServerThread.COMMIT)
-            case Action.RESUME:
+            case ServerAction.RESUME:
                 self.lab.threads[arguments[0]].release(ServerThread.PEER)
-            case Action.ELECT:
+            case ServerAction.ELECT:
                 leader, members = arguments
                 return self._elections.elect(step, leader, frozenset(members), deadline)
-            case Action.LOSE_LEADER:
+            case ServerAction.LOSE_LEADER:
                 self._elections.leave(*arguments)
-            case Action.LOSE_QUORUM | Action.GIVE_UP:
+            case ServerAction.LOSE_QUORUM | ServerAction.GIVE_UP:
                 self._elections.isolate(arguments[0])
                 for peer in self.lab.sids:
                     self._elections.leave(arguments[0], peer)
-            case Action.DISCONNECT:
+            case ServerAction.DISCONNECT:
                 self._elections.leave(*arguments)
-            case Action.CRASH:
+            case ServerAction.CRASH:
                 self.lab.kill(arguments[0])
-            case Action.RESTART | Action.START:
+            case ServerAction.RESTART | ServerAction.START:
                 self._start(arguments[0], step)
-            case Action.CUT:
+            case ServerAction.CUT:
                 self.lab.network.cut(*arguments[:2])
-            case Action.PARTITION:
+            case ServerAction.PARTITION:
                 for near, far in self.schedule.crossing(arguments[0]):
                     self.lab.network.cut(near, far)
-            case Action.HEAL:
+            case ServerAction.HEAL:
                 self.lab.network.heal()
             case action if action in self.schedule.setup.planned:
                 planned = self.schedule.setup.planned[action]

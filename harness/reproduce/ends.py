@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from harness.processes import ServerError
 from harness.reproduce.comparison import Comparison
 from harness.reproduce.disks import path_of
@@ -252,5 +252,5 @@ def _is_leader(lab: Lab, sid: Sid) -> list[str]:
 
 
 def _written_at(schedule: Schedule) -> tuple[Sid, ...]:
-    writes = (step.move.arguments for step in schedule.steps if step.move.action == Action.CLIENT_WRITE)
+    writes = (step.move.arguments for step in schedule.steps if step.move.action == ServerAction.CLIENT_WRITE)
     return tuple(dict.fromkeys(sid for sid, _ in writes))

@@ -29,7 +29,7 @@ from checker.engine.result import Discovery, Step
 from checker.engine.semantics import read, successors
 from checker.execution import run_uninterrupted
 from checker.job import Job
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.connection import Connection
 from checker.models.ensemble.setup import Setup, connection_name, server_name
 from checker.scenario import ScenarioError, load
@@ -209,7 +209,7 @@ def _possible(model: Model, row: Row, wanted: Move) -> tuple[Move, Row] | None:
     """The wanted move, or an election of the same members, if it is possible."""
     moves = [(move, after) for move, after in successors(model, row) if move.action == wanted.action]
     same = [(move, after) for move, after in moves if move.arguments == wanted.arguments]
-    if not same and wanted.action == Action.ELECT:
+    if not same and wanted.action == ServerAction.ELECT:
         same = [(move, after) for move, after in moves if move.arguments[1] == wanted.arguments[1]]
     return same[0] if same else None
 
@@ -247,7 +247,7 @@ def with_losses(schedule: Schedule) -> Schedule:
     while place < len(steps) - 1:
         last, rest = steps[place], steps[place + 1 :]
         for move, after in successors(schedule.model, last.after):
-            if move.action != Action.LOSE_QUORUM or move == rest[0].move:
+            if move.action != ServerAction.LOSE_QUORUM or move == rest[0].move:
                 continue
             moved = _repeated(schedule.model, after, _without_first(move, rest))
             if moved and _findings(schedule.model, moved[-1].after) >= _findings(schedule.model, rest[-1].after):

@@ -24,8 +24,9 @@ from msgspec.structs import replace
 from checker.engine import Move
 from checker.engine.model import Row
 from checker.engine.semantics import successors
+from checker.kit.actions import FAULTS
 from checker.models.ensemble import Budgets, File, Grain, Member, PlannedReconfig, Prologue, Setup, ensemble
-from checker.models.ensemble.actions import FAULTS, SETTLING, Action, urgency
+from checker.models.ensemble.actions import SETTLING, ServerAction, urgency
 from checker.models.ensemble.setup import server_name
 from checker.models.ensemble.status import is_serving
 from harness.reproduce.proxies import Way
@@ -127,7 +128,7 @@ class _ModelStage:
         self._closed.add(sid)
 
     def ask(self) -> None:
-        self._take(lambda move: not isinstance(move.action, Action), "the leader accepts the change")
+        self._take(lambda move: not isinstance(move.action, ServerAction), "the leader accepts the change")
 
     def wait_next(self, sid: Sid) -> None:
         self._until(lambda at: _file(at, sid) is not None, f"server {sid} has .next")
@@ -145,8 +146,9 @@ class _ModelStage:
     def kill(self, victim: Sid) -> str:
         """Drop the connection of a learner, and crash the server. Nothing of a dead leader arrives any more."""
         if victim != LEADER:
-            self._fire(lambda move: move.action == Action.DISCONNECT and set(move.arguments) == {victim, LEADER})
-        self._take(lambda move: move.action == Action.CRASH and move.arguments == (victim,), f"server {victim} crashes")
+            self._fire(lambda move: move.action == ServerAction.DISCONNECT and set(move.arguments) == {victim, LEADER})
+        crash = (ServerAction.CRASH, (victim,))
+        self._take(lambda move: (move.action, move.arguments) == crash, f"server {victim} crashes")
         (situation,) = self._at
         server = self._server(situation, victim)
         return disk_cell(_logged(server), f".dynamic.{server.view.version:x}", brief(_file(situation, victim)))
@@ -161,7 +163,7 @@ class _ModelStage:
         """Start the server with what its file has, and all runs until no move is left."""
         self._held.clear()
         self._at = [self._read_file(situation, victim) for situation in self._at]
-        if not self._fire(lambda move: move.action == Action.RESTART):
+        if not self._fire(lambda move: move.action == ServerAction.RESTART):
             return None
         self._at_rest(ALL)
         cells = {after_cell(self._config(end, [victim]), brief(_file(end, victim))) for end in self._at}
@@ -222,9 +224,9 @@ class _ModelStage:
                 yield move, self._after(at, after)
 
     def _is_free(self, move: Move) -> bool:
-        if move.action == Action.RECEIVE:
+        if move.action == ServerAction.RECEIVE:
             return move.arguments[:2] not in self._held
-        if move.action == Action.SYNC:
+        if move.action == ServerAction.SYNC:
             return move.arguments[0] not in self._closed
         return move.action in SETTLING
 

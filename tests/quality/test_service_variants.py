@@ -20,8 +20,9 @@ from checker.models.service import Clocks, FaultBudgets, ServiceSetup
 from checker.present import wording
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.scenario.request_parser import CHOICE, script_of
-from checker.scenario.service import applicable, service_job, service_setup, why_no_effect
+from checker.scenario.service import applicable, service_job, why_no_effect
 from spec.variants import DESCRIBED, Area, Variant
+from tests.support.services import service_setup
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-service-variants.md"
 SERVICE_VARIANTS = tuple(variant for variant in Variant if DESCRIBED[variant].area is Area.SERVICE)

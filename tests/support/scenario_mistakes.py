@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from checker.models.service import FaultBudgets
 from checker.scenario import ScenarioError, load, schema
 
 Path = tuple[str | int, ...]
@@ -66,9 +67,9 @@ PLACES: list[tuple[type[msgspec.Struct], dict[str, Any], Path]] = [
     (schema.ChannelEntry, ENSEMBLE, ("channel",)),
     (schema.LimitsEntry, ENSEMBLE, ("limits",)),
     (schema.RecipeScenario, RECIPE, ()),
-    (schema.ServiceFaults, RECIPE, ("faults",)),
+    (FaultBudgets, RECIPE, ("faults",)),
     (schema.ServiceScenario, SERVICE, ()),
-    (schema.ServiceFaults, SERVICE, ("faults",)),
+    (FaultBudgets, SERVICE, ("faults",)),
 ]
 """The scenario and the path where each struct occurs."""
 ONE_OF = {

@@ -8,7 +8,8 @@ import pytest
 from checker.engine import Exploration, Rule, plain
 from checker.engine.search import explore
 from checker.job import Job, Verdict
-from checker.models.ensemble.actions import FAULT_ACTIONS, Action
+from checker.kit.actions import faults_among
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.status import FOLLOWING, LEADING, LOOKING, ElectionStatus
 from checker.properties.liveness import has_quorum
 from checker.report import judge
@@ -33,7 +34,13 @@ def ran(text: str) -> tuple[Job, Exploration]:
 # -- fairness ------------------------------------------------------------------------------------------------
 
 
-NEED_NOT_HAPPEN = FAULT_ACTIONS | {Action.RESTART, Action.START, Action.HEAL, Action.CLIENT_WRITE, Action.CLIENT_SYNC}
+NEED_NOT_HAPPEN = faults_among(ServerAction) | {
+    ServerAction.RESTART,
+    ServerAction.START,
+    ServerAction.HEAL,
+    ServerAction.CLIENT_WRITE,
+    ServerAction.CLIENT_SYNC,
+}
 
 
 def fair_actions(rules: Iterable[Rule]) -> set[str]:
@@ -43,19 +50,19 @@ def fair_actions(rules: Iterable[Rule]) -> set[str]:
 def test_faults_operators_and_clients_need_never_act():
     text = THREE + "faults: {crashes: 1, restarts: 1, cuts: 1, partitions: 1, heals: 1, notification_timeouts: 1}\n"
     model = from_text(text + "plan: [{restart: 1}]\n", ZOO.get).model
-    assert fair_actions(model.rules) == (model.actions & set(Action)) - NEED_NOT_HAPPEN
+    assert fair_actions(model.rules) == (model.actions & set(ServerAction)) - NEED_NOT_HAPPEN
     assert "crash" in model.actions - fair_actions(model.rules)
 
 
 def test_steps_of_servers_and_the_network_are_fair():
-    assert {action for action in Action if not action.traits.fair} == NEED_NOT_HAPPEN
+    assert {action for action in ServerAction if not action.traits.fair} == NEED_NOT_HAPPEN
 
 
 def test_the_steps_of_an_opening_are_fair_because_they_are_in_the_past():
     job = from_text(THREE + "faults: {crashes: 1}\nopening: [{crash: 3}]\n" + LIVE, ZOO.get)
     elects = next(each for each in job.model.properties if each.name == "Elects")
-    assert job.model.unit(elects, "opening", Action.CRASH) == ("opening", Action.CRASH)
-    assert job.model.unit(elects, "crash 3", Action.CRASH) is None
+    assert job.model.unit(elects, "opening", ServerAction.CRASH) == ("opening", ServerAction.CRASH)
+    assert job.model.unit(elects, "crash 3", ServerAction.CRASH) is None
 
 
 def test_what_applications_and_operators_of_recipes_do_need_not_happen_but_a_release():
@@ -71,7 +78,7 @@ def test_every_rule_of_an_ensemble_declares_its_actions():
     text = THREE + "faults: {crashes: 1, restarts: 1, cuts: 1, partitions: 1, heals: 1, notification_timeouts: 1}\n"
     job = from_text(text + "plan: [{restart: 1}]\n", ZOO.get)
     assert all(rule.actions for rule in job.model.rules)
-    assert job.model.actions - set(Action) == {"plan 1: stop 1", "plan 2: start 1"}
+    assert job.model.actions - set(ServerAction) == {"plan 1: stop 1", "plan 2: start 1"}
 
 
 # -- quorums within reach ------------------------------------------------------------------------------------

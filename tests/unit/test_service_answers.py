@@ -8,10 +8,11 @@ from checker.engine import plain, search
 from checker.models.service.messages import Reply
 from checker.models.service.observations import Expected, difference
 from checker.scenario.request_parser import RequestError, expected_of, script_of
-from checker.scenario.service import service_job, service_setup
+from checker.scenario.service import service_job
 from spec.tree.data import Stat
 from spec.tree.replies import Code, DataReply
 from spec.tree.requests import CloseSession, GetData
+from tests.support.services import service_setup
 
 GET = (GetData("/a", watch=False),)
 FOUND = Reply(GET[0], Code.OK, DataReply(b"x", Stat(5, 6, 0, 0, 1, 0, 0, 0, 1, 0, 5)), 7)

@@ -334,7 +334,7 @@ def test_there_is_a_column_for_what_matters_and_for_nothing_else() -> None:
     def names(setup: ServiceSetup) -> set[str]:
         return {column.name for column in service(setup).columns}
 
-    assert names(ServiceSetup()) == {"leader", "watches 1", "link 1", "faults left"}
+    assert names(ServiceSetup()) == {"leader", "watches 1", "link 1", "faults"}
     assert names(LAGGING) - names(ServiceSetup(clients=2, servers=2)) == {
         "server 1", "server 2", "library 1", "library 2"
     }  # fmt: skip

@@ -7,13 +7,15 @@ import pytest
 from checker.engine import plain, search
 from checker.engine.result import disagreements
 from checker.job import Job, Verdict
-from checker.models.service import FAULTS, Clocks, FaultBudgets
+from checker.kit.actions import faults_among
+from checker.models.service import Clocks, FaultBudgets, ServiceAction
 from checker.properties.service import SERVICE_PROPERTIES
 from checker.report import judge
 from checker.scenario.request_parser import script_of
-from checker.scenario.service import service_job, service_setup
+from checker.scenario.service import service_job
 from checker.traces import to_text, trace_of
 from spec.variants import Variant
+from tests.support.services import service_setup
 
 ALL_FAULTS = FaultBudgets(disconnects=1, expiries=1, crashes=1)
 
@@ -59,7 +61,7 @@ def test_every_action_happens_where_there_are_faults_of_every_kind() -> None:
     exploration = search.explore(run.model)
 
     assert {action for action, coverage in exploration.coverage.items() if coverage.fired} == run.actions
-    assert run.actions >= FAULTS
+    assert run.actions >= faults_among(ServiceAction)
     assert judge(job_of(run), exploration, run.actions).verdict is Verdict.PASSED
 
 

@@ -9,12 +9,13 @@ from checker.models.service.scripts import Script, step_of_tag, tag
 from checker.present import wording
 from checker.properties.registry import UnknownPropertyError
 from checker.scenario.request_parser import RequestError, request_of, script_of
-from checker.scenario.service import applicable, service_job, service_setup, why_no_effect
+from checker.scenario.service import applicable, service_job, why_no_effect
 from spec.tree.apply import EventType
 from spec.tree.data import new_znode, stat_of
 from spec.tree.replies import Code, DataReply, ErrorReply, MultiReply, OperationResult
 from spec.tree.requests import Create2, GetData, Multi, SetData
 from spec.variants import Variant
+from tests.support.services import service_setup
 
 EMPTY = stat_of(new_znode(b"", (), 1, 0, 0), 0)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from checker.engine import Finding, Model, Move, Property, Read
 from checker.engine.search import explore
 from checker.engine.semantics import successors
-from checker.models.ensemble import Action, Budgets, File, Grain, Member, Prologue, Setup, ensemble
+from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, ServerAction, Setup, ensemble
 from checker.models.ensemble.setup import server_name
 from checker.present.ensemble_fields import disk_of
 from checker.properties import ENSEMBLE_PROPERTIES
@@ -37,7 +37,7 @@ def model(*names: str, packets: bool = False, **budgets: int) -> Model:
     return ensemble("full disks", setup, [ENSEMBLE_PROPERTIES.build(setup, name) for name in names])
 
 
-def after(made: Model, *actions: tuple[Action, int]) -> dict[int, Server]:
+def after(made: Model, *actions: tuple[ServerAction, int]) -> dict[int, Server]:
     """The servers after these actions, each by the server that acts."""
     row = made.initial()
     for action, sid in actions:
@@ -54,19 +54,19 @@ def packets_of(effects: Effects) -> list[QuorumPacket]:
     return [each.message for each in effects if isinstance(each, Send) and isinstance(each.message, QuorumPacket)]
 
 
-WRITE = (Action.CLIENT_WRITE, 3)
+WRITE = (ServerAction.CLIENT_WRITE, 3)
 
 
 def test_a_leader_with_a_full_disk_looks_for_a_leader_and_has_not_logged() -> None:
     before = after(model(), WRITE)[3]
-    full = after(model(), WRITE, (Action.FILL_DISK, 3))[3]
+    full = after(model(), WRITE, (ServerAction.FILL_DISK, 3))[3]
     assert (full.disk_full, full.zab) == (True, None)
     assert full.durable == before.durable
     assert full.durable.txns == ()
 
 
 def test_a_follower_with_a_full_disk_closes_its_connection_and_sends_no_ack() -> None:
-    follower = after(model(), WRITE, (Action.RECEIVE, 1))[1]
+    follower = after(model(), WRITE, (ServerAction.RECEIVE, 1))[1]
     done = step(follower, LogFailed(), zab=RULES)
     assert done is not None
     assert done.effects[0] == Disconnect(3)
@@ -81,7 +81,7 @@ def test_a_disk_is_full_only_for_a_server_that_writes() -> None:
 
 def test_a_crash_makes_space_before_the_next_start() -> None:
     made = model(crashes=1, restarts=1)
-    actions = [WRITE, (Action.FILL_DISK, 3), (Action.CRASH, 3), (Action.RESTART, 3)]
+    actions = [WRITE, (ServerAction.FILL_DISK, 3), (ServerAction.CRASH, 3), (ServerAction.RESTART, 3)]
     assert [after(made, *actions[:n])[3].disk_full for n in (2, 4)] == [True, False]
 
 
@@ -130,7 +130,7 @@ def test_a_server_with_a_full_disk_gives_up_a_new_leader_before_it_accepts_the_e
 
 @pytest.mark.parametrize("event", [Synced(), Receive(3, NewLeader(1 << 32))])
 def test_a_server_that_looks_after_a_full_disk_has_no_part_that_could_write(event) -> None:
-    full = after(model(), WRITE, (Action.RECEIVE, 1), (Action.FILL_DISK, 1))[1]
+    full = after(model(), WRITE, (ServerAction.RECEIVE, 1), (ServerAction.FILL_DISK, 1))[1]
     assert step(full, event, zab=RULES) is None
 
 
@@ -160,7 +160,13 @@ def test_servers_with_full_disks_exist_in_the_model() -> None:
 
 
 def test_a_trace_shows_the_full_disk_until_the_process_starts_again() -> None:
-    full = after(model(crashes=1, restarts=1), WRITE, (Action.FILL_DISK, 3))[3]
-    back = after(model(crashes=1, restarts=1), WRITE, (Action.FILL_DISK, 3), (Action.CRASH, 3), (Action.RESTART, 3))[3]
+    full = after(model(crashes=1, restarts=1), WRITE, (ServerAction.FILL_DISK, 3))[3]
+    back = after(
+        model(crashes=1, restarts=1),
+        WRITE,
+        (ServerAction.FILL_DISK, 3),
+        (ServerAction.CRASH, 3),
+        (ServerAction.RESTART, 3),
+    )[3]
     assert disk_of(full)["disk"] == "full"
     assert "disk" not in disk_of(back)

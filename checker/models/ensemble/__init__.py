@@ -1,11 +1,10 @@
 """The model of a ZooKeeper ensemble: the step functions of `spec`, a network between them, faults and operators."""
 
-from checker.models.ensemble.actions import Action, Budgets
+from checker.models.ensemble.actions import Budgets, ServerAction
 from checker.models.ensemble.build import HistoryError, NotRefinedError, ensemble, refine
 from checker.models.ensemble.setup import File, Grain, Member, PlannedAction, PlannedReconfig, Prologue, Setup, Software
 
 __all__ = [
-    "Action",
     "Budgets",
     "File",
     "Grain",
@@ -15,6 +14,7 @@ __all__ = [
     "PlannedAction",
     "PlannedReconfig",
     "Prologue",
+    "ServerAction",
     "Setup",
     "Software",
     "ensemble",

@@ -24,8 +24,9 @@ import msgspec
 
 from checker.engine import Actor, Column, Finding, Kind, Limits, Model, Move, Property, Read, Row, Rule, Step
 from checker.engine.semantics import successors
+from checker.kit.actions import FAULTS, faults_actor
 from checker.models.ensemble import columns
-from checker.models.ensemble.actions import FAULTS, LOSSES, SETTLING, Action, Budgets, Faults, faults_actor, urgency
+from checker.models.ensemble.actions import LOSSES, SETTLING, Budgets, FaultsOfServers, ServerAction, urgency
 from checker.models.ensemble.columns import RecordedFacts
 from checker.models.ensemble.connection import connection_actor, opening_actor
 from checker.models.ensemble.history import History, history_actor, parts_read
@@ -49,7 +50,7 @@ from spec.election.channel import Channel, ChannelRules
 from spec.quorum import Sid
 from spec.server import Server
 
-URGENT = frozenset(SETTLING) - {*LOSSES, Action.SYNC_LATE}
+URGENT = frozenset(SETTLING) - {*LOSSES, ServerAction.SYNC_LATE}
 """The actions of the history; nothing is lost in it."""
 ELECTION_SECONDS = 60.0
 """The limit for the refinement of one election; the largest of the shipped scenarios needs a few."""
@@ -79,7 +80,7 @@ def ensemble(name: str, setup: Setup, properties: Iterable[Property] = (), *, ke
     model = _assemble(name, setup, wanted, facts, channel_rules)
     initial = _after_history(_assemble(name, _before_faults(setup), (), facts, channel_rules), setup, _guide(setup))
     late = frozenset(member.sid for member in setup.members if member.late)
-    values = {**initial, FAULTS: Faults(setup.budgets, late)}
+    values = {**initial, FAULTS: FaultsOfServers(setup.budgets, late)}
     begun = tuple(Column(column.name, values.get(column.name, column.initial)) for column in model.columns)
     groups = groups_of(setup, [column.name for column in begun])
     symmetry = symmetry_of(setup, groups, rules(setup, groups)) if groups else None
@@ -105,7 +106,7 @@ def _assemble(
         cells.append(Column(channel_name(source, destination), Channel()))
         actors.append(columns.channel_actor(source, destination, channel_rules, addressed=setup.addressed))
     late = frozenset(member.sid for member in setup.members if member.late)
-    cells += [Column(FAULTS, Faults(setup.budgets, late)), Column(LINKS, frozenset())]
+    cells += [Column(FAULTS, FaultsOfServers(setup.budgets, late)), Column(LINKS, frozenset())]
     actors += [faults_actor(), columns.links_actor()]
     if setup.keeps_connections:
         cells.append(Column(CONNECTIONS, frozenset()))
@@ -169,7 +170,7 @@ def _after_history(model: Model, setup: Setup, guide: Model | None) -> dict[str,
 
 def _start(model: Model, row: Row, sid: Sid) -> Row:
     for move, after in successors(model, row):
-        if move.action == Action.START and move.arguments[0] == sid:
+        if move.action == ServerAction.START and move.arguments[0] == sid:
             return after
     raise HistoryError(
         f"server {sid} cannot start here: it runs already, or its own file does not name it",
@@ -193,7 +194,7 @@ def _settled_alike(model: Model, row: Row, leaders: Mapping[Sid, Sid | None]) ->
     """The row after all urgent steps in which each server follows its leader. Raises HistoryError if there is none."""
 
     def is_right(move: Move) -> bool:
-        if move.action != Action.ELECT:
+        if move.action != ServerAction.ELECT:
             return True
         leader, members = move.arguments
         return all(leaders[sid] == leader for sid in (leader, *members))
@@ -227,7 +228,7 @@ def refine(model: Model, path: Iterable[Step]) -> tuple[Step, ...]:
     for coarse in path:
         if coarse.move is None:
             continue
-        if coarse.move.action == Action.ELECT:
+        if coarse.move.action == ServerAction.ELECT:
             leader, members = coarse.move.arguments
             fine += _election(model, fine[-1].row, leader, members)
         else:
@@ -250,7 +251,9 @@ def _election(model: Model, row: Row, leader: Sid, members: tuple[Sid, ...]) -> 
         return Finding("they have decided") if done else None
 
     own = [
-        _of_servers(rule, members) for rule in model.rules if {Action.DELIVER, Action.DECIDE}.issuperset(rule.actions)
+        _of_servers(rule, members)
+        for rule in model.rules
+        if {ServerAction.DELIVER, ServerAction.DECIDE}.issuperset(rule.actions)
     ]
     goal = Property(
         "decided", tuple(Read(server_name(sid), election_status) for sid in members), decided, Kind.SOMETIMES
@@ -269,6 +272,8 @@ def _of_servers(rule: Rule, sids: tuple[Sid, ...]) -> Rule:
     """The rule with only those moves in which one of these servers acts."""
 
     def moves(*read: object) -> list[Move]:
-        return [move for move in rule.moves(*read) or () if move.arguments[Action(move.action).traits.actor] in sids]
+        return [
+            move for move in rule.moves(*read) or () if move.arguments[ServerAction(move.action).traits.actor] in sids
+        ]
 
     return replace(rule, moves=moves)

@@ -16,7 +16,8 @@ from itertools import combinations
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.actions import FAULTS, Action, Spend, has_left
+from checker.kit.actions import FAULTS, has_left, limited_rule, spend
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.columns import (
     CRASH,
     ChannelTransition,
@@ -113,7 +114,7 @@ def _leader_of(found: ElectionStatus | str) -> Leader:
     return NOBODY if found.leader is None else found.leader
 
 
-def _boots(setup: Setup, gate: Read, action: Action, sid: Sid, others: Iterable[File], spend: Spend) -> Rule:
+def _boots(setup: Setup, gate: Read, action: ServerAction, sid: Sid, others: Iterable[File]) -> Rule:
     """A rule that starts a server with its present file or one of `others`, when `gate` allows it.
 
     The rule does not read a server that can only ever have one view.
@@ -128,7 +129,7 @@ def _boots(setup: Setup, gate: Read, action: Action, sid: Sid, others: Iterable[
         return dict.fromkeys((by_view.get(view, File(THE_OWN, view)), *others))
 
     def to_start(file: File, sends: tuple[Send, ...]) -> Move:
-        return Move(action, (sid, file.name), (Send(FAULTS, spend), *sends))
+        return Move(action, (sid, file.name), (spend(action, started=sid), *sends))
 
     if setup.zab is not None and setup.grain is Grain.ORACLE:
         return Rule(
@@ -151,13 +152,13 @@ def _boots(setup: Setup, gate: Read, action: Action, sid: Sid, others: Iterable[
 
 def _start(setup: Setup, sid: Sid) -> Rule:
     gate = Read(FAULTS, lambda faults: True if sid in faults.late else None)
-    return _boots(setup, gate, Action.START, sid, (), Spend(None, started=sid))
+    return _boots(setup, gate, ServerAction.START, sid, ())
 
 
 def _restart(setup: Setup, sid: Sid) -> Rule:
     member = next(member for member in setup.members if member.sid == sid)
     gate = Read(FAULTS, lambda faults: True if sid in faults.down and faults.left.restarts > 0 else None)
-    return _boots(setup, gate, Action.RESTART, sid, member.other_files, Spend("restarts", started=sid))
+    return _boots(setup, gate, ServerAction.RESTART, sid, member.other_files)
 
 
 def _member_file(setup: Setup, sid: Sid) -> File:
@@ -165,11 +166,8 @@ def _member_file(setup: Setup, sid: Sid) -> File:
 
 
 def _crash(setup: Setup, sid: Sid) -> Rule:
-    def moves(_: bool, running: bool) -> list[Move]:  # noqa: ARG001 (both are gates)
-        return [Move(Action.CRASH, (sid,), (Send(FAULTS, Spend("crashes", crashed=sid)), *stop(setup, sid)))]
-
     up = Read(server_name(sid), lambda server: True if is_running(server) else None)
-    return Rule(f"crash {sid}", (has_left("crashes"), up), moves, (Action.CRASH,))
+    return limited_rule(ServerAction.CRASH, sid, (sid,), stop(setup, sid), up, crashed=sid)
 
 
 def _reconfig(setup: Setup, number: int, name: str, planned: PlannedReconfig) -> Rule:
@@ -238,10 +236,10 @@ def _links(setup: Setup) -> Iterator[Rule]:
     budgets = setup.budgets
     if budgets.cuts:
         for a, b in combinations(setup.sids, 2):
-            yield _cut(setup, Action.CUT, f"{a} {b}", (a, b), ((a, b),))
+            yield _cut(setup, ServerAction.CUT, f"{a} {b}", (a, b), ((a, b),))
     if budgets.partitions:
         yield from (
-            _cut(setup, Action.PARTITION, str(side), (side,), crossing) for side, crossing in splits(setup.sids)
+            _cut(setup, ServerAction.PARTITION, str(side), (side,), crossing) for side, crossing in splits(setup.sids)
         )
     if budgets.heals:
         yield _heal(setup)
@@ -256,10 +254,9 @@ def splits(sids: tuple[Sid, ...]) -> Iterator[tuple[tuple[Sid, ...], tuple[Link,
             yield side, tuple((a, b) for a, b in combinations(sids, 2) if (a in side) is not (b in side))
 
 
-def _cut(setup: Setup, action: Action, label: str, arguments: tuple[Any, ...], links: tuple[Link, ...]) -> Rule:
+def _cut(setup: Setup, action: ServerAction, label: str, arguments: tuple[Any, ...], links: tuple[Link, ...]) -> Rule:
     """A link is cut, or all links between two sides: messages in flight on it are lost."""
-    budget = "cuts" if action is Action.CUT else "partitions"
-    sends = [Send(FAULTS, Spend(budget)), Send(LINKS, LinkChange(frozenset(links)))]
+    sends = [Send(LINKS, LinkChange(frozenset(links)))]
     if setup.keeps_connections:
         sends.append(Send(CONNECTIONS, ConnectionsEnded(cut=frozenset(links))))
     if setup.grain is Grain.FINE:
@@ -267,9 +264,8 @@ def _cut(setup: Setup, action: Action, label: str, arguments: tuple[Any, ...], l
         sends += [Send(channel_name(a, b), ChannelTransition.CUT) for a, b in crossing]
     if setup.zab is not None:
         sends += [Send(connection_name(*link), Disconnection()) for link in links if link in setup.quorum_pairs]
-    move = Move(action, arguments, tuple(sends))
     whole = Read(LINKS, lambda cut: None if cut >= frozenset(links) else True)
-    return Rule(f"{action} {label}", (has_left(budget), whole), lambda *_: [move], (action,))
+    return limited_rule(action, label, arguments, tuple(sends), whole)
 
 
 def _heal(setup: Setup) -> Rule:
@@ -277,13 +273,13 @@ def _heal(setup: Setup) -> Rule:
 
     def moves(_: bool, cut: frozenset[Link], *running: bool) -> list[Move]:
         up = {sid for sid, runs in zip(setup.sids, running, strict=True) if runs}
-        sends = [Send(FAULTS, Spend("heals")), Send(LINKS, LinkChange(healed=True))]
+        sends = [spend(ServerAction.HEAL), Send(LINKS, LinkChange(healed=True))]
         if setup.grain is Grain.FINE:
             for one, other in sorted(cut):
                 if {one, other} <= up and setup.talk(one, other):
                     sends += reachable(one, other)
-        return [Move(Action.HEAL, (), tuple(sends))]
+        return [Move(ServerAction.HEAL, (), tuple(sends))]
 
     some = Read(LINKS, lambda cut: cut or None)
     running = (Read(server_name(sid), has_peer_ports) for sid in setup.sids)
-    return Rule("heal", (has_left("heals"), some, *running), moves, (Action.HEAL,))
+    return Rule("heal", (has_left(ServerAction.HEAL), some, *running), moves, (ServerAction.HEAL,))

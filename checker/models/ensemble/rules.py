@@ -20,8 +20,9 @@ from dataclasses import replace
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
+from checker.kit.actions import FAULTS, fair_among, limited_rule, spend
 from checker.models.ensemble import environment, zab
-from checker.models.ensemble.actions import FAULTS, Action, Need, Spend, fair_among, has_left, losses, may_give_up
+from checker.models.ensemble.actions import Need, ServerAction, losses, may_give_up
 from checker.models.ensemble.columns import ConnectionsMade, Pop
 from checker.models.ensemble.connection import Pass
 from checker.models.ensemble.setup import (
@@ -63,7 +64,7 @@ def rules(setup: Setup, groups: Groups = ()) -> tuple[Rule, ...]:
     return tuple(replace(rule, fair=fair_among(rule.actions)) for rule in (*made, *environment.rules(setup)))
 
 
-def may_be_silent(setup: Setup) -> frozenset[Action]:
+def may_be_silent(setup: Setup) -> frozenset[ServerAction]:
     """The actions that need not fire.
 
     Without a fault, or with enough servers left, nothing is lost, and no server has to learn a configuration. Where
@@ -73,7 +74,7 @@ def may_be_silent(setup: Setup) -> frozenset[Action]:
     absent = {Need.FAULT, Need.CONFIGURATION} if setup.gossip else {Need.FAULT}
     if setup.zab is not None:
         absent |= {Need.WRITE, Need.ELECTION} if setup.prologue else {Need.WRITE}
-    return frozenset(action for action in Action if action.traits.need in absent)
+    return frozenset(action for action in ServerAction if action.traits.need in absent)
 
 
 def pairs(setup: Setup) -> list[Link]:
@@ -86,9 +87,9 @@ def _decide(sid: Sid) -> Rule:
         if server.election is None or not server.election.finalizing:
             return None
         arguments = (sid, server.election.vote.leader)
-        return [Move(Action.DECIDE, arguments, (Send(server_name(sid), Fired(Timer.FINALIZE_WAIT)),))]
+        return [Move(ServerAction.DECIDE, arguments, (Send(server_name(sid), Fired(Timer.FINALIZE_WAIT)),))]
 
-    return Rule(f"decide {sid}", (Read(server_name(sid)),), moves, (Action.DECIDE,))
+    return Rule(f"decide {sid}", (Read(server_name(sid)),), moves, (ServerAction.DECIDE,))
 
 
 def _deliver(source: Sid, destination: Sid) -> Rule:
@@ -101,18 +102,15 @@ def _deliver(source: Sid, destination: Sid) -> Rule:
         assert isinstance(heard, Notification)
         event = Deliver(source, heard)
         sends = (Send(name, Pop()), Send(server_name(destination), event))
-        return [Move(Action.DELIVER, (source, destination, heard), sends)]
+        return [Move(ServerAction.DELIVER, (source, destination, heard), sends)]
 
-    return Rule(f"deliver {name}", (Read(name),), moves, (Action.DELIVER,))
+    return Rule(f"deliver {name}", (Read(name),), moves, (ServerAction.DELIVER,))
 
 
 def _rebroadcast(sid: Sid) -> Rule:
-    def moves(_: bool, server: bool) -> list[Move]:  # noqa: ARG001 (both are gates)
-        fired = Send(server_name(sid), Fired(Timer.NOTIFICATION_TIMEOUT))
-        return [Move(Action.REBROADCAST, (sid,), (Send(FAULTS, Spend("notification_timeouts")), fired))]
-
+    fired = Send(server_name(sid), Fired(Timer.NOTIFICATION_TIMEOUT))
     looking = Read(server_name(sid), _waits_for_notifications)
-    return Rule(f"rebroadcast {sid}", (has_left("notification_timeouts"), looking), moves, (Action.REBROADCAST,))
+    return limited_rule(ServerAction.REBROADCAST, sid, (sid,), (fired,), looking)
 
 
 def _waits_for_notifications(server: Server) -> bool | None:
@@ -140,7 +138,7 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
             new = outcome.leader in outcome.members
             if new and not left:
                 continue
-            spent = (Send(FAULTS, Spend("elections")),) if new and limited else ()
+            spent = (spend(ServerAction.ELECT),) if new and limited else ()
             decided = tuple(Send(server_name(sid), Elected(outcome.vote, outcome.round)) for sid in outcome.members)
             discovery = _discovery(outcome.leader, learners) if setup.discovery_in_one_step else ()
             remaining: tuple[Send, ...] = ()
@@ -148,7 +146,7 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
                 found = oracle.made_connections(summaries, links, outcome.members)
                 remaining = (Send(CONNECTIONS, ConnectionsMade(frozenset((min(link), max(link)) for link in found))),)
             made.append(
-                Move(Action.ELECT, (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining))
+                Move(ServerAction.ELECT, (outcome.leader, outcome.members), (*decided, *spent, *discovery, *remaining))
             )
         return made
 
@@ -163,7 +161,7 @@ def _elect(setup: Setup, first: Sid, groups: Groups) -> Rule:
         Read(server_name(sid), looks if sid == first else looks_not if sid < first else summary) for sid in setup.sids
     )
     kept = (Read(CONNECTIONS),) if setup.keeps_connections else ()
-    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves, (Action.ELECT,))
+    return Rule(f"elect {first}", (budget, Read(LINKS), *seen, *kept), moves, (ServerAction.ELECT,))
 
 
 def _in_every_order(
@@ -218,13 +216,13 @@ def _learn(sid: Sid, other: Sid) -> Rule:
             return None
         if not votes_in(views, other) and not (heard.state is LOOKING and heard.is_voter(sid)):
             return None
-        return [Move(Action.LEARN, (sid, other), (Send(server_name(sid), ViewHeard(heard.view)),))]
+        return [Move(ServerAction.LEARN, (sid, other), (Send(server_name(sid), ViewHeard(heard.view)),))]
 
     def heard(server: Server) -> Summary | None:
         return summary(server) if server.election is not None else None
 
     reads = (Read(server_name(sid), looks), Read(LINKS, lambda cut: link in cut), Read(server_name(other), heard))
-    return Rule(f"learn {sid} {other}", reads, moves, (Action.LEARN,))
+    return Rule(f"learn {sid} {other}", reads, moves, (ServerAction.LEARN,))
 
 
 # The loss of a leader by a learner, and of learners by a leader, in an election alone.
@@ -253,8 +251,8 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
             not one_step and not isinstance(other, str) and other.status.state is LOOKING and other.round == own_round
         )
         if cut or not may_come:
-            return [Move(Action.LOSE_LEADER, (sid, leader), (event,))]
-        return [Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), event))] if faults else None
+            return [Move(ServerAction.LOSE_LEADER, (sid, leader), (event,))]
+        return [Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), event))] if faults else None
 
     def followed(server: Server) -> tuple[int, Addresses | None] | None:
         election = server.election
@@ -267,7 +265,7 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
         Read(LINKS, lambda cut: link in cut),
         Read(FAULTS, may_give_up),
     )
-    return Rule(f"lose leader {leader} {sid}", reads, moves, losses(setup.budgets, Action.LOSE_LEADER))
+    return Rule(f"lose leader {leader} {sid}", reads, moves, losses(setup.budgets, ServerAction.LOSE_LEADER))
 
 
 def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
@@ -293,8 +291,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         event = Send(server_name(sid), QuorumLost())
         coming = {o for o, each in within_reach.items() if _looks_for(each, own)}
         if one_step or not own.status.view.contains_quorum(behind | coming):
-            return [Move(Action.LOSE_QUORUM, (sid,), (event,))]
-        return [Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), event))] if faults else None
+            return [Move(ServerAction.LOSE_QUORUM, (sid,), (event,))]
+        return [Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), event))] if faults else None
 
     def leads(server: Server) -> StatusInRound | None:
         found = in_round(server)
@@ -306,7 +304,7 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
         Read(FAULTS, may_give_up),
         *(Read(server_name(other), in_round) for other in others),
     )
-    return Rule(f"lose quorum {sid}", reads, moves, losses(setup.budgets, Action.LOSE_QUORUM))
+    return Rule(f"lose quorum {sid}", reads, moves, losses(setup.budgets, ServerAction.LOSE_QUORUM))
 
 
 def _looks_for(other: StatusInRound, leader: StatusInRound) -> bool:

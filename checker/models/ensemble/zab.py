@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from checker.engine import Move, Read, Rule, Send
-from checker.models.ensemble.actions import FAULTS, Action, Faults, Spend, has_left, losses, may_give_up
+from checker.kit.actions import FAULTS, Faults, limited_rule, spend
+from checker.models.ensemble.actions import ServerAction, losses, may_give_up
 from checker.models.ensemble.connection import Connection, Disconnection, PeerClosed, Take
 from checker.models.ensemble.setup import LINKS, Grain, Link, Setup, connection_name, server_name
 from checker.models.ensemble.status import LEADING, LOOKING, StatusInRound, in_round, is_serving
@@ -40,13 +41,13 @@ def rules(setup: Setup) -> Iterator[Rule]:
         yield _receive(one, other)
     for sid in setup.sids:
         if setup.zab.asynchronous_disk:
-            yield _own(Action.SYNC, sid, _disk_moves(setup.zab))
+            yield _own(ServerAction.SYNC, sid, _disk_moves(setup.zab))
         if setup.zab.asynchronous_commits:
-            yield _own(Action.APPLY, sid, _apply_moves)
+            yield _own(ServerAction.APPLY, sid, _apply_moves)
         if Variant.QUEUE_SURVIVES_SHUTDOWN in setup.all_variants:
-            yield _own(Action.SYNC_LATE, sid, _late_moves)
+            yield _own(ServerAction.SYNC_LATE, sid, _late_moves)
         if Variant.PROPOSAL_ACK_BEFORE_NEWLEADER_ACK in setup.all_variants:
-            yield _own(Action.RESUME, sid, _resume_moves)
+            yield _own(ServerAction.RESUME, sid, _resume_moves)
         if setup.budgets.full_disks:
             yield _fill_disk(sid)
         yield from _clients(setup, sid)
@@ -72,15 +73,15 @@ def _receive(one: Sid, other: Sid) -> Rule:
             if stream:
                 read = (Send(name, Take(reader)), Send(server_name(reader), Receive(source, stream[0])))
                 ends = (Send(server_name(reader), PeerClosed(source)),) if connection.last_word_of(source) else ()
-                yield Move(Action.RECEIVE, (source, reader, stream[0]), (*read, *ends))
+                yield Move(ServerAction.RECEIVE, (source, reader, stream[0]), (*read, *ends))
 
-    return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)), (Action.RECEIVE,))
+    return Rule(f"receive {name}", (Read(name),), lambda connection: list(moves(connection)), (ServerAction.RECEIVE,))
 
 
 # The disk and the commit processor: events of one server.
 
 
-def _own(action: Action, sid: Sid, moves: Callable[[Sid, Server], list[Move] | None]) -> Rule:
+def _own(action: ServerAction, sid: Sid, moves: Callable[[Sid, Server], list[Move] | None]) -> Rule:
     return Rule(f"{action} {sid}", (Read(server_name(sid)),), lambda server: moves(sid, server), (action,))
 
 
@@ -88,31 +89,29 @@ def _disk_moves(zab: ZabRules) -> Callable[[Sid, Server], list[Move] | None]:
     def moves(sid: Sid, server: Server) -> list[Move] | None:
         written = None if server.zab is None else disk.next_written(server.durable, server.zab.queue, zab)
         sends = (Send(server_name(sid), Synced()),)
-        return None if written is None else [Move(Action.SYNC, (sid, written.operation), sends)]
+        return None if written is None else [Move(ServerAction.SYNC, (sid, written.operation), sends)]
 
     return moves
 
 
 def _apply_moves(sid: Sid, server: Server) -> list[Move] | None:
     commits = () if server.zab is None else server.zab.commits
-    return [Move(Action.APPLY, (sid, commits[0]), (Send(server_name(sid), Applied()),))] if commits else None
+    return [Move(ServerAction.APPLY, (sid, commits[0]), (Send(server_name(sid), Applied()),))] if commits else None
 
 
 def _late_moves(sid: Sid, server: Server) -> list[Move] | None:
     queue = server.remains.queue
-    return [Move(Action.SYNC_LATE, (sid, queue[0]), (Send(server_name(sid), SyncedLate()),))] if queue else None
+    return [Move(ServerAction.SYNC_LATE, (sid, queue[0]), (Send(server_name(sid), SyncedLate()),))] if queue else None
 
 
 def _resume_moves(sid: Sid, server: Server) -> list[Move] | None:
     resumes = isinstance(server.zab, Learner) and server.zab.may_resume
-    return [Move(Action.RESUME, (sid,), (Send(server_name(sid), Resumed()),))] if resumes else None
+    return [Move(ServerAction.RESUME, (sid,), (Send(server_name(sid), Resumed()),))] if resumes else None
 
 
 def _fill_disk(sid: Sid) -> Rule:
-    sends = (Send(FAULTS, Spend("full_disks")), Send(server_name(sid), LogFailed()))
     writes = Read(server_name(sid), lambda server: True if server.zab is not None and server.zab.queue else None)
-    move = Move(Action.FILL_DISK, (sid,), sends)
-    return Rule(f"fill disk {sid}", (has_left("full_disks"), writes), lambda *_: [move], (Action.FILL_DISK,))
+    return limited_rule(ServerAction.FILL_DISK, sid, (sid,), (Send(server_name(sid), LogFailed()),), writes)
 
 
 # Clients, and the leader's pings.
@@ -125,20 +124,19 @@ def _clients(setup: Setup, sid: Sid) -> Iterator[Rule]:
 
     def write(left: int, _: bool) -> list[Move]:
         number = total - left + 1  # each write is a different transaction
-        sends = (Send(FAULTS, Spend("writes")), Send(server_name(sid), ClientWrite(number)))
-        return [Move(Action.CLIENT_WRITE, (sid, number), sends)]
+        sends = (spend(ServerAction.CLIENT_WRITE), Send(server_name(sid), ClientWrite(number)))
+        return [Move(ServerAction.CLIENT_WRITE, (sid, number), sends)]
 
-    def simple(action: Action, budget: str, gate: Read, event: Any) -> Rule:
-        sends = (Send(FAULTS, Spend(budget)), Send(server_name(sid), event))
-        return Rule(f"{action} {sid}", (has_left(budget), gate), lambda *_: [Move(action, (sid,), sends)], (action,))
+    def simple(action: ServerAction, gate: Read, event: Any) -> Rule:
+        return limited_rule(action, sid, (sid,), (Send(server_name(sid), event),), gate)
 
     if total:
-        action = Action.CLIENT_WRITE
+        action = ServerAction.CLIENT_WRITE
         yield Rule(f"{action} {sid}", (Read(FAULTS, _writes_left), serving), write, (action,))
     if setup.budgets.syncs:
-        yield simple(Action.CLIENT_SYNC, "syncs", Read(server_name(sid), _serves), ClientSync())
+        yield simple(ServerAction.CLIENT_SYNC, Read(server_name(sid), _serves), ClientSync())
     if setup.budgets.pings:
-        yield simple(Action.PING, "pings", Read(server_name(sid), _leads_and_serves), Tick())
+        yield simple(ServerAction.PING, Read(server_name(sid), _leads_and_serves), Tick())
 
 
 def _writes_left(faults: Faults) -> int | None:
@@ -160,10 +158,10 @@ def _lose_leader(setup: Setup, sid: Sid, leader: Sid) -> Rule:
     """A learner gives up its leader: the connection is gone or, with the fine grain, the leader does not lead."""
     name = connection_name(sid, leader)
     give_up = Send(server_name(sid), LeaderLost())
-    lost = [Move(Action.LOSE_LEADER, (sid, leader), (give_up,))]
-    early = Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), give_up))
+    lost = [Move(ServerAction.LOSE_LEADER, (sid, leader), (give_up,))]
+    early = Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), give_up))
     own = Read(server_name(sid), lambda server: _round_behind(server, leader))
-    actions = losses(setup.budgets, Action.LOSE_LEADER)
+    actions = losses(setup.budgets, ServerAction.LOSE_LEADER)
     if setup.grain is Grain.ORACLE and not setup.reconfigs:
         gone = Read(name, lambda connection: True if _is_gone(connection) else None)
         return Rule(f"lose leader {leader} {sid}", (own, gone), lambda *_: lost, actions)
@@ -220,8 +218,8 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     """
     others = [other for other in setup.sids if (min(sid, other), max(sid, other)) in setup.quorum_pairs]
     give_up = Send(server_name(sid), QuorumLost())
-    lost = [Move(Action.LOSE_QUORUM, (sid,), (give_up,))]
-    early = Move(Action.GIVE_UP, (sid,), (Send(FAULTS, Spend("early_timeouts")), give_up))
+    lost = [Move(ServerAction.LOSE_QUORUM, (sid,), (give_up,))]
+    early = Move(ServerAction.GIVE_UP, (sid,), (spend(ServerAction.GIVE_UP), give_up))
     one_step = setup.grain is Grain.ORACLE
 
     def moves(own: tuple[tuple[View, ...], int], *seen: Any) -> list[Move] | None:
@@ -248,7 +246,7 @@ def _lose_quorum(setup: Setup, sid: Sid) -> Rule:
     reads = [Read(server_name(sid), leads), *(Read(connection_name(sid, other), whole) for other in others)]
     if not one_step:
         reads += [Read(FAULTS, may_give_up), Read(LINKS), *(Read(server_name(o), in_round) for o in others)]
-    return Rule(f"lose quorum {sid}", tuple(reads), moves, losses(setup.budgets, Action.LOSE_QUORUM))
+    return Rule(f"lose quorum {sid}", tuple(reads), moves, losses(setup.budgets, ServerAction.LOSE_QUORUM))
 
 
 def _may_come(other: StatusInRound | str, view: View, election_round: int, link: Link, cut: frozenset[Link]) -> bool:
@@ -265,7 +263,5 @@ def _may_come(other: StatusInRound | str, view: View, election_round: int, link:
 def _disconnect(one: Sid, other: Sid) -> Rule:
     """The network drops one connection; both sides may connect again immediately."""
     name = connection_name(one, other)
-    sends = (Send(FAULTS, Spend("disconnects")), Send(name, Disconnection()))
     whole = Read(name, lambda connection: True if connection is not None and connection.is_whole else None)
-    move = Move(Action.DISCONNECT, (one, other), sends)
-    return Rule(f"disconnect {name}", (has_left("disconnects"), whole), lambda *_: [move], (Action.DISCONNECT,))
+    return limited_rule(ServerAction.DISCONNECT, name, (one, other), (Send(name, Disconnection()),), whole)

@@ -1,30 +1,17 @@
-"""Construction of the model of a recipe: the service, the clients, the resource, and the recorded facts.
-
-Actions in addition to those of the service (`checker.models.service.rules`), each with (client,):
-
-    want          the application wants to hold: it joins the election, or acquires the lock
-    take again    it acquires again what it holds
-    release       it releases, closes or resigns
-    give up       it stops waiting
-    return        its `take_leadership` returns
-    write         it sends a write to the guarded resource
-    reach         a write reaches the resource
-    remove        an operator deletes the znode of a client that waits; with its path
-"""
+"""Construction of the model of a recipe: the service, the clients, the resource, and the recorded facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from checker.engine import Actor, Column, Model, Move, Outcome, Property, Read, Rule, Send
-from checker.models.recipes.client import ApplicationAction, Client, client_actor, first_client, possible_actions
+from checker.engine import Actor, Column, Model, Move, Property, Read, Rule, Send
+from checker.kit.actions import fair_among, has_left, spend
+from checker.models.recipes.client import WISHES, Client, RecipeAction, client_actor, first_client, possible_actions
 from checker.models.recipes.observations import LargestHerd, Leaders, Reigns, herd_actor, leaders_actor, reigns_actor
 from checker.models.recipes.resource import Resource, Write, WriteArrives, mail_actor, resource_actor
 from checker.models.recipes.setup import (
     HERD,
     LEADERS,
-    OPERATOR,
     REIGNS,
     RESOURCE,
     ROOT,
@@ -52,8 +39,6 @@ def recipe_model(name: str, setup: RecipeSetup, properties: Iterable[Property] =
             actors.append(mail_actor(client))
             rules.append(_reach(client))
     if setup.removals:
-        columns.append(Column(OPERATOR, setup.removals))
-        actors.append(operator_actor())
         rules.append(removals(setup))
     return Model(
         name,
@@ -81,16 +66,14 @@ def _facts(setup: RecipeSetup) -> tuple[list[Column], list[Actor]]:
 def _wishes(client: int, setup: RecipeSetup) -> Rule:
     name = client_name(client)
 
-    def may(state: Client) -> tuple[ApplicationAction, ...] | None:
+    def may(state: Client) -> tuple[RecipeAction, ...] | None:
         return possible_actions(setup, state) or None
 
-    def moves(may: tuple[ApplicationAction, ...]) -> Iterator[Move]:
+    def moves(may: tuple[RecipeAction, ...]) -> Iterator[Move]:
         for wish in may:
-            yield Move(wish.value, (client,), (Send(name, wish),))
+            yield Move(wish, (client,), (Send(name, wish),))
 
-    actions = tuple(wish.value for wish in ApplicationAction)
-    fair = tuple(wish.value for wish in ApplicationAction if wish.is_fair)
-    return Rule(f"wishes of {name}", (Read(name, may),), moves, actions, fair)
+    return Rule(f"wishes of {name}", (Read(name, may),), moves, WISHES, fair_among(WISHES))
 
 
 def _reach(client: int) -> Rule:
@@ -98,19 +81,9 @@ def _reach(client: int) -> Rule:
 
     def moves(on_its_way: tuple[Write, ...]) -> Iterator[Move]:
         if on_its_way:
-            yield Move("reach", (client, on_its_way[0].token), (Send(name, WriteArrives()),))
+            yield Move(RecipeAction.REACH, (client, on_its_way[0].token), (Send(name, WriteArrives()),))
 
-    return Rule(f"writes of {client}", (Read(name),), moves, ("reach",), fair=True)
-
-
-def operator_actor() -> Actor:
-    """The number of znodes that may still be deleted."""
-
-    def step(values: tuple[Any, ...], _: object) -> Outcome | None:
-        (left,) = values
-        return Outcome((left - 1,)) if left else None
-
-    return Actor(OPERATOR, (OPERATOR,), step)
+    return Rule(f"writes of {client}", (Read(name),), moves, (RecipeAction.REACH,), fair=True)
 
 
 def removals(setup: RecipeSetup) -> Rule:
@@ -127,7 +100,7 @@ def removals(setup: RecipeSetup) -> Rule:
     def moves(there: tuple[tuple[str, SessionId], ...], _left: bool) -> Iterator[Move]:
         for path, owner in there:
             asked = Propose(owner, Delete(path, -1))
-            yield Move("remove", (path,), (Send(OPERATOR, None), Send(LEADER, asked)))
+            yield Move(RecipeAction.REMOVE, (path,), (spend(RecipeAction.REMOVE), Send(LEADER, asked)))
 
-    reads = (Read(LEADER, there), Read(OPERATOR, lambda left: left > 0 or None))
-    return Rule("the operator deletes", reads, moves, ("remove",))
+    reads = (Read(LEADER, there), has_left(RecipeAction.REMOVE))
+    return Rule("the operator deletes", reads, moves, (RecipeAction.REMOVE,))

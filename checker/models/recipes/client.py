@@ -11,7 +11,6 @@ facts. Rules of this module:
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from checker.engine import Actor, ModelError, Outcome, Send
+from checker.kit.actions import Action, Traits
 from checker.models.recipes.observations import FollowReport, HoldReport
 from checker.models.recipes.resource import SendWrite
 from checker.models.recipes.setup import LEADERS, Facts, RecipeSetup, mail_name
@@ -38,20 +38,21 @@ from spec.effects import Fact, Observe
 from spec.recipes import events
 
 
-class ApplicationAction(enum.Enum):
-    """An action of an application."""
+class RecipeAction(Action):
+    """The actions of applications, of their resource and of an operator, in addition to those of the service."""
 
-    WANT = "want"
-    AGAIN = "take again"
-    RELEASE = "release"
-    QUIT = "give up"
-    RETURN = "return"
-    WRITE = "write"
+    WANT = "want", Traits(fair=False, noted=True)  # it joins the election, or acquires the lock
+    AGAIN = "take again", Traits(fair=False, caption="{} takes it once more", noted=True)
+    RELEASE = "release", Traits(noted=True)  # it releases, closes or resigns: nobody holds for ever
+    QUIT = "give up", Traits(fair=False, caption="{} waits no longer", noted=True)
+    RETURN = "return", Traits(caption="take_leadership of {} returns", noted=True)
+    WRITE = "write", Traits(fair=False, caption="{} writes", noted=True)
+    REACH = "reach"  # a write reaches the guarded resource
+    REMOVE = "remove", Traits(fair=False, fault=True, budget="removals", noted=True)  # an operator deletes a znode
 
-    @property
-    def is_fair(self) -> bool:
-        """Whether it happens at last if it stays possible: a client that holds does not keep it for ever."""
-        return self in (ApplicationAction.RELEASE, ApplicationAction.RETURN)
+
+WISHES = tuple(action for action in RecipeAction if action not in (RecipeAction.REACH, RecipeAction.REMOVE))
+"""The actions of applications."""
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -82,19 +83,19 @@ def crashed() -> Client:
     return Client(None, crashed=True)
 
 
-def possible_actions(setup: RecipeSetup, client: Client) -> tuple[ApplicationAction, ...]:
+def possible_actions(setup: RecipeSetup, client: Client) -> tuple[RecipeAction, ...]:
     """The wishes that the application may act on now."""
     if client.crashed:
         return ()
     recipe, state = setup.machine, client.recipe
     active, acts = recipe.active(state), recipe.acts(state)
     able = {
-        ApplicationAction.WANT: client.rounds > 0 and recipe.idle(state),
-        ApplicationAction.AGAIN: client.again > 0 and active,
-        ApplicationAction.RELEASE: client.taken > 0 and active and not recipe.calls,
-        ApplicationAction.QUIT: client.quits > 0 and recipe.waits(state),
-        ApplicationAction.RETURN: acts and recipe.calls,
-        ApplicationAction.WRITE: client.writes > 0 and acts,
+        RecipeAction.WANT: client.rounds > 0 and recipe.idle(state),
+        RecipeAction.AGAIN: client.again > 0 and active,
+        RecipeAction.RELEASE: client.taken > 0 and active and not recipe.calls,
+        RecipeAction.QUIT: client.quits > 0 and recipe.waits(state),
+        RecipeAction.RETURN: acts and recipe.calls,
+        RecipeAction.WRITE: client.writes > 0 and acts,
     }
     return tuple(wish for wish, may in able.items() if may)
 
@@ -119,28 +120,29 @@ def client_actor(number: int, setup: RecipeSetup) -> Actor:
                 return _run(client, [events.Expired()])
             case ConnectionStart(resumed):
                 return _run(client, [events.Connected(resumed, id)])
-            case ApplicationAction():
+            case RecipeAction():
                 return _wish(client, said)
         raise ModelError(f"{name} does not know the operation {said!r}")
 
-    def _wish(client: Client, wish: ApplicationAction) -> Outcome:
+    def _wish(client: Client, wish: RecipeAction) -> Outcome:
         match wish:
-            case ApplicationAction.WANT:
+            case RecipeAction.WANT:
                 return _run(replace(client, rounds=client.rounds - 1, taken=1), [events.Join(id)])
-            case ApplicationAction.AGAIN:
+            case RecipeAction.AGAIN:
                 return _run(replace(client, again=client.again - 1, taken=client.taken + 1), [events.Join(id)])
-            case ApplicationAction.RELEASE:
+            case RecipeAction.RELEASE:
                 return _run(replace(client, taken=client.taken - 1), [events.Leave()])
-            case ApplicationAction.QUIT:
+            case RecipeAction.QUIT:
                 # A client in doubt may have taken it several times; it gives up all of them.
                 given_up = [events.Leave()] * max(client.taken, 1)
                 return _run(replace(client, quits=client.quits - 1, taken=0), given_up)
-            case ApplicationAction.RETURN:
+            case RecipeAction.RETURN:
                 return _run(client, [events.Returned()])
-            case ApplicationAction.WRITE:
+            case RecipeAction.WRITE:
                 machine, state = setup.exclusive, client.recipe
                 post = Send(mail_name(number), SendWrite(machine.token(state) or 0, machine.path(setup.rules, state)))
                 return Outcome((replace(client, writes=client.writes - 1),), (post,))
+        raise ModelError(f"{name} has no wish {wish!r}")
 
     def _run(client: Client, heard: Iterable[events.Event]) -> Outcome:
         sends: list[Send] = []

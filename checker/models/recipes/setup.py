@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from enum import Enum
 
 from checker.models.service import Clocks, FaultBudgets, ServiceSetup
+from checker.models.service.setup import NO_FAULTS
 from spec.recipes.recipes import RECIPES, ExclusiveRecipe, Recipe
 from spec.tree.data import Znode
 from spec.tree.store import FrozenStore
 from spec.variants import Variant
 
-NO_FAULTS = FaultBudgets()
 ROOT = "/r"
 """The parent of the recipe's znodes."""
+
+
+class RecipeBudgets(FaultBudgets, frozen=True):
+    """The budgets of a service, and the number of znodes that an operator may still delete."""
+
+    removals: int = 0
 
 
 class Facts(Enum):
@@ -78,7 +84,7 @@ class RecipeSetup:
             lag=self.lag,
             paths=(ROOT,),
             clocks=self.clocks,
-            budgets=self.budgets,
+            budgets=RecipeBudgets(**self.budgets.by_name, removals=self.removals),
             variants=self.variants,
             observe_commits=(REIGNS,) if Facts.REIGNS in self.facts else (),
             observe_watches=(HERD,) if Facts.HERD in self.facts else (),
@@ -92,7 +98,6 @@ class RecipeSetup:
 
 REIGNS, LEADERS, HERD = (facts.value for facts in Facts)
 RESOURCE = "resource"
-OPERATOR = "removals left"
 
 
 def mail_name(client: int) -> str:

@@ -24,8 +24,8 @@ Observers (`observe_commits`, `observe_watches`) are actors of the caller. They 
 `CommitFact(zxid, change, store, events)` before every other consequence of a transaction, and `WatchFact(path, told)`
 when an event has met a watch.
 
-`ServiceAction` lists the actions; those in `FAULTS` are faults. Columns: `leader`; `link c`; `watches k`; `server k`
-with lag only; `library c` if the setup has one; `faults left`.
+`ServiceAction` lists the actions. Columns: `leader`; `link c`; `watches k`;
+`server k` with lag only; `library c` if the setup has one; `faults`.
 
 The model omits servers that crash, elect or lose their leader (checked with Zab, `checker.models.ensemble`). A
 connection takes one move, including the requests of the client's library on it. A request of a lost connection that has
@@ -48,10 +48,9 @@ from checker.models.service.messages import (
     WatchFact,
     WatchNotification,
 )
-from checker.models.service.rules import FAULTS, ServiceAction, first_tree, service
+from checker.models.service.rules import ServiceAction, first_tree, service
 from checker.models.service.servers import LaggingServer, Leader, open_sessions
 from checker.models.service.setup import (
-    FAULTS_LEFT,
     LEADER,
     Clocks,
     FaultBudgets,
@@ -65,8 +64,6 @@ from checker.models.service.setup import (
 )
 
 __all__ = [
-    "FAULTS",
-    "FAULTS_LEFT",
     "LEADER",
     "ClientConnection",
     "ClientCrash",

@@ -263,12 +263,6 @@ class FireWatches(msgspec.Struct, frozen=True):
     event: Event
 
 
-class SpendFault(msgspec.Struct, frozen=True):
-    """Take one from a budget; impossible if it is exhausted."""
-
-    budget: str
-
-
 # Facts for observers.
 
 

@@ -7,18 +7,30 @@ only if the setup is `pipelined`: with one request at a time the client knows th
 The request that registers watches again is carried out in the move that reconnects. On a real connection it is the
 first request, and the server treats every change that it applies between the two as missed.
 
-Rules of this module: each rule reads as little as it needs. The budgets of the faults are in one column.
+Rules of this module: each rule reads as little as it needs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from checker.engine import Actor, Column, Move, Outcome, Read, Rule, Send
+from checker.kit.actions import (
+    FAULTS,
+    Action,
+    FaultAction,
+    Faults,
+    Traits,
+    fair_among,
+    faults_actor,
+    has_left,
+    limited_rule,
+    spend,
+)
 from checker.models.service.client_connection import ClientConnection, ConnectionState, link_actor
 from checker.models.service.messages import (
     Acceptance,
@@ -40,7 +52,6 @@ from checker.models.service.messages import (
     RequestSession,
     ResumeSession,
     SessionExpiry,
-    SpendFault,
     SubmitRequest,
     WatchNotification,
 )
@@ -54,10 +65,8 @@ from checker.models.service.servers import (
     server_without_lag,
 )
 from checker.models.service.setup import (
-    FAULTS_LEFT,
     LEADER,
     Clocks,
-    FaultBudgets,
     ServiceSetup,
     client_name,
     library_name,
@@ -118,27 +127,26 @@ def library_actor(client: int, setup: ServiceSetup) -> Actor:
     return Actor(name, (name,), step)
 
 
-class ServiceAction(StrEnum):
+class ServiceAction(Action):
     """The actions of a service, each with (client, server) or one of the two."""
 
     ARRIVE = "arrive"  # the first request in flight reaches the server
     ARRIVE_LATE = "arrive late"  # a request of a lost connection reaches the old server
     APPLY = "apply"  # a server that lags applies its oldest pending transaction
     DELIVER = "deliver"  # the first message in flight reaches the client
-    RECONNECT = "reconnect"  # a client without a connection is accepted, or learns that its session is over
-    OPEN = "open"  # a client whose session is over requests a new one
-    LAPSE = "lapse"  # the session of a client that is gone ends: no fault, and without a budget, since it must happen
+    RECONNECT = "reconnect", Traits(noted=True)  # a client is accepted, or learns that its session is over
+    OPEN = "open", Traits(noted=True)  # a client whose session is over requests a new one
+    LAPSE = "lapse", Traits(noted=True)  # the session of a client that is gone ends: no fault, since it must happen
     # Faults.
-    DISCONNECT = "disconnect"  # a connection is lost
-    EXPIRE = "expire"  # the session of a client that is not gone ends
-    CRASH = "crash"  # a client's process ends
+    DISCONNECT = "disconnect", Traits(fair=False, fault=True, budget="disconnects", noted=True)
+    EXPIRE = (
+        "expire",
+        Traits(fair=False, fault=True, budget="expiries", caption="the session of {} expires", noted=True),
+    )
+    CRASH = FaultAction.CRASH.entry
 
 
-FAULTS = frozenset({ServiceAction.DISCONNECT, ServiceAction.EXPIRE, ServiceAction.CRASH})
-"""The actions that are faults: no liveness property may depend on them."""
-
-
-def rules(setup: ServiceSetup) -> Iterator[Rule]:
+def _rules(setup: ServiceSetup) -> Iterator[Rule]:
     """All rules of a service; those of faults without a budget are left out."""
     for client in setup.client_ids:
         yield _arrive(client, setup)
@@ -183,9 +191,7 @@ def _arrive(client: int, setup: ServiceSetup) -> Rule:
         if link.stray and (early or link.state is not ConnectionState.UP):
             yield Move(ServiceAction.ARRIVE_LATE, (client, link.stray[0]), (Send(name, DeliverLateRequest()),))
 
-    return Rule(
-        f"requests of {name}", (Read(name),), moves, (ServiceAction.ARRIVE, ServiceAction.ARRIVE_LATE), fair=True
-    )
+    return Rule(f"requests of {name}", (Read(name),), moves, (ServiceAction.ARRIVE, ServiceAction.ARRIVE_LATE))
 
 
 def _deliver(client: int, setup: ServiceSetup) -> Rule:
@@ -204,7 +210,7 @@ def _deliver(client: int, setup: ServiceSetup) -> Rule:
                     (Send(name, DeliverMessage(answer)),),
                 )
 
-    return Rule(f"messages of {name}", (Read(name),), moves, (ServiceAction.DELIVER,), fair=True)
+    return Rule(f"messages of {name}", (Read(name),), moves, (ServiceAction.DELIVER,))
 
 
 def _apply(server: int) -> Rule:
@@ -216,7 +222,7 @@ def _apply(server: int) -> Rule:
     def moves(first: object) -> tuple[Move, ...]:
         return (Move(ServiceAction.APPLY, (server, first), (Send(name, ApplyNext()),)),)
 
-    return Rule(f"{name} applies", (Read(name, oldest),), moves, (ServiceAction.APPLY,), fair=True)
+    return Rule(f"{name} applies", (Read(name, oldest),), moves, (ServiceAction.APPLY,))
 
 
 def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
@@ -241,12 +247,10 @@ def _reconnect(client: int, server: int, setup: ServiceSetup) -> Rule:
     rule = f"{name} reconnects to {server}"
     if not setup.lag:
         with_leader = (Read(name, session), Read(LEADER, both))
-        return Rule(
-            rule, with_leader, lambda session, leader: moves(session, *leader), (ServiceAction.RECONNECT,), fair=True
-        )
+        return Rule(rule, with_leader, lambda session, leader: moves(session, *leader), (ServiceAction.RECONNECT,))
     at_server = Read(server_name(server), lambda replica: replica.zxid)
     reads = (Read(name, session), Read(LEADER, open_sessions), at_server, Read(library_name(client), seen))
-    return Rule(rule, reads, moves, (ServiceAction.RECONNECT,), fair=True)
+    return Rule(rule, reads, moves, (ServiceAction.RECONNECT,))
 
 
 def _open(client: int, setup: ServiceSetup) -> Rule:
@@ -257,7 +261,7 @@ def _open(client: int, setup: ServiceSetup) -> Rule:
             for server in setup.server_ids:
                 yield Move(ServiceAction.OPEN, (client, server), (Send(name, RequestSession(server)),))
 
-    return Rule(f"{name} opens a session", (Read(name),), moves, (ServiceAction.OPEN,), fair=True)
+    return Rule(f"{name} opens a session", (Read(name),), moves, (ServiceAction.OPEN,))
 
 
 def _end(client: int, session: SessionId) -> tuple[Send, ...]:
@@ -276,7 +280,7 @@ def _lapse(client: int) -> Rule:
             yield Move(ServiceAction.LAPSE, (client,), _end(client, session))
 
     reads = (Read(name, session), Read(LEADER, open_sessions))
-    return Rule(f"the session of {name} lapses", reads, moves, (ServiceAction.LAPSE,), fair=True)
+    return Rule(f"the session of {name} lapses", reads, moves, (ServiceAction.LAPSE,))
 
 
 def _expire(client: int, setup: ServiceSetup) -> Rule:
@@ -288,9 +292,9 @@ def _expire(client: int, setup: ServiceSetup) -> Rule:
 
     def moves(session: SessionId, sessions: tuple[SessionId, ...], _left: bool) -> Iterator[Move]:
         if session in sessions:
-            yield Move(ServiceAction.EXPIRE, (client,), (spend_fault("expiries"), *_end(client, session)))
+            yield Move(ServiceAction.EXPIRE, (client,), (spend(ServiceAction.EXPIRE), *_end(client, session)))
 
-    reads = (Read(name, session), Read(LEADER, open_sessions), has_left("expiries"))
+    reads = (Read(name, session), Read(LEADER, open_sessions), has_left(ServiceAction.EXPIRE))
     return Rule(f"the session of {name} expires", reads, moves, (ServiceAction.EXPIRE,))
 
 
@@ -304,15 +308,15 @@ def _disconnect(client: int, setup: ServiceSetup) -> Rule:
     def moves(connected: tuple[int | None, SessionId], _left: bool) -> tuple[Move, ...]:
         server, session = connected
         dropped = (Send(LEADER, DropEphemerals(session)),) if drops else ()
-        return (
-            Move(
-                ServiceAction.DISCONNECT,
-                (client, server),
-                (spend_fault("disconnects"), Send(name, LoseConnection()), *dropped),
-            ),
-        )
+        sends = (spend(ServiceAction.DISCONNECT), Send(name, LoseConnection()), *dropped)
+        return (Move(ServiceAction.DISCONNECT, (client, server), sends),)
 
-    return Rule(f"{name} is lost", (Read(name, connected), has_left("disconnects")), moves, (ServiceAction.DISCONNECT,))
+    return Rule(
+        f"{name} is lost",
+        (Read(name, connected), has_left(ServiceAction.DISCONNECT)),
+        moves,
+        (ServiceAction.DISCONNECT,),
+    )
 
 
 def _crash(client: int) -> Rule:
@@ -321,31 +325,8 @@ def _crash(client: int) -> Rule:
     def lives(link: ClientConnection) -> bool | None:
         return None if link.state is ConnectionState.GONE else True
 
-    def moves(_lives: bool, _left: bool) -> tuple[Move, ...]:
-        return (Move(ServiceAction.CRASH, (client,), (spend_fault("crashes"), Send(name, EndProcess()))),)
-
-    return Rule(f"client {client} crashes", (Read(name, lives), has_left("crashes")), moves, (ServiceAction.CRASH,))
-
-
-def faults_actor() -> Actor:
-    """The budgets; an operation on an exhausted budget is impossible."""
-
-    def step(values: tuple[Any, ...], spend_fault: SpendFault) -> Outcome | None:
-        left: FaultBudgets = values[0]
-        remaining = getattr(left, spend_fault.budget) - 1
-        return None if remaining < 0 else Outcome((replace(left, **{spend_fault.budget: remaining}),))
-
-    return Actor(FAULTS_LEFT, (FAULTS_LEFT,), step)
-
-
-def has_left(budget: str) -> Read:
-    """A gate: the budget is not exhausted."""
-    return Read(FAULTS_LEFT, lambda left: True if getattr(left, budget) > 0 else None)
-
-
-def spend_fault(budget: str) -> Send:
-    """Take one from a budget."""
-    return Send(FAULTS_LEFT, SpendFault(budget))
+    read, ends = Read(name, lives), (Send(name, EndProcess()),)
+    return limited_rule(ServiceAction.CRASH, f"client {client}", (client,), ends, read)
 
 
 class ModelFragment(NamedTuple):
@@ -378,9 +359,10 @@ def service(setup: ServiceSetup) -> ModelFragment:
         if setup.has_library:
             columns.append(Column(library_name(client), Library(session=first)))
             actors.append(library_actor(client, setup))
-    columns.append(Column(FAULTS_LEFT, setup.budgets))
+    columns.append(Column(FAULTS, Faults(setup.budgets)))
     actors.append(faults_actor())
-    return ModelFragment(tuple(columns), tuple(actors), tuple(rules(setup)))
+    rules = (dataclasses.replace(rule, fair=fair_among(rule.actions)) for rule in _rules(setup))
+    return ModelFragment(tuple(columns), tuple(actors), tuple(rules))
 
 
 def first_tree(setup: ServiceSetup) -> FrozenStore:

@@ -5,11 +5,12 @@ Everything here is plain data, which scenarios make; `build` makes columns, acto
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
-import msgspec
-
+from checker.kit.actions import Budget, BudgetCounts
 from spec.tree.data import Id
 from spec.tree.requests import SessionId
 from spec.variants import Variant
@@ -26,12 +27,23 @@ class Clocks(Enum):
     PAUSED = "paused"  # at any time: the client's process may pause, and learns of it late
 
 
-class FaultBudgets(msgspec.Struct, frozen=True):
+class FaultBudgets(BudgetCounts, frozen=True):
     """The budget of each fault. The session of a client that has crashed or closed it lapses without a budget."""
 
     disconnects: int = 0
     expiries: int = 0
     crashes: int = 0
+
+
+NO_FAULTS = FaultBudgets()
+FAULTS_OF_CLIENTS: Mapping[str, Budget] = MappingProxyType(
+    {
+        "disconnects": Budget("lost connection", "lost connections"),
+        "expiries": Budget("expired session of a live client", "expired sessions of live clients"),
+        "crashes": Budget("crash of a client", "crashes of clients"),
+    }
+)
+"""The description of each fault's budget; a scenario sets it in its map `faults`."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class ServiceSetup:
     paths: tuple[str, ...] = ()
     at: tuple[int, ...] = ()
     clocks: Clocks = Clocks.TRUSTED
-    budgets: FaultBudgets = field(default_factory=FaultBudgets)
+    budgets: FaultBudgets = NO_FAULTS
     keeps_watches: bool = False
     reopens: bool = True
     pipelined: bool = False
@@ -123,4 +135,3 @@ def client_name(client: int) -> str:
 
 
 LEADER = "leader"
-FAULTS_LEFT = "faults left"

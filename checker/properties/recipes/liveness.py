@@ -10,9 +10,10 @@ from collections.abc import Hashable
 from typing import Any
 
 from checker.engine import TRIVIAL, Finding, Kind, Read
+from checker.kit.actions import FAULTS
 from checker.models.recipes import ROOT, Client, RecipeSetup
-from checker.models.recipes.client import ApplicationAction
-from checker.models.service import FAULTS_LEFT, LEADER, Leader
+from checker.models.recipes.client import WISHES
+from checker.models.service import LEADER, Leader
 from checker.properties.recipes.projections import (
     EXCLUSIVE,
     RECIPE_PROPERTIES,
@@ -123,7 +124,7 @@ def _the_holder_learns(setup: RecipeSetup) -> Condition:
         return None if wrong else Finding("nobody believes that it holds what it does not")
 
     reads = (first_token(setup), *tokens_of_holders(setup))
-    return Condition(reads, check, frozenset(action.value for action in ApplicationAction))
+    return Condition(reads, check, frozenset(WISHES))
 
 
 @RECIPE_PROPERTIES.declare(
@@ -151,5 +152,5 @@ def _recovers_by_expiry(setup: RecipeSetup) -> Condition:
             return Finding("nobody waits")
         return None if may_expire else TRIVIAL
 
-    left = Read(FAULTS_LEFT, lambda left: left.expiries > 0)
+    left = Read(FAULTS, lambda faults: faults.left.expiries > 0)
     return Condition((left, *waiters(setup)), check)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from checker.engine import Move
-from checker.models.ensemble.actions import Action
+from checker.models.ensemble.actions import ServerAction
 from checker.models.ensemble.setup import server_name
 from checker.printable import capital, code, escaped, fenced, folded
 from checker.rollout.answer import Plan
@@ -39,7 +39,7 @@ from spec.text import integers
 TWO_LEADERS = frozenset({"Leadership", "OneLeader"})
 LEADING, DOWN = "LEADING", "down"  # states in a trace
 MOST = (1 << 32) - 1  # of an epoch and of a counter
-TOLD = frozenset({*(action for action in Action if action.traits.fault), Action.RESTART, Action.HEAL})
+TOLD = frozenset({*(action for action in ServerAction if action.traits.fault), ServerAction.RESTART, ServerAction.HEAL})
 """The actions whose captions are sentences of a story."""
 
 
@@ -96,23 +96,23 @@ Event = str | tuple[str, Sid]
 def _events(result: RunResult, trace: Trace, at: int, move: Move) -> Iterator[Event]:
     """The contribution of a move to the story."""
     step = trace.steps[at + 1]
-    if not isinstance(move.action, Action):
+    if not isinstance(move.action, ServerAction):
         if isinstance(result.spec, ReconfigSpec):
             yield f"{capital(_in_words(result, step.caption))}."
         else:
             yield (STOP if len(move.arguments) == 1 else START), move.arguments[0]
-    elif move.action in (*TOLD, Action.CLIENT_WRITE) or _elects(move, step):
+    elif move.action in (*TOLD, ServerAction.CLIENT_WRITE) or _elects(move, step):
         yield f"{capital(_in_words(result, step.caption))}."
-        if move.action is Action.CLIENT_WRITE:
+        if move.action is ServerAction.CLIENT_WRITE:
             yield from _answer(result, trace, at + 1, move.arguments[0])
 
 
 def _elects(move: Move, step: TraceStep) -> bool:
     """Whether a move makes a leader; a server that joins one is not told."""
-    if move.action is Action.ELECT:
+    if move.action is ServerAction.ELECT:
         return move.arguments[0] in move.arguments[1]
     changed = [step.lanes[lane].get("state") for lane, names in step.changed.items() if "state" in names]
-    return move.action is Action.DECIDE and LEADING in changed
+    return move.action is ServerAction.DECIDE and LEADING in changed
 
 
 def _by_operator(events: list[tuple[str, Sid]]) -> str:
@@ -173,7 +173,7 @@ def _end(result: RunResult, trace: Trace) -> Iterator[str]:
     last, values = _servers(result, trace.steps[-1]), dict(trace.values)
     leaders = [sid for sid, fields in last.items() if fields.get("state") == LEADING]
     if result.prop in LOST_WRITES and leaders:
-        elections = [move.arguments for move in result.moves if move.action is Action.ELECT]
+        elections = [move.arguments for move in result.moves if move.action is ServerAction.ELECT]
         electors = {elections[-1][0], *elections[-1][1]} if elections else set()
         zxid = str(values["missing"]).partition(",")[0]
         running = [sid for sid, fields in last.items() if fields.get("state") != DOWN and sid not in electors]
