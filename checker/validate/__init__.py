@@ -7,7 +7,6 @@
   is read.
 - `global_history`: the logs and the history that follow from that order, without the settled part.
 - `invariants`: the invariants, evaluated on that history.
-- `refinement`: whether each step is a step of abstract Zab, if that is asked for.
 - `report`: the command, and its report.
 
 This module validates the journals of an ensemble in one call: each one alone, then all of them in one order.
@@ -35,9 +34,8 @@ from checker.refinement.abstract_steps import REFINEMENT, named
 from checker.validate.codec import text_of
 from checker.validate.global_history import GlobalHistory
 from checker.validate.happens_before import NONE, HappensBefore, Track, happens_before, merged, sender_of
-from checker.validate.invariants import Count, Invariants
+from checker.validate.invariants import Count, Invariants, JournalRefinement
 from checker.validate.journals import JournalError, StartRecord, StepRecord, TornRecord, read
-from checker.validate.refinement import JournalRefinement
 from checker.validate.replay import DiskAhead, Mismatch, Replay, ReplayedRecords
 from spec.effects import Effects
 from spec.quorum import Sid, View
@@ -95,7 +93,7 @@ def validate(
 ) -> Validation:
     """Validate the journals of one ensemble, a file for each server. Raises JournalError.
 
-    With `refines`, each step must also be a step of abstract Zab (`checker.validate.refinement`). Without `together`,
+    With `refines`, each step must also be a step of abstract Zab (`checker.validate.invariants`). Without `together`,
     each journal is replayed and the messages are compared, and no invariant is evaluated: the verdict is then VIOLATED
     or VACUOUS.
     """

@@ -3,7 +3,9 @@
 A journal may contain millions of transactions, and invariants quantify over everything that was ever delivered. Settled
 transactions are therefore removed from every log and every part of the history together. Rules this module keeps:
 
-- The committed log, in the order of the commits, is kept whole (`logs`). Every transaction that a server has on disk
+- The committed log, in the order of the commits, is kept whole, in arrays: some tens of bytes for each transaction. It
+  has digests of values, except for reconfigurations, whose views the invariants read. A log has its position in it, so
+  that logs are compared by positions and not from their beginnings. Every transaction that a server has on disk
   and has delivered is compared with its position there, once.
 - A transaction is settled when every server that leads or follows has it on disk, has delivered it if it serves, and
   has the same log before it. Settled transactions have the same position in every sequence that an invariant reads, so
@@ -26,7 +28,8 @@ Source: `checker.models.ensemble.history` for the fold; `spec.zab.learner_sync` 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -42,16 +45,95 @@ from checker.models.ensemble.history import (
     history_actor,
     order_of_proposal,
 )
+from checker.validate.codec import digest_in
 from checker.validate.happens_before import NONE
-from checker.validate.logs import CommittedLog, Log, Txns, VisibleLog
 from checker.validate.replay import appended, delivered, finished, is_present, known_from, tree_in_memory, written
 from spec.effects import Effects, Fact, Observe, Send, Truncate
-from spec.quorum import Sid
+from spec.quorum import Reconfiguration, Sid
 from spec.server import Event, Server, stopped
+from spec.text import required_integer
 from spec.txn import Txn, epoch_of
 from spec.zab.events import Broadcast, Delivered, EpochEstablished, Receive, Truncated
 from spec.zab.packets import Inform, InformAndActivate, Proposal, Snap
 from spec.zab.state import Append, Learner, TakeSnapshot
+
+Txns = tuple[Txn, ...]
+
+
+@dataclass(frozen=True)
+class Log:
+    """Transactions in order; `base` is the position of the first in the committed log, if the log agrees with that."""
+
+    base: int = 0
+    txns: Txns = ()
+
+    def up_to(self, zxid: int) -> Log:
+        """The log without the transactions after this zxid."""
+        return Log(self.base, tuple(txn for txn in self.txns if txn.zxid <= zxid))
+
+    def and_then(self, txns: Iterable[Txn]) -> Log:
+        """The log with these transactions appended."""
+        return Log(self.base, (*self.txns, *txns))
+
+
+@dataclass(frozen=True)
+class VisibleLog:
+    """The transactions of a log that are neither settled nor taken as given, for these ends of both."""
+
+    log: Log
+    settled: int
+    start: int
+    txns: Txns
+
+
+class CommittedLog:
+    """The complete committed log: zxid, value, epoch of the first commit, and proposer of each transaction."""
+
+    def __init__(self) -> None:
+        self.zxids, self.epochs = array("q"), array("q")
+        self.proposed, self.leaders = array("q"), array("q")
+        self.values = array("Q")
+        self.ascending = True
+        self._reconfigurations: dict[int, Reconfiguration] = {}
+
+    def __len__(self) -> int:
+        return len(self.zxids)
+
+    def add(self, first: FirstCommit) -> None:
+        """Append a transaction; its proposer is filled in when the transaction is settled."""
+        self.ascending = self.ascending and (not self.zxids or first.txn.zxid > self.zxids[-1])
+        self.zxids.append(first.txn.zxid)
+        self.values.append(_number_of(first.txn))
+        if isinstance(first.txn.value, Reconfiguration):
+            self._reconfigurations[len(self) - 1] = first.txn.value
+        self.epochs.append(first.epoch)
+        self.proposed.append(NONE)
+        self.leaders.append(NONE)
+
+    def txn(self, place: int) -> Txn:
+        """The transaction at a position."""
+        return Txn(self.zxids[place], self._reconfigurations.get(place) or f"{self.values[place]:016x}")
+
+    def is_at(self, place: int, txn: Txn) -> bool:
+        """Whether the transaction at this position is `txn`."""
+        return self.zxids[place] == txn.zxid and self.values[place] == _number_of(txn)
+
+    def epoch_of(self, txn: Txn) -> int | None:
+        """The epoch in which a transaction was first committed; None if it was not. The log must be ascending."""
+        place = bisect_left(self.zxids, txn.zxid)
+        return self.epochs[place] if place < len(self) and self.is_at(place, txn) else None
+
+    def is_before(self, end: int, txn: Txn) -> bool:
+        """Whether a transaction is committed at a position before `end`. The log up to there must be ascending."""
+        end = min(end, len(self))
+        place = bisect_left(self.zxids, txn.zxid, 0, end)
+        return place < end and self.is_at(place, txn)
+
+
+def _number_of(txn: Txn) -> int:
+    """The digest of a transaction's value, as a number."""
+    return required_integer(digest_in(txn.value), base=16)
+
 
 KEPT = 2
 """The number of settled transactions that stay visible."""

@@ -28,9 +28,8 @@ from checker.report.progress import EVERY, OFTEN
 from checker.traces.values import show
 from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
-from checker.validate.recording import validate_recording
+from checker.validate.recording import moment_of, recording_data, recording_lines, validate_recording
 from checker.validate.recording.reader import is_recording
-from checker.validate.recording.summary import moment_of, recording_data, recording_lines
 from checker.validate.replay import Mismatch
 from spec.text import on_a_line
 

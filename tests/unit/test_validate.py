@@ -24,7 +24,7 @@ from checker.refinement.mapping import abstract_steps
 from checker.validate import JournalError, Validation, journals, validate
 from checker.validate.codec import digest_of
 from checker.validate.global_history import GlobalHistory
-from checker.validate.refinement import JournalRefinement
+from checker.validate.invariants import JournalRefinement
 from refimpl.journal import Journal
 from spec import server as spec_server
 from spec.durable import Durable

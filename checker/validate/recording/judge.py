@@ -16,7 +16,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from checker.validate.recording.events import (
+from checker.validate.recording.followers import FollowerTrack
+from checker.validate.recording.leaders import LeaderTrack
+from checker.validate.recording.reader import (
     DiskRecord,
     FateRecord,
     LinkRecord,
@@ -26,10 +28,7 @@ from checker.validate.recording.events import (
     ReplyRecord,
     TreeRecord,
 )
-from checker.validate.recording.followers import FollowerTrack
-from checker.validate.recording.leaders import LeaderTrack
-from checker.validate.recording.streams import LearnerStream, Unfit
-from checker.validate.recording.worlds import Rest, distinct, on_disk, same
+from checker.validate.recording.worlds import LearnerStream, Rest, Unfit, distinct, on_disk, same
 from spec.durable import Durable
 from spec.quorum import Sid, View
 from spec.txn import epoch_of, format_zxid
