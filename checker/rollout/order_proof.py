@@ -34,7 +34,7 @@ from itertools import takewhile
 
 from checker.rollout.stages import Stage
 from checker.rollout.steps import START, STOP, Steps, Way, proof_covers
-from checker.symbolic.rollout_premise import RunningView, disjoint_stages
+from checker.symbolic.disjoint import RunningView, disjoint_stages
 from spec.quorum import Sid, View
 
 

@@ -13,9 +13,17 @@ Rules this module keeps:
 - The witnesses are checked with `View.contains_quorum` before they are returned.
 
 Source: the definitions in `spec.quorum`, translated clause by clause.
+
+The theorems about roll-outs speak of any stages. Their premise on quorums and roles is decided here, exactly, for the
+views and the running servers of one roll-out (`disjoint_stages`). What is not decided: that the operator keeps the rule
+(conditions a and b of `checker.symbolic.zab.rollout`), and that disks keep what was written to them. So an answer of
+None is not yet a proof that the roll-out is safe.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -134,3 +142,71 @@ def _confirmed(a: View, b: View, pair: DisjointQuorums) -> DisjointQuorums:
     if pair.a & pair.b or not a.contains_quorum(pair.a) or not b.contains_quorum(pair.b):
         raise UndecidedError(f"z3's answer {pair} is not a pair of disjoint quorums: the translation is wrong")
     return pair
+
+
+@dataclass(frozen=True)
+class RunningView:
+    """One stage of the theorem: the view that its files give, and the servers started in this stage or before."""
+
+    view: View
+    running: frozenset[Sid]
+
+
+@dataclass(frozen=True)
+class FailedPremise:
+    """The first premise that fails, for the stages at two positions (from 0, the earlier one first).
+
+    Either `disjoint` are two quorums that do not meet, or `observer` is a running server that is an observer in one of
+    the views and a voter in the other; the other field is None.
+    """
+
+    earlier: int
+    later: int
+    disjoint: DisjointQuorums | None = None
+    observer: Sid | None = None
+
+
+def failed_premise(stages: Sequence[RunningView]) -> FailedPremise | None:
+    """The first pair of equal or neighbouring stages that breaks the premise `ONE_GO`; None if it holds.
+
+    If all servers run from the first stage on, this is the premise `STAGED`. That no role changes is sufficient for
+    counting voters only, and not necessary: an observer that restarts before all others is not counted either.
+    Raises ValueError if a server stops running, since the theorem's servers are started once, and
+    checker.symbolic.disjoint.UndecidedError if z3 gives up.
+    """
+    changed = _changed_role(stages)
+    disjoint = disjoint_stages(stages)
+    failed = [each for each in (disjoint, changed) if each is not None]
+    return min(failed, key=lambda each: (each.earlier, each.later), default=None)
+
+
+def disjoint_stages(stages: Sequence[RunningView]) -> FailedPremise | None:
+    """The first pair of equal or neighbouring stages with disjoint quorums of running servers; None if all meet.
+
+    Raises ValueError and UndecidedError like `failed_premise`.
+    """
+    for i, j, running in _pairs(stages):
+        disjoint = disjoint_quorums(stages[i].view, stages[j].view, running)
+        if disjoint is not None:
+            return FailedPremise(i, j, disjoint=disjoint)
+    return None
+
+
+def _changed_role(stages: Sequence[RunningView]) -> FailedPremise | None:
+    for i, j, running in _pairs(stages):
+        a, b = stages[i].view, stages[j].view
+        changed = (a.observers & b.voters | a.voters & b.observers) & running
+        if changed:
+            return FailedPremise(i, j, observer=min(changed))
+    return None
+
+
+def _pairs(stages: Sequence[RunningView]) -> Iterator[tuple[int, int, frozenset[Sid]]]:
+    """Every two equal or neighbouring stages, with the servers that run in the stage after the earlier one."""
+    for i, stage in enumerate(stages):
+        following = stages[min(i + 1, len(stages) - 1)]
+        stopped = stage.running - following.running
+        if stopped:
+            raise ValueError(f"servers {sorted(stopped)} run in stage {i} and not in stage {i + 1}")
+        for j in range(i, min(i + 2, len(stages))):
+            yield i, j, following.running

@@ -12,9 +12,8 @@ from z3 import And, BoolVal, Not
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.invariant import THEOREMS
 from checker.symbolic.zab.premises import Premise
-from checker.symbolic.zab.runs import THREE_SERVERS, Goal, ScriptedRun, majorities, run
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Formula
+from checker.symbolic.zab.proof import THREE_SERVERS, Goal, ScriptedRun, majorities, run
+from checker.symbolic.zab.system import AbstractZab, Formula, ZabState
 from tests.support.zab_mutants import MUTANTS
 
 World = Callable[[AbstractZab], list[Formula]]

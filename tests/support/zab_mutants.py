@@ -13,8 +13,7 @@ from z3 import And, Implies
 from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ZabAction, ZabStep, also, at
 from checker.symbolic.zab.premises import Premise
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Formula, Symbol, Term
+from checker.symbolic.zab.system import AbstractZab, Formula, Symbol, Term, ZabState
 
 Change: TypeAlias = Callable[[ZabAction], ZabAction]
 

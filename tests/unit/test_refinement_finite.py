@@ -13,12 +13,10 @@ import pytest
 import z3
 from msgspec.structs import replace
 
-from checker.refinement.abstract_steps import NO_REIGN, Disk, ReignKey
-from checker.refinement.finite import FiniteState
-from checker.refinement.reigns import Reign, ReignHistory
+from checker.refinement.abstract_steps import NO_REIGN, Disk, Reign, ReignHistory, ReignKey
+from checker.refinement.judgement import FiniteState
 from checker.symbolic.zab.actions import ACTIONS
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Universe
+from checker.symbolic.zab.system import AbstractZab, Universe, ZabState
 from spec.quorum import majority_view
 from spec.txn import Txn, make_zxid
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.symbolic.disjoint import DisjointQuorums
-from checker.symbolic.rollout_premise import FailedPremise, RunningView, failed_premise
+from checker.symbolic.disjoint import DisjointQuorums, FailedPremise, RunningView, failed_premise
 from spec.quorum import Hierarchical, Majority, View
 
 THREE = View(Majority(frozenset({1, 2, 3})))

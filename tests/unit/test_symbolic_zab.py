@@ -17,10 +17,16 @@ from checker.symbolic.zab.conditions import (
 )
 from checker.symbolic.zab.invariant import THEOREMS, clauses
 from checker.symbolic.zab.premises import Premise
-from checker.symbolic.zab.proof import PremiseProof, answer_lines, exit_code, prove
-from checker.symbolic.zab.runs import broken_clause, induction_story, is_possible
-from checker.symbolic.zab.system import SIGNATURES, AbstractZab, ZabState
-from checker.symbolic.zab.universe import Universe
+from checker.symbolic.zab.proof import (
+    PremiseProof,
+    answer_lines,
+    broken_clause,
+    exit_code,
+    induction_story,
+    is_possible,
+    prove,
+)
+from checker.symbolic.zab.system import SIGNATURES, AbstractZab, Universe, ZabState
 from tests.support.zab_attacks import ATTACKS, WITNESSES, WitnessScript
 from tests.support.zab_mutants import MUTANTS, without
 

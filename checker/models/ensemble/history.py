@@ -20,8 +20,7 @@ from checker.engine import Actor, Outcome, Property
 from checker.engine.steps import StepProperty
 from checker.models.ensemble.effects import NO_EPOCH, BeganAlone, Misapplied, Misfit, SyncAsked, SyncsEnded
 from checker.models.ensemble.setup import HISTORY
-from checker.refinement.abstract_steps import AbstractSteps
-from checker.refinement.reigns import ReignHistory
+from checker.refinement.abstract_steps import AbstractSteps, ReignHistory
 from spec.effects import Fact
 from spec.quorum import Sid, View
 from spec.txn import Txn

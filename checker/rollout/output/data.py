@@ -30,8 +30,7 @@ from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question
 from checker.rollout.steps import WAY_WORDS, ServerStep, unwaited
-from checker.symbolic.disjoint import DisjointQuorums
-from checker.symbolic.rollout_premise import RunningView
+from checker.symbolic.disjoint import DisjointQuorums, RunningView
 from checker.symbolic.zab.premises import Premise
 from checker.traces.formats import FORMATS
 from checker.user_files import make_folder, slug, write

@@ -21,8 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 import z3
 
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Formula, Symbol, Term
+from checker.symbolic.zab.system import AbstractZab, Formula, Symbol, Term, ZabState
 
 
 def _operands(given: tuple[Formula, ...]) -> list[Formula]:

@@ -29,8 +29,7 @@ from checker.symbolic.zab import premises
 from checker.symbolic.zab.actions import ACTIONS, ZabAction, ZabStep
 from checker.symbolic.zab.invariant import THEOREMS, NamedClause, clauses
 from checker.symbolic.zab.premises import Premise
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Formula, Term, Universe
+from checker.symbolic.zab.system import AbstractZab, Formula, Term, Universe, ZabState
 
 FIRST_STATE, IMPLICATION, ELECTION = "first state", "theorems", "election"
 MILLISECONDS = 1000

@@ -18,8 +18,7 @@ from z3 import And, Implies, Or
 
 from checker.symbolic.zab import rollout
 from checker.symbolic.zab.actions import ACTIONS, StepFunction, ZabAction, ZabStep
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Formula, Term
+from checker.symbolic.zab.system import AbstractZab, Formula, Term, ZabState
 
 
 class Premise(Enum):

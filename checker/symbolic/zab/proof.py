@@ -1,32 +1,265 @@
-"""The proofs of all theorems under each premise, in two processes, and their answer as lines of text.
+"""The proofs of all theorems under each premise, in two processes, and their answer as lines of text; and runs.
 
-A task is one premise and one place: an action, "first state" or "theorems". The exit code is 0 if every condition is
-proved, 12 if one has a counterexample or failed, and 20 if z3 gave no answer in time and none failed.
+A task of the proof is one premise and one place: an action, "first state" or "theorems". The exit code is 0 if every
+condition is proved, 12 if one has a counterexample or failed, and 20 if z3 gave no answer in time and none failed.
+
+Runs of abstract Zab in a small world are found by z3: witnesses, attacks by a mutant, and counterexamples to induction.
+A **script** is a sequence of action names. z3 chooses the parameters, the epochs and the zxids. A run begins in the
+first state, so a run that breaks a theorem is a reachable counterexample. A counterexample to induction is one step
+from a state of the invariant, which may not be reachable.
 """
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import msgspec
+import z3
 
 from checker.symbolic.zab import premises
+from checker.symbolic.zab.actions import ZabAction
 from checker.symbolic.zab.conditions import (
     ELECTION,
     FIRST_STATE,
     IMPLICATION,
+    MILLISECONDS,
     CheckedCondition,
     ProofFinding,
     checked,
     conditions,
+    parameters,
+    taken,
 )
 from checker.symbolic.zab.invariant import THEOREMS, clauses
 from checker.symbolic.zab.premises import Premise
-from checker.symbolic.zab.runs import induction_story
+from checker.symbolic.zab.system import SIGNATURES, AbstractZab, Formula, Symbol, Term, Universe, ZabState
+
+Goal: TypeAlias = Callable[[AbstractZab, ZabState], Formula]
+
+SMALL_WORLD = {"node": 3, "reign": 4, "quorum": 2, "txn": 2}
+"""Enough for each counterexample to induction that is known."""
+THREE_SERVERS = {"node": 3, "quorum": 3, "reign": 3, "txn": 2}
+_labels = itertools.count()
+
+
+class ScriptedRun(NamedTuple):
+    """The answer for a script: whether such a run exists (None if z3 gave no answer), and the run as lines."""
+
+    exists: bool | None
+    story: tuple[str, ...]
+
+
+def majorities(z: AbstractZab) -> list[Formula]:
+    """Three servers, with majorities as the quorums of every reign."""
+    elements = z.universe.elements
+    pairs = ((0, 1), (1, 2), (0, 2))
+    members = [
+        z.member(n, q) == z3.BoolVal(i in pairs[j])
+        for i, n in enumerate(elements["node"])
+        for j, q in enumerate(elements["quorum"])
+    ]
+    return members + [
+        z3.And(z.commits(r, q), z.establishes(r, q)) for r in elements["reign"] for q in elements["quorum"]
+    ]
+
+
+def run(
+    script: Sequence[str],
+    actions: Mapping[str, ZabAction],
+    goal: Goal,
+    *,
+    premise: Premise = Premise.VIEWS,
+    dropped: Collection[str] = (),
+    sizes: Mapping[str, int] = THREE_SERVERS,
+    world: Callable[[AbstractZab], list[Formula]] = majorities,
+    seconds: float = 60,
+) -> ScriptedRun:
+    """Look for a run of the script whose last state satisfies the goal. Axioms that are `dropped` are not assumed."""
+    z = AbstractZab(Universe(sizes))
+    solver = _solver(seconds)
+    solver.add(*z.axioms().values(), *_small_numbers(z), *world(z))
+    solver.add(*(formula for name, formula in premises.axioms(premise, z).items() if name not in dropped))
+    label = f"@{next(_labels)}."
+    state = z.state(f"{label}0")
+    solver.add(z.initial(state))
+    told: list[tuple[str, dict[str, Term]]] = []
+    for number, name in enumerate(script, start=1):
+        action = actions[name]
+        chosen = parameters(z, action, f"{label}{number}")
+        step = action.step(z, state, **chosen)
+        solver.add(*step.conditions.values())
+        told.append((name, chosen))
+        state = _named(z, solver, state, step.after, f"{label}{number}")
+    solver.add(goal(z, state))
+    answer = solver.check()
+    if answer != z3.sat:
+        return ScriptedRun(None if answer == z3.unknown else False, ())
+    return ScriptedRun(True, tuple(_Narrator(z, solver.model()).run(told, state)))
+
+
+def _solver(seconds: float) -> z3.Solver:
+    solver = z3.Solver()
+    # The older arithmetic finds most runs in half the time.
+    solver.set("timeout", int(seconds * MILLISECONDS), "arith.solver", 2)
+    return solver
+
+
+def _named(z: AbstractZab, solver: z3.Solver, before: ZabState, after: ZabState, label: str) -> ZabState:
+    """The state after a step, with a symbol for each thing that changed, so that terms do not grow along a run."""
+    changed = {}
+    for name, (sorts, _) in SIGNATURES.items():
+        new = getattr(after, name)
+        if new is getattr(before, name):
+            continue
+        changed[name] = z.symbol(name, label)
+        solver.add([changed[name](*each) == new(*each) for each in z.universe.tuples(sorts)])
+    return after._replace(**changed)
+
+
+def _small_numbers(z: AbstractZab) -> list[Formula]:
+    """Bounds that make a story easy to read, and the first element for the zero reign."""
+    elements = z.universe.elements
+    epochs = [z3.And(z.epoch(r) >= 0, z.epoch(r) <= 9) for r in elements["reign"]]
+    zxids = [z3.And(z.zxid(t) > 0, z.zxid(t) < 20) for t in elements["txn"]]
+    return [z.zero == elements["reign"][0], *epochs, *zxids]
+
+
+def is_possible(premise: Premise, action: ZabAction) -> bool:
+    """Whether the action can be taken in some state of the invariant of a small world."""
+    _, solver, _ = _induction_step(premise, action)
+    return bool(solver.check() == z3.sat)
+
+
+def broken_clause(premise: Premise, action: ZabAction, *, dropped: Collection[str] = ()) -> str | None:
+    """The first clause that the action breaks in a small world. Axioms that are `dropped` are not assumed."""
+    z, solver, after = _induction_step(premise, action, dropped)
+    for clause in clauses(premise):
+        solver.push()
+        solver.add(z3.Not(clause.formula(z, after)))
+        if solver.check() == z3.sat:
+            return clause.name
+        solver.pop()
+    return None
+
+
+def induction_story(premise: Premise, place: str, goal: str, action: ZabAction | None = None) -> tuple[str, ...]:
+    """A step from a state of the invariant to one that breaks the clause `goal`; one line if there is none."""
+    taken_action = action or premises.actions(premise)[place]
+    z, solver, after = _induction_step(premise, taken_action)
+    clause = next(each for each in clauses(premise) if each.name == goal)
+    solver.add(*_small_numbers(z), z3.Not(clause.formula(z, after)))
+    if solver.check() != z3.sat:
+        return ("no counterexample was found with three servers",)
+    narrator = _Narrator(z, solver.model())
+    chosen = parameters(z, taken_action)
+    return (
+        *narrator.reigns(),
+        *narrator.state(z.state()),
+        narrator.action(taken_action.name, chosen),
+        *narrator.state(after),
+        f"this breaks {goal}: {clause.sentence}",
+    )
+
+
+def _induction_step(
+    premise: Premise, action: ZabAction, dropped: Collection[str] = ()
+) -> tuple[AbstractZab, z3.Solver, ZabState]:
+    z, invariant = _small_world(premise)
+    step = taken(z, z.state(), action)
+    solver = _solver(20)
+    assumed = [formula for name, formula in premises.axioms(premise, z).items() if name not in dropped]
+    solver.add(*z.axioms().values(), *assumed, *step.conditions.values(), *invariant)
+    return z, solver, step.after
+
+
+@cache
+def _small_world(premise: Premise) -> tuple[AbstractZab, tuple[Formula, ...]]:
+    z = AbstractZab(Universe(SMALL_WORLD))
+    return z, tuple(clause.formula(z, z.state()) for clause in clauses(premise))
+
+
+class _Narrator:
+    """Tells a model of z3: servers are S1, S2 ..., reigns R1, R2 ..., transactions T1, T2 ..."""
+
+    LETTERS = {"node": "S", "reign": "R", "txn": "T", "quorum": "Q"}  # noqa: RUF012
+
+    def __init__(self, z: AbstractZab, model: z3.ModelRef) -> None:
+        self._z, self._model = z, model
+        self._elements = z.universe.elements
+        # The first reign is the zero reign, so the numbers of reigns begin with 0.
+        self._names = {
+            str(element): f"{self.LETTERS[sort]}{i + (sort != 'reign')}"
+            for sort, elements in self._elements.items()
+            for i, element in enumerate(elements)
+        }
+
+    def run(self, told: Sequence[tuple[str, Mapping[str, Term]]], last: ZabState) -> list[str]:
+        """The reigns, one line for each action, and the last state."""
+        return [*self.reigns(), *(self.action(name, chosen) for name, chosen in told), *self.state(last)]
+
+    def reigns(self) -> list[str]:
+        """One line for each reign, and one for the transactions."""
+        z = self._z
+        lines = [
+            f"{self._name(r)} is epoch {self._name(z.epoch(r))}, led by {self._name(z.server(r))}; quorums "
+            + self._quorums(r)
+            for r in self._elements["reign"]
+            if not self._holds(r == z.zero)
+        ]
+        txns = (f"{self._name(t)} has zxid {self._name(z.zxid(t))}" for t in self._elements["txn"])
+        return [*lines, "; ".join(txns)]
+
+    def action(self, name: str, chosen: Mapping[str, Term]) -> str:
+        values = {key: self._name(value) for key, value in chosen.items() if key not in {"base", "served_by"}}
+        for key, value in values.items():
+            if value.startswith("Q"):
+                values[key] = self._servers(chosen[key])
+        return f"{name} " + ", ".join(f"{key}={value}" for key, value in values.items())
+
+    def state(self, s: ZabState) -> list[str]:
+        servers = [
+            f"  {self._name(n)}: acceptedEpoch {self._name(s.accepted(n))}, current reign "
+            f"{self._name(s.current(n))}, log {self._txns(s.log, n)}"
+            for n in self._elements["node"]
+        ]
+        begun = [r for r in self._elements["reign"] if self._holds(z3.And(s.begun(r), r != self._z.zero))]
+        return [*servers, *(self._reign(s, r) for r in begun)]
+
+    def _reign(self, s: ZabState, r: Term) -> str:
+        established = "established" if self._holds(s.established(r)) else "not established"
+        quorums = self._elements["quorum"]
+
+        def committed(reign: Term, t: Term) -> Formula:
+            return z3.Or([s.committed(reign, t, q) for q in quorums])
+
+        began = self._txns(s.initial, r)
+        return f"  {self._name(r)}: {established}, began with {began}, committed {self._txns(committed, r)}"
+
+    def _txns(self, has: Symbol, whose: Term) -> str:
+        return "{" + ", ".join(self._name(t) for t in self._elements["txn"] if self._holds(has(whose, t))) + "}"
+
+    def _servers(self, q: Term) -> str:
+        members = (n for n in self._elements["node"] if self._holds(self._z.member(n, q)))
+        return "{" + ", ".join(map(self._name, members)) + "}"
+
+    def _quorums(self, r: Term) -> str:
+        z = self._z
+        quorums = [q for q in self._elements["quorum"] if self._holds(z3.Or(z.commits(r, q), z.establishes(r, q)))]
+        return " ".join(sorted({self._servers(q) for q in quorums})) or "none"
+
+    def _holds(self, formula: Formula) -> bool:
+        return bool(z3.is_true(self._model.eval(formula, model_completion=True)))
+
+    def _name(self, term: Term) -> str:
+        value = str(self._model.eval(term, model_completion=True))
+        return self._names.get(value, value)
+
 
 PROVED, REFUTED, UNDECIDED = 0, 12, 20
 MOST_PROCESSES = 2

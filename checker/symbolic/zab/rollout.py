@@ -24,8 +24,7 @@ import z3
 from z3 import And, Implies, Not, Or
 
 from checker.symbolic.zab.actions import StepFunction, ZabAction, ZabStep
-from checker.symbolic.zab.system import AbstractZab, ZabState
-from checker.symbolic.zab.universe import Formula, Symbol, Term
+from checker.symbolic.zab.system import AbstractZab, Formula, Symbol, Term, ZabState
 
 
 def neighbours_meet(z: AbstractZab) -> dict[str, Formula]:
