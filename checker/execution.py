@@ -278,6 +278,6 @@ def _compare_answers(who: str, found: Exploration, other: Exploration, reduce: R
 def _progress(name: str, report: Report | None) -> AbstractContextManager[Report]:
     if report is not None:
         return nullcontext(report)
-    from checker.report.progress import Progress  # noqa: PLC0415 (a caller with a report shows no line)
+    from checker.report.text import Progress  # noqa: PLC0415 (a caller with a report shows no line)
 
     return Progress(name)

@@ -31,7 +31,7 @@ import pytest
 from spec.text import on_a_line, on_lines
 
 if TYPE_CHECKING:
-    from checker.report.outcome import RunOutcome
+    from checker.report.verdict import RunOutcome
 
 SCENARIOS, MODELS, OPTIONS, BUDGET = "quorate_scenarios", "quorate_models", "quorate_options", "--quorate-budget"
 SUFFIXES = (".yaml", ".yml")
@@ -168,7 +168,7 @@ class ScenarioItem(pytest.Item):
         """Explore the scenario. Raises UnexpectedError, or skips a scenario that the budget ended."""
         from checker.cli.runner import with_traces  # noqa: PLC0415
         from checker.engine.model import ModelError  # noqa: PLC0415
-        from checker.report.junit import figures  # noqa: PLC0415
+        from checker.report.build_servers import figures  # noqa: PLC0415
 
         outcome = self._outcome(self.config.stash[_HOW])
         self.user_properties += figures(outcome)
@@ -215,8 +215,8 @@ class ScenarioItem(pytest.Item):
 
 
 def _failure_text(outcome: RunOutcome, source: Path, config: pytest.Config) -> str:
-    from checker.report.junit import sentence  # noqa: PLC0415
-    from checker.report.outcome import location_of  # noqa: PLC0415
+    from checker.report.build_servers import sentence  # noqa: PLC0415
+    from checker.report.verdict import location_of  # noqa: PLC0415
     from checker.traces.formats import FORMATS  # noqa: PLC0415
 
     if outcome.job is None:

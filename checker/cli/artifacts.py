@@ -17,7 +17,7 @@ from pathlib import Path
 from checker.cli.options import REPORT_FILES
 from checker.command import say, say_on_error_stream, unread_output_discarded
 from checker.report import invariants_lines, print_report, report_lines, summary_line
-from checker.report.outcome import RunOutcome
+from checker.report.verdict import RunOutcome
 from checker.traces.formats import FORMATS
 from checker.user_files import OutputError, make_folder, slug, write
 
@@ -40,9 +40,8 @@ def prepare(options: argparse.Namespace) -> None:
 
 def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, began: float, seconds: float) -> None:
     """Write the reports that the options name. `began` is in seconds since 1970. Raises OutputError."""
+    from checker.report.build_servers import junit_xml, sarif_log  # noqa: PLC0415
     from checker.report.json_report import document, release  # noqa: PLC0415 (few commands write a report)
-    from checker.report.junit import junit_xml  # noqa: PLC0415
-    from checker.report.sarif import sarif_log  # noqa: PLC0415
 
     if options.junit is not None:
         write(options.junit, junit_xml(outcomes, outcome_text))
@@ -55,7 +54,7 @@ def write_reports(outcomes: Sequence[RunOutcome], options: argparse.Namespace, b
 @contextmanager
 def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
     """Stop the GitHub runner from reading the output as workflow commands."""
-    from checker.report.github import commands_stopped  # noqa: PLC0415
+    from checker.report.build_servers import commands_stopped  # noqa: PLC0415
 
     with commands_stopped(lambda line: _say(line, options)) if options.github else nullcontext():
         yield
@@ -63,7 +62,7 @@ def silent_to_github(options: argparse.Namespace) -> Iterator[None]:
 
 def say_to_github(outcomes: Sequence[RunOutcome], options: argparse.Namespace) -> None:
     """Print annotations, and write the summary of the step if the environment names a file. Raises OutputError."""
-    from checker.report.github import annotation_lines, summary  # noqa: PLC0415
+    from checker.report.build_servers import annotation_lines, summary  # noqa: PLC0415
 
     for annotation in annotation_lines(outcomes):
         _say(annotation, options)

@@ -37,8 +37,7 @@ from checker.job import Job
 from checker.models.ensemble import NotRefinedError
 from checker.report import judge, refuse
 from checker.report.json_report import verdicts
-from checker.report.outcome import RunOutcome, gravest
-from checker.report.verdict import not_explored
+from checker.report.verdict import RunOutcome, gravest, not_explored
 from checker.traces import trace_of
 from checker.traces.minimise import minimised
 from checker.traces.trace import Trace

@@ -120,7 +120,7 @@ def _walked(job: Job) -> Job:
 def _begin(handlers: Handlers, trace: Path | None) -> None:
     """Load the saved trace for the first view, if the options name one. Raises BadRequestError."""
     from checker.explorer import BadRequestError  # noqa: PLC0415
-    from checker.explorer.requests import LoadRequest  # noqa: PLC0415
+    from checker.explorer.walk import LoadRequest  # noqa: PLC0415
 
     if trace is None:
         return

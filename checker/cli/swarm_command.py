@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from checker.engine.model import Model
     from checker.job import Job
     from checker.report import Progress
-    from checker.report.outcome import RunOutcome
+    from checker.report.verdict import RunOutcome
     from checker.swarm.outcome import SwarmLimits, SwarmOutcome
     from checker.swarm.search import Swarm
 
@@ -111,7 +111,7 @@ def _limits(options: argparse.Namespace) -> SwarmLimits:
 def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
     from checker.cli.artifacts import write_traces  # noqa: PLC0415
     from checker.report import Progress  # noqa: PLC0415
-    from checker.report.outcome import RunOutcome  # noqa: PLC0415
+    from checker.report.verdict import RunOutcome  # noqa: PLC0415
     from checker.swarm.outcome import Ending  # noqa: PLC0415
     from checker.swarm.report import draw, progress_text  # noqa: PLC0415
     from checker.swarm.search import Swarm  # noqa: PLC0415
@@ -216,9 +216,8 @@ def _print(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) 
 
 
 def _write(ran: RunOutcome, outcome: SwarmOutcome, options: argparse.Namespace) -> None:
+    from checker.report.build_servers import junit_xml, sarif_log  # noqa: PLC0415
     from checker.report.json_report import release  # noqa: PLC0415
-    from checker.report.junit import junit_xml  # noqa: PLC0415
-    from checker.report.sarif import sarif_log  # noqa: PLC0415
     from checker.user_files import write  # noqa: PLC0415
 
     if options.junit is not None:

@@ -1,8 +1,7 @@
 """The explorer: a local web page that walks through the states of a job, one move at a time.
 
-    walk       the rows along a path of ordinals, the findings at its end, and searches ahead of it
+    walk       the rows along a path of ordinals, the findings at its end, and searches ahead of it; the requests
     views      a walk as JSON: its picture, its last state, the possible next moves
-    requests   the types of valid requests
     server     answers each request of the page, over HTTP on the loopback interface only (`checker.local_page`)
 
 Rules of this package:

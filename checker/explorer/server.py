@@ -13,7 +13,7 @@ may send no requests.
     POST /api/load     LoadRequest      replays a saved trace, and makes a walk of it
     GET  /api/file     job, path, format, as, show   a walk as a file: of the finding `as`, or of none
 
-The bodies are those of `checker.explorer.requests`. Lines of JSON are `{"progress": {"states": 12, "depth": 3}}`, and
+The bodies are those of `checker.explorer.walk`. Lines of JSON are `{"progress": {"states": 12, "depth": 3}}`, and
 finally `{"done": ...}` or `{"error": "..."}`. Closing the connection earlier cancels the search.
 
 A job is identified by the fingerprint of its source. The initial jobs stay. Of the jobs loaded from traces, the last
@@ -34,15 +34,19 @@ from urllib.parse import SplitResult, parse_qs
 from checker.engine.model import Kind, ModelError
 from checker.engine.result import Discovery, Stop
 from checker.explorer import views
-from checker.explorer.requests import (
+from checker.explorer.walk import (
     ExploreRequest,
     FindRequest,
     LoadRequest,
+    Path,
+    ProgressCallback,
     RefineRequest,
     WalkRequest,
+    Walks,
+    look_ahead,
     read_path,
+    search_whole,
 )
-from checker.explorer.walk import Path, ProgressCallback, Walks, look_ahead, search_whole
 from checker.job import Job, Json
 from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, read_request, slot
 from checker.local_page.server import TYPES, assets_of

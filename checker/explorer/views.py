@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping
 from checker.engine.model import Finding, Kind, Move, Property, Row
 from checker.engine.result import Discovery
 from checker.engine.semantics import answer
-from checker.explorer.requests import write_path
-from checker.explorer.walk import Path, Walks
+from checker.explorer.walk import Path, Walks, write_path
 from checker.job import DiagramEvent, Job, Json
 from checker.scenario.yaml_lines import read_yaml
 from checker.traces.summary import FATES, change_text
@@ -26,14 +25,15 @@ from checker.traces.trace import (
     Trace,
     TraceStep,
     Truth,
+    canonical,
     changed_fields,
     lanes_of,
+    show,
     trace_of,
     truths,
     values_of,
     walk_of,
 )
-from checker.traces.values import canonical, show
 
 ELSEWHERE = "the whole"  # the lane of a move that neither draws nor changes anything of a lane
 SAID = (Truth.FAILS, Truth.WITNESSED, Truth.REACHED)  # the truth values that the list of moves shows

@@ -19,7 +19,7 @@ import msgspec
 from checker.command import ExitCode
 from checker.histories import linearizable
 from checker.histories.jepsen import load_registers
-from checker.histories.linearizable import BOUND, NoAnswer
+from checker.histories.linearizable import BOUND, CasRegister, NoAnswer, SequentialSpecification, Znode
 from checker.histories.reads import StaleRead, check_sessions, check_synced_reads
 from checker.histories.record import (
     Bound,
@@ -35,7 +35,6 @@ from checker.histories.record import (
     load,
     save,
 )
-from checker.histories.sequential import CasRegister, SequentialSpecification, Znode
 from checker.histories.writes import Writes, check_replicas, check_zxids, compared_paths
 from checker.job import Verdict
 

@@ -16,8 +16,8 @@ from checker.engine import TRIVIAL, Finding, Kind, ModelError, Property, Read
 from checker.engine.contract import same_types
 from checker.engine.model import Trivial
 from checker.histories import linearizable
+from checker.histories.linearizable import PlainRegister
 from checker.histories.record import Operation
-from checker.histories.sequential import PlainRegister
 
 HISTORY = "history"
 """The name of the column with the history."""

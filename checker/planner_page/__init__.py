@@ -1,7 +1,6 @@
 """The page of the planner: a local web page that judges a change of two sets of files, and shows the plan.
 
-    uploads    the files and options that the page sends, read as the command reads them
-    server     answers each request of the page: HTTP on the loopback interface only, by `checker.local_page`
+`server` answers each request of the page: HTTP on the loopback interface only, by `checker.local_page`.
 
 Rules of this package:
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from checker.job import Json
-from checker.traces.values import brief, to_json
+from checker.traces.trace import brief, to_json
 from spec.durable import Durable
 from spec.effects import DiskOperation
 from spec.quorum import Reconfiguration, Sid, View

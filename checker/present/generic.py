@@ -25,7 +25,7 @@ from checker.engine.semantics import by_rule, operations
 from checker.job import DiagramEvent, Json
 from checker.kit.actions import is_fault
 from checker.kit.networks import LOSE, Arrival, Bag, Remove
-from checker.traces.values import brief, fields_of, show, to_json
+from checker.traces.trace import brief, fields_of, show, to_json
 
 ARROW = "->"
 MARKED = ("crash", "start", "cut", "heal", "decide")  # actions that a picture marks, by their names

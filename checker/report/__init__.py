@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from checker.report.json_report import report_json
-    from checker.report.progress import Progress
-    from checker.report.text import invariants_lines, print_report, report_lines, summary_line
+    from checker.report.text import Progress, invariants_lines, print_report, report_lines, summary_line
     from checker.report.verdict import Judgement, judge, refuse
 
 __all__ = [
@@ -30,8 +29,7 @@ __all__ = [
 
 _MODULES = {
     "json_report": ("report_json",),
-    "progress": ("Progress",),
-    "text": ("invariants_lines", "print_report", "report_lines", "summary_line"),
+    "text": ("Progress", "invariants_lines", "print_report", "report_lines", "summary_line"),
     "verdict": ("Judgement", "judge", "refuse"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -63,9 +63,8 @@ from typing import Any
 from checker.engine.model import Kind, Property
 from checker.engine.result import Coverage, Exploration
 from checker.job import Job
-from checker.report.outcome import RunOutcome, gravest, location_of
 from checker.report.text import outcome
-from checker.report.verdict import Judgement, fairness, may_be_idle
+from checker.report.verdict import Judgement, RunOutcome, fairness, gravest, location_of, may_be_idle
 from checker.traces.itf import to_itf
 from checker.traces.trace import values_of
 

@@ -31,8 +31,7 @@ import msgspec
 
 from checker.engine.model import Kind
 from checker.job import DiagramEvent, Json, Verdict
-from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields
-from checker.traces.values import key_of, show
+from checker.traces.trace import RESERVED, Lanes, Trace, TraceStep, Truth, changed_fields, key_of, show
 from spec.text import excerpt, integer
 
 ACTION, PICKS = "mbt::actionTaken", "mbt::nondetPicks"

@@ -30,8 +30,7 @@ from checker.engine.result import Discovery, Step
 from checker.engine.semantics import finding_at, successors
 from checker.job import Job
 from checker.kit.actions import is_fault
-from checker.traces.trace import lanes_of
-from checker.traces.values import canonical
+from checker.traces.trace import canonical, lanes_of
 
 MOVES = 10_000  # the most moves executed in one search for a better run; about a second
 

@@ -32,8 +32,7 @@ from collections.abc import Iterator
 
 from checker.job import DiagramEvent
 from checker.traces.summary import Fate, MessageLife, messages_of, short_pieces, turns
-from checker.traces.trace import Trace, TraceStep, Truth
-from checker.traces.values import show
+from checker.traces.trace import Trace, TraceStep, Truth, show
 from spec.text import UNREADABLE, on_a_line
 
 ESCAPED = {character: f"#{ord(character)};" for character in "#;%<>&$"}

@@ -22,8 +22,7 @@ from enum import Enum
 from itertools import pairwise
 
 from checker.job import DiagramEvent, Json
-from checker.traces.trace import Trace, TraceStep, Truth
-from checker.traces.values import canonical, show
+from checker.traces.trace import Trace, TraceStep, Truth, canonical, show
 
 PARTS = 8
 NEAR = 3  # steps right before the finding, with the last step

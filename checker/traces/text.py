@@ -18,8 +18,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from checker.traces.summary import NOT_SHOWN, claim, finding, messages_of, pieces, truth_lines, turns
-from checker.traces.trace import Trace, TraceStep
-from checker.traces.values import show
+from checker.traces.trace import Trace, TraceStep, show
 from spec.text import on_a_line
 
 WIDTH = 110

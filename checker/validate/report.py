@@ -24,8 +24,8 @@ from rich.text import Text
 
 from checker.command import ExitCode, refused, say, unread_output_discarded
 from checker.job import Verdict
-from checker.report.progress import EVERY, OFTEN
-from checker.traces.values import show
+from checker.report.text import EVERY, OFTEN
+from checker.traces.trace import show
 from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
 from checker.validate.recording import moment_of, recording_data, recording_lines, validate_recording

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checker.explorer import Handlers, Server
-from checker.explorer.requests import WalkRequest
+from checker.explorer.walk import WalkRequest
 from checker.scenario import from_text
 from checker.traces import read_itf, replay
 from tests.support.explorer import SCRIPT, WRONG_ORDER, job, with_folder

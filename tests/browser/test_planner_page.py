@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checker.planner_page import PlannerHandlers, PlannerServer
-from checker.planner_page.uploads import FIELDS
+from checker.planner_page.server import FIELDS
 from checker.rollout.output.cache import AnswerCache
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict
 from checker.rollout.scenarios import RunSpec

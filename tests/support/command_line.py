@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from checker.cli.main import main
-from checker.report.progress import Progress
+from checker.report.text import Progress
 
 Write = Callable[..., Path]
 """A function that writes the text of a scenario, under an optional name, and returns its path."""

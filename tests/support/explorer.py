@@ -9,7 +9,7 @@ from typing import Any
 from checker.engine.model import Kind
 from checker.engine.semantics import successors
 from checker.explorer import Handlers
-from checker.explorer.requests import WalkRequest
+from checker.explorer.walk import WalkRequest
 from checker.job import Job
 from checker.scenario import bundled, load
 

@@ -179,9 +179,9 @@ def _run(words: Sequence[str]) -> Ended:
 if __name__ == "__main__":
     if "--nonsense" in sys.argv:
         sys.meta_path.insert(0, _Finder())
-    from checker.report import progress
+    from checker.report import text
 
-    progress.Progress._show = lambda *_: None  # type: ignore[method-assign]
+    text.Progress._show = lambda *_: None  # type: ignore[method-assign]
     if "--code" in sys.argv:
         exec(sys.argv[sys.argv.index("--code") + 1])
     print(json.dumps([_run(words) for words in json.load(sys.stdin)]))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from checker.cli import tables
 from checker.cli.options import OPTIONAL, option
 from checker.engine import Stop
-from checker.report import progress
+from checker.report import text as report_text
 from checker.scenario import bundled
 from checker.traces.formats import FORMATS
 from tests.support.command_line import Ended, Write, cli, python_m_checker, scenarios_in, zoo_cfg
@@ -89,13 +89,13 @@ def test_20_and_a_report_of_what_was_seen_when_a_search_is_interrupted(
 def test_an_interrupt_between_two_runs_keeps_the_result_of_the_first(
     scenario: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(progress.Progress):
+    class Interrupted(report_text.Progress):
         def __init__(self, name: str) -> None:
             if name == "second":
                 raise KeyboardInterrupt
             super().__init__(name)
 
-    monkeypatch.setattr(progress, "Progress", Interrupted)
+    monkeypatch.setattr(report_text, "Progress", Interrupted)
     names = ("first", "second", "third")
     files = [scenario(f"name: {name}\n{PASSES}", f"{name}.yaml") for name in names]
     ended = cli("run", *files)

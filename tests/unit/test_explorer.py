@@ -10,8 +10,7 @@ from checker.engine.model import Kind
 from checker.engine.result import Step
 from checker.engine.semantics import rebuild, successors
 from checker.explorer import BadRequestError, Handlers
-from checker.explorer.requests import LONGEST, WalkRequest, read_path, write_path
-from checker.explorer.walk import Walks
+from checker.explorer.walk import LONGEST, WalkRequest, Walks, read_path, write_path
 from checker.local_page import read_request
 from checker.scenario import bundled, load
 from tests.support.explorer import KINDS, WRONG_ORDER, handlers, job, key_of, random_walk, walked

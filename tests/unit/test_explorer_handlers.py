@@ -10,7 +10,7 @@ from checker.engine import plain, search
 from checker.engine.model import Kind, Move, Row
 from checker.engine.semantics import rebuild, successors
 from checker.explorer import BadRequestError, Handlers
-from checker.explorer.requests import (
+from checker.explorer.walk import (
     ActionGoal,
     CaptionGoal,
     EndGoal,
@@ -21,8 +21,11 @@ from checker.explorer.requests import (
     PropertyGoal,
     RefineRequest,
     WalkRequest,
+    Walks,
+    by_plain_steps,
+    by_tables,
+    look_ahead,
 )
-from checker.explorer.walk import Walks, by_plain_steps, by_tables, look_ahead
 from checker.traces import read_itf, replay, trace_of
 from checker.traces.formats import FORMATS
 from checker.traces.trace import Truth, truths

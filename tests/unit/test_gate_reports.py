@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from checker.cli import runner
 from checker.engine import Exploration, Limits, Model, Stop, plain
-from checker.report import progress
+from checker.report import text as report_text
 from tests.support.command_line import Ended, cli, zoo_cfg
 from tests.support.gate import NEVER, SERVERS, at, check_junit, check_sarif, commands
 from tests.support.trace_readers import read_markdown
@@ -129,13 +129,13 @@ def test_an_interrupt_leaves_reports_that_account_for_every_scenario(
 ) -> None:
     """The interrupt comes before the second of three: two are never explored."""
 
-    class Interrupted(progress.Progress):
+    class Interrupted(report_text.Progress):
         def __init__(self, name: str) -> None:
             if name == ODD:
                 raise KeyboardInterrupt
             super().__init__(name)
 
-    monkeypatch.setattr(progress, "Progress", Interrupted)
+    monkeypatch.setattr(report_text, "Progress", Interrupted)
     files = write_scenarios(tmp_path)
     with at(tmp_path):
         ended = cli("run", *files[:3], "--junit", "j.xml", "--sarif", "s.sarif", "--report", "r.json", "--github")

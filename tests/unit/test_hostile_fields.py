@@ -23,11 +23,8 @@ from checker.command import say
 from checker.job import DiagramEvent, Verdict
 from checker.planner_page.server import to_html
 from checker.printable import code, fenced
-from checker.report.github import annotation_lines, summary
-from checker.report.junit import junit_xml
-from checker.report.outcome import RunOutcome
-from checker.report.sarif import sarif_log
-from checker.report.verdict import Judgement
+from checker.report.build_servers import annotation_lines, junit_xml, sarif_log, summary
+from checker.report.verdict import Judgement, RunOutcome
 from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan
 from checker.rollout.inputs.folders import read_folder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.report.progress import Progress
+from checker.report.text import Progress
 from checker.scenario.loader import load
 from checker.scenario.yaml_lines import ScenarioError
 from checker.symbolic.report import quorums_command

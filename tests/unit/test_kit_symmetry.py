@@ -36,7 +36,7 @@ from checker.engine.contract import described
 from checker.engine.result import disagreements, verdict_disagreements
 from checker.engine.semantics import successors
 from checker.explorer import BadRequestError, Handlers
-from checker.explorer.requests import LoadRequest, WalkRequest
+from checker.explorer.walk import LoadRequest, WalkRequest
 from checker.kit import Machine, Network, Reaction, interchangeable, network_model, symmetric, to_each
 from checker.report.verdict import judge
 from checker.scenario import load

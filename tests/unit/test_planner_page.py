@@ -12,8 +12,16 @@ import pytest
 from checker.cli.main import main
 from checker.local_page import BadRequestError
 from checker.planner_page import PlannerHandlers, PlannerServer
-from checker.planner_page.server import BUSY, LARGEST_SETS, to_html
-from checker.planner_page.uploads import FIELDS, PlanFilesRequest, UploadedFile, read_options, read_question
+from checker.planner_page.server import (
+    BUSY,
+    FIELDS,
+    LARGEST_SETS,
+    PlanFilesRequest,
+    UploadedFile,
+    read_options,
+    read_question,
+    to_html,
+)
 from checker.rollout import PlanRequest
 from checker.rollout.disks import DiskHazard
 from checker.rollout.output.cache import AnswerCache

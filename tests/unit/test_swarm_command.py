@@ -153,9 +153,9 @@ def test_a_bad_option_is_one_error(words, code, said):
 OFTEN = """
 if __name__ == "__main__":
     from runpy import run_module
-    from checker.report import progress
+    from checker.report import text as report_text
 
-    progress.EVERY = 0.0
+    report_text.EVERY = 0.0
     run_module("checker", run_name="__main__", alter_sys=True)
 """
 """The program with a line of progress as soon as there is one."""

@@ -16,7 +16,7 @@ from checker.kit.networks import Remove
 from checker.models.rounds import election
 from checker.present import DefaultPresenter
 from checker.traces import Trace, Truth, to_text, trace_of
-from checker.traces.values import brief, show, to_json
+from checker.traces.trace import brief, show, to_json
 
 
 def caller_and_listener() -> Model:

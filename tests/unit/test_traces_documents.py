@@ -13,11 +13,10 @@ import pytest
 from checker.engine.model import Kind
 from checker.job import DiagramEvent, Verdict
 from checker.traces import Trace, TraceFileError, Truth, to_itf, to_text
-from checker.traces.formats import FORMATS
+from checker.traces.formats import FORMATS, to_pytest
 from checker.traces.html import to_html
 from checker.traces.itf import read_trace
 from checker.traces.markdown import SIGNS, to_markdown
-from checker.traces.pytest_format import to_pytest
 from checker.traces.sequence_diagrams import to_mermaid, to_shiviz
 from checker.traces.summary import claim, messages_of, truth_lines, turns
 from checker.traces.text import WIDTH

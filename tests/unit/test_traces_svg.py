@@ -12,7 +12,7 @@ from checker.traces import Trace, Truth
 from checker.traces.summary import messages_of
 from checker.traces.svg import arrows, picture, to_svg
 from checker.traces.svg.arrows import CLEAR, Boxes, Routes, crosses
-from checker.traces.svg.shapes import SIGNS
+from checker.traces.svg.layout import SIGNS
 from tests.support.traces import LONG, SHIPPED, everything, made, repeating, send, shipped
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -25,9 +25,12 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from checker.traces.summary import Fate, MessageLife
-from checker.traces.svg.layout import CHANNEL, SMALL, LinkBand, PictureLayout
-from checker.traces.svg.shapes import (
+from checker.traces.svg.layout import (
+    CHANNEL,
     SANS,
+    SMALL,
+    LinkBand,
+    PictureLayout,
     arrow_head,
     columns_in,
     cross,

@@ -22,22 +22,20 @@ from checker.job import Verdict
 from checker.traces.summary import NOT_SHOWN, about, claim, finding
 from checker.traces.svg.arrows import Arrows, band_drawn
 from checker.traces.svg.layout import (
+    BOLD,
     EDGE,
     LIFE,
     LINE,
     LINKS,
     NAME_COLUMNS,
     NUMBER_WIDTH,
+    SANS,
     SIZE,
     SMALL,
     TRUTH_WIDTH,
     LaneBox,
     PictureLayout,
     StepRow,
-)
-from checker.traces.svg.shapes import (
-    BOLD,
-    SANS,
     arrow_head,
     box,
     columns_in,

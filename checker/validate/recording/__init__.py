@@ -27,7 +27,7 @@ from typing import Any
 
 from checker.command import ExitCode
 from checker.job import Verdict
-from checker.traces.values import show
+from checker.traces.trace import show
 from checker.validate.journals import JournalError
 from checker.validate.recording.judge import Counts, Judge, RecordedMisfit
 from checker.validate.recording.reader import Header, RecordedEvent, read_recording
