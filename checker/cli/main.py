@@ -14,8 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from checker.cli.ensemble_commands import HISTORY, QUORUMS, VALIDATE
-from checker.cli.local_pages import PLAN
+from checker.cli.ensemble_commands import HISTORY, PLAN, QUORUMS, VALIDATE
 from checker.cli.options import parser
 from checker.cli.reference_commands import GALLERY, LISTING, PROOFS, TABLES
 from checker.cli.scenario_commands import EXPLORE, REPLAY, RUN

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checker.cli.local_pages import add_page, serve_page
+from checker.cli.ensemble_commands import add_page, serve_page
 from checker.cli.options import add_exploration, add_format, add_like, variant, wants_reports
 from checker.command import Command, ExitCode, refused, say
 from checker.user_files import read_trace_text

@@ -80,7 +80,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checker.cli.artifacts import prepare  # noqa: PLC0415 (slow to import, so errors come first)
+    from checker.cli.runner import prepare  # noqa: PLC0415 (slow to import, so errors come first)
     from checker.cli.sources import InvalidScenario, load_request  # noqa: PLC0415
     from checker.scenario import VariantError  # noqa: PLC0415
     from checker.swarm.report import check_available  # noqa: PLC0415
@@ -109,7 +109,7 @@ def _limits(options: argparse.Namespace) -> SwarmLimits:
 
 
 def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
-    from checker.cli.artifacts import write_traces  # noqa: PLC0415
+    from checker.cli.runner import write_traces  # noqa: PLC0415
     from checker.report import Progress  # noqa: PLC0415
     from checker.report.verdict import RunOutcome  # noqa: PLC0415
     from checker.swarm.outcome import Ending  # noqa: PLC0415
