@@ -48,8 +48,16 @@ from checker.explorer.walk import (
     search_whole,
 )
 from checker.job import Job, Json
-from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, read_request, slot
-from checker.local_page.server import TYPES, assets_of
+from checker.local_page import (
+    TYPES,
+    BadRequestError,
+    PageHandler,
+    PageServer,
+    ProgressSender,
+    assets_of,
+    read_request,
+    slot,
+)
 from checker.models.ensemble import NotRefinedError
 from checker.report import judge
 from checker.scenario.loader import SourceError, job_of

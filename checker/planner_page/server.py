@@ -36,8 +36,7 @@ from checker.command import command_parser
 from checker.engine.model import ModelError
 from checker.execution import ended_by
 from checker.job import Json
-from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, read_request, slot
-from checker.local_page.server import assets_of
+from checker.local_page import BadRequestError, PageHandler, PageServer, ProgressSender, assets_of, read_request, slot
 from checker.rollout import Engine, OrderError, PlanRequest, plan
 from checker.rollout.output.cache import AnswerCache, RenderedAnswer, rendered
 from checker.rollout.runs import Runner, RunResult, TimeBetweenRuns

@@ -16,7 +16,7 @@ import pytest
 
 from checker.cli.main import main
 from checker.explorer import Handlers, PortError, Server
-from checker.local_page.server import LARGEST
+from checker.local_page import LARGEST
 from checker.scenario import bundled, load
 from checker.traces.formats import FORMATS
 

@@ -1,5 +1,5 @@
 /**
- * What a page asks of its server; `checker/local_page/server.py` answers. Every function throws an Error with a message
+ * What a page asks of its server; `checker/local_page` answers. Every function throws an Error with a message
  * for the reader, and with the `field` of the page that it is about.
  */
 
