@@ -10,8 +10,6 @@ Rules of this module:
 Source: `docs/explanation-node.md`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol

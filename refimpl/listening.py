@@ -14,8 +14,6 @@ Rules:
 Source: `NIOServerCnxnFactory.AcceptThread.doAccept`, `pauseAccept`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

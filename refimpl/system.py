@@ -15,8 +15,6 @@ Rules this module keeps:
 - Nothing is left behind: `shutdown` lets the thread finish the work it was given.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

@@ -4,8 +4,6 @@ Exit codes: 0 every acknowledged write kept in every run, 1 not so, 2 a wrong co
 followed, 3 a run in which the harness failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

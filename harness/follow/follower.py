@@ -10,8 +10,6 @@ Rules of this module:
 Source: ZooKeeper Programmer's Guide (sync).
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time

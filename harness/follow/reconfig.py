@@ -13,8 +13,6 @@ Rules of this module:
 Source: `checker.rollout.output.by_reconfig`; docs/reference-reconfig-facts.md.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import replace

@@ -14,8 +14,6 @@ Rules of this module:
 Source: `checker.rollout.output.operator_steps`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -13,8 +13,6 @@ Rules of this module:
 Source: ZooKeeper Administrator's Guide; `QuorumPeerConfig.parseProperties`.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ Rules of this module:
 Source: kazoo 2.11.0, `kazoo.testing.common` and `kazoo.testing.harness`.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -11,8 +11,6 @@ Rules of this module:
 Source: the outcomes are those of `harness.kazoo_suite.run`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

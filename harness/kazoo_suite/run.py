@@ -12,8 +12,6 @@ Source: kazoo 2.11.0, `kazoo.testing.harness.get_global_cluster` (the environmen
 `test` and `sasl`); pytest's `--junitxml`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -12,8 +12,6 @@ Source: `Commands`, `CommandBase`, `JettyAdminServer.CommandServlet`, `JsonOutpu
 `ZabStateCommand`, `SyncedObserverConsCommand`, `InitialConfigurationCommand`; `QuorumPeer.getLeaderAddress`.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias

@@ -13,8 +13,6 @@ Rules this module keeps:
 Source: RFC 9112; `JettyAdminServer` (`admin.idleTimeout`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

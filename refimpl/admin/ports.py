@@ -12,8 +12,6 @@ Source: `QuorumPeer.startServer` (a failing AdminServer), `QuorumPeerMain.runFro
 `PrometheusMetricsProvider`; the text format 0.0.4 of Prometheus.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from functools import partial

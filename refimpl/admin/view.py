@@ -8,8 +8,6 @@ Rules this module keeps:
 Source: `ZooKeeperServer.dumpMonitorValues`, `LeaderZooKeeperServer`, `QuorumPeer.ZabState`, `ServerMetrics`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

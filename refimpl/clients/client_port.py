@@ -15,8 +15,6 @@ Source: `ServerCnxnFactory`, `NIOServerCnxnFactory`, `NettyServerCnxnFactory`; `
 `ZooKeeperServer.createSession`, `reopenSession`; `NIOServerCnxnFactory.AcceptThread`, `NettyServerCnxnFactory` (TLS).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -14,8 +14,6 @@ Source: `FinalRequestProcessor.processRequest`; `ZooKeeperServer.processPacket` 
 `NIOServerCnxn.process`.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Iterator

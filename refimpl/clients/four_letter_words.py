@@ -13,8 +13,6 @@ Source: `FourLetterCommands`, `CommandExecutor` and the commands; `ServerStats.t
 `ServerCnxn.dumpConnectionInfo`, `WatchManager`.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import resource

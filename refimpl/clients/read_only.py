@@ -13,8 +13,6 @@ Rules this module keeps:
 Source: `QuorumPeer.run` (LOOKING), `ReadOnlyZooKeeperServer`, `ReadOnlyRequestProcessor`, `LearnerSessionTracker`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Protocol

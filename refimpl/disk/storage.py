@@ -16,8 +16,6 @@ Source: `FileTxnSnapLog`, `SyncRequestProcessor` (snapCount), `QuorumPeer.loadDa
 `PurgeTxnLog.purge`, `.purgeOlderSnapshots`; `autopurge.snapRetainCount`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -14,8 +14,6 @@ Rules this module keeps:
 Source: `SyncRequestProcessor`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque

@@ -9,8 +9,6 @@ Rules this module keeps:
 Source: `Learner` (`connectToLeader`, `readPacket`, `validateSession`, `ping`).
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from refimpl.log_lines import Repeats, reason_of

@@ -11,8 +11,6 @@ Rules this module keeps:
 Source: `LearnerHandler.run`, `LearnerMaster.revalidateSession`, `Leader.lead`, `LearnerCnxAcceptor`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from refimpl.listening import MAX_STRANGERS, Listener, ListenError, bind

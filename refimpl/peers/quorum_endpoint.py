@@ -9,8 +9,6 @@ Rules this module keeps:
 Source: `LearnerHandler.run`, `Learner.readPacket`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from abc import ABC, abstractmethod

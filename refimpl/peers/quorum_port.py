@@ -8,8 +8,6 @@ Rules this module keeps:
 Source: `Leader`, `Learner`, `LearnerHandler`.
 """
 
-from __future__ import annotations
-
 from refimpl.disk.body import body_chunks
 from refimpl.membership import Membership
 from refimpl.peers.leader_link import LeaderLink
