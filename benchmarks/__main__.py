@@ -18,10 +18,9 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import engine, rollouts, spin, stateright, symmetry
-from benchmarks.election import SIZES
 from benchmarks.node import budget, growth
 from benchmarks.node import command as node
-from benchmarks.outcome import Missed, NotMeasured, Row
+from benchmarks.outcome import SIZES, Missed, NotMeasured, Row
 from benchmarks.page import command as page
 from benchmarks.table import as_json, as_text, show
 from benchmarks.tlc import command as tlc

@@ -4,13 +4,14 @@ Rules: a ratio needs equal counts of distinct states, which are also the known o
 that of the search alone; memory is the peak resident size less that before the search.
 """
 
-from collections.abc import Iterable
+import argparse
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.election import SIZES
-from benchmarks.engine import run_for_figures
-from benchmarks.outcome import WrongCount
+from benchmarks.engine import run_for_figures, search_command
+from benchmarks.outcome import SIZES, WrongCount
+from spec.text import between
 
 QUORATE = "Quorate"
 TITLES = {
@@ -91,6 +92,29 @@ def searched(tool: str, command: list[str]) -> SearchFigures:
     usage, figures = run_for_figures(tool, command)
     peak = usage.peak_bytes - int(figures.get("baseline_bytes", 0))
     return SearchFigures(tool, figures["states"], figures["transitions"], figures["seconds"], peak)
+
+
+def search_ours(model: str, size: int, threads: int) -> SearchFigures:
+    """Search a model of `benchmarks.search_alone`. Raises ToolFailed."""
+    return searched(QUORATE, search_command(model, size, threads))
+
+
+def in_turns(
+    example: str, size: int, runs: int, theirs: Callable[[], SearchFigures], ours: Callable[[], SearchFigures]
+) -> Comparison:
+    """Search a model with both tools in turns, so that both meet the same load; the fastest run of each counts."""
+    searches = [(theirs(), ours()) for _ in range(runs)]
+    best = (min(tool, key=lambda figures: figures.seconds) for tool in zip(*searches, strict=True))
+    return Comparison(example, size, *best)
+
+
+def add_run_options(parser: argparse.ArgumentParser, runs: int) -> None:
+    """Add the options of a comparison; `runs` is the default of `--runs`."""
+    parser.add_argument("--threads", type=between(1, 2), default=1, help="of both (default: 1)")
+    parser.add_argument(
+        "--runs", type=between(1), default=runs, metavar="N", help=f"the best of N runs counts (default: {runs})"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
 
 
 HEADINGS = ("workload", "states", "tool", "transitions", "search s", "bytes/state", "states/s", "ratio")

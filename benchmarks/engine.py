@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.child import Usage, run_alone
-from benchmarks.election import Size, check_size, full_workload, workload
-from benchmarks.outcome import Row, ToolFailed
+from benchmarks.outcome import Row, Size, ToolFailed, check_size, full_workload, workload
 
 ROOT = Path(__file__).parent.parent
 TAIL = 2000  # characters of the output of a failed program
@@ -57,7 +56,7 @@ def measure_zab(servers: int) -> list[Row]:
 
 def search(model: str, servers: int, workers: int, name: str) -> Row:
     """The row of one search of a model of `benchmarks.search_alone`, in a separate process."""
-    command = [sys.executable, "-m", "benchmarks.search_alone", model, str(servers), str(workers)]
+    command = search_command(model, servers, workers)
     usage, fields = run_for_figures(f"`{' '.join(command[1:])}`", command)
     return Row(
         tool=WORKERS[workers],
@@ -71,6 +70,11 @@ def search(model: str, servers: int, workers: int, name: str) -> Row:
         python_steps=fields["python_steps"] if model == "zab" else None,
         python_seconds=fields["python_seconds"] if model == "zab" else None,
     )
+
+
+def search_command(model: str, size: int, workers: int, *more: str) -> list[str]:
+    """The command line of a search of a model of `benchmarks.search_alone`."""
+    return [sys.executable, "-m", "benchmarks.search_alone", model, str(size), str(workers), *more]
 
 
 def run_for_figures(what: str, command: list[str]) -> tuple[Usage, dict[str, Any]]:

@@ -1,5 +1,9 @@
 """The result of a measurement: rows, or a named error with the reason why there is no figure.
 
+The size of the election model is known: SPIN's search of `spin/election.pml` ends with these numbers, as did searches
+of independently written implementations of the same rules. Transitions count every enabled event of every state, also
+one that leads to a known state; a tool that counts otherwise converts before it compares.
+
 Rules: a row is pure data and independent of other rows (the table computes ratios); sizes are in bytes and times in
 seconds; every reason for a missing figure is a subclass of `NotMeasured`, so that the command can show the reason in
 place of the figure and continue with the next measurement.
@@ -94,3 +98,36 @@ class Missed:
 
     def __str__(self) -> str:
         return f"not measured: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Size:
+    """States (the first one included) and transitions of a model."""
+
+    states: int
+    transitions: int
+
+
+SIZES = {
+    3: Size(states=6_544, transitions=23_905),
+    4: Size(states=13_822_383, transitions=87_985_030),
+}
+
+
+def workload(servers: int) -> str:
+    """The name of the model in the table."""
+    return f"election, {servers} servers"
+
+
+def full_workload(servers: int) -> str:
+    """The name of the whole FastLeaderElection, cold start, in the table."""
+    return f"FastLeaderElection, {servers} servers"
+
+
+def check_size(tool: str, servers: int, found: Size) -> None:
+    """Raise `WrongCount` unless `tool` found exactly the counts of the model."""
+    expected = SIZES[servers]
+    if found.states != expected.states:
+        raise WrongCount(tool, "states", found.states, expected.states)
+    if found.transitions != expected.transitions:
+        raise WrongCount(tool, "transitions", found.transitions, expected.transitions)

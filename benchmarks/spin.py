@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.child import Usage, run_alone
-from benchmarks.election import SIZES, Size, check_size, workload
-from benchmarks.outcome import SPIN, Row, ToolFailed, ToolMissing
+from benchmarks.outcome import SIZES, SPIN, Row, Size, ToolFailed, ToolMissing, check_size, workload
 from spec.text import required_decimal, required_integer
 
 MODELS = Path(__file__).parent / "spin"

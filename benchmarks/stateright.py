@@ -18,9 +18,10 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from benchmarks.comparison import QUORATE, Comparison, SearchFigures, as_rows, as_text, searched
+from benchmarks.comparison import Comparison, add_run_options, as_rows, as_text, in_turns, search_ours, searched
 from benchmarks.engine import TAIL
 from benchmarks.outcome import NotMeasured, ToolFailed
 from spec.text import between
@@ -72,6 +73,11 @@ def release() -> str:
     return requirement.removeprefix("=")
 
 
+def cache_folder() -> Path:
+    """The folder of the user's cache for the program."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quorate" / "stateright"
+
+
 def build(folder: Path) -> Path:
     """Build stateright's examples in a folder, and return the program. Raises NotMeasured."""
     cargo = shutil.which("cargo")
@@ -99,13 +105,8 @@ def _run(command: list[str], folder: Path) -> str:
 def compare(program: Path, example: str, size: int, threads: int, runs: int) -> Comparison:
     """Search one example with both, in turns. Raises NotMeasured."""
     theirs = [str(program), example, str(size), str(threads)]
-    ours = [sys.executable, "-m", "benchmarks.search_alone", example, str(size), str(threads)]
-    searches: dict[str, list[SearchFigures]] = {STATERIGHT: [], QUORATE: []}
-    for _ in range(runs):
-        for tool, command in ((STATERIGHT, theirs), (QUORATE, ours)):
-            searches[tool].append(searched(tool, command))
-    best = {tool: min(group, key=lambda figures: figures.seconds) for tool, group in searches.items()}
-    return Comparison(example, size, best[STATERIGHT], best[QUORATE])
+    ours = partial(search_ours, example, size, threads)
+    return in_turns(example, size, runs, partial(searched, STATERIGHT, theirs), ours)
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -117,21 +118,16 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--managers", type=between(1), nargs="+", default=[3, 5, 7], metavar="N", help="sizes of 2pc")
     parser.add_argument("--clients", type=between(1), nargs="+", default=[2], metavar="N", help="sizes of Paxos")
-    parser.add_argument("--threads", type=between(1, 2), default=1, help="of both (default: 1)")
-    parser.add_argument(
-        "--runs", type=between(1), default=3, metavar="N", help="the best of N runs counts (default: 3)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    add_run_options(parser, runs=3)
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; 1 if a figure is missing."""
     options = arguments(argv)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quorate" / "stateright"
     comparisons = []
     try:
-        program = build(cache)
+        program = build(cache_folder())
         for example, sizes in (("two_phase_commit", options.managers), ("paxos", options.clients)):
             comparisons += [compare(program, example, size, options.threads, options.runs) for size in sizes]
     except NotMeasured as reason:

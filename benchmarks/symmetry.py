@@ -5,13 +5,12 @@ kernels on a small model. Times are seconds of the processor. A symmetric search
 """
 
 import argparse
-import sys
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.engine import run_for_figures
+from benchmarks.engine import run_for_figures, search_command
 from benchmarks.outcome import ToolFailed
 
 SIZES = {"Zab, a quick look": 3, "Zab, exhaustive": 4}
@@ -37,8 +36,7 @@ def measure(case: str) -> list[tuple[str, ...]]:
 
 
 def _figures(size: int, kind: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.search_alone", "zab", str(size), "1"]
-    command += ["symmetric"] if kind == "symmetric" else []
+    command = search_command("zab", size, 1, *(["symmetric"] if kind == "symmetric" else []))
     return run_for_figures(f"`{' '.join(command[1:])}`", command)[1]
 
 

@@ -6,25 +6,119 @@ only if every tool was measured (1: one was missed; 2: a bad command line); prog
 Rules of a run: searches run one after another, each within a limit; a search of less than a second is repeated, and the
 best of three counts; a tool is not given a model for which the rate of its last search predicts more than the limit;
 the first search of a tool is always made; a count of states that differs from the known one is an error and no figure.
+
+The programs of SPIN and of stateright are nothing but their search, so their whole size counts; TLC's size at a start
+with nothing to search, and ours before the search, do not. SPIN's table has 1.2 to 2.4 slots for each state.
 """
 
 import argparse
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 
 import psutil
 
-from benchmarks.comparison import TITLES, SearchFigures, check_states, known_states
-from benchmarks.outcome import NotMeasured
+from benchmarks import spin, stateright
+from benchmarks.comparison import QUORATE, TITLES, SearchFigures, check_states, known_states, search_ours, searched
+from benchmarks.outcome import SPIN, NotMeasured
 from benchmarks.page import text
-from benchmarks.page.record import LeftOut, Machine, Record, RecordError, Search, load, save
-from benchmarks.page.tools import Tool, all_tools, versions
-from benchmarks.tlc.command import jar_file
+from benchmarks.page.record import LeftOut, Machine, Record, RecordError, Search, Series, load, save
+from benchmarks.tlc import command as tlc
 from spec.text import decimals_between
+
+PROMELA = {"election": "election.pml", "two_phase_commit": "two_phase_commit.pml"}
+SLOTS = 1.2  # the least number for each state
+LEAST_POWER = 10
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool with its threads; `search` makes one search of an example of `examples`. It raises NotMeasured."""
+
+    series: Series
+    examples: tuple[str, ...]
+    search: Callable[[str, int], SearchFigures]
+
+
+def quorate(threads: int) -> Tool:
+    """The table engine."""
+
+    def search(example: str, size: int) -> SearchFigures:
+        return search_ours(tlc.OURS[example], size, threads)
+
+    return Tool(Series(QUORATE, threads), tuple(tlc.OURS), search)
+
+
+def _spin(example: str, size: int) -> SearchFigures:
+    slots = SLOTS * (known_states(example, size) or 0)
+    result = spin.explore(spin.MODELS / PROMELA[example], size, max(LEAST_POWER, int(slots).bit_length()))
+    return SearchFigures(SPIN, result.states, result.transitions, result.seconds, result.peak_bytes)
+
+
+class _Stateright:
+    @cached_property
+    def program(self) -> Path:
+        return stateright.build(stateright.cache_folder())
+
+    def search(self, example: str, size: int) -> SearchFigures:
+        return searched(stateright.STATERIGHT, [str(self.program), example, str(size), "1"])
+
+
+class _Tlc:
+    def __init__(self, jar: Path) -> None:
+        self._jar = jar
+
+    @cached_property
+    def empty(self) -> tlc.Start:
+        return tlc.start(self._jar)
+
+    def search(self, example: str, size: int) -> SearchFigures:
+        return tlc.search(self._jar, self.empty, example, size)
+
+
+def all_tools(jar: Path | None) -> list[Tool]:
+    """The tools in the order of the run: ours with one and two threads, all others with one. TLC needs its jar."""
+    tools = [
+        quorate(1),
+        quorate(2),
+        Tool(Series(SPIN, 1), tuple(PROMELA), _spin),
+        Tool(Series(stateright.STATERIGHT, 1), ("two_phase_commit",), _Stateright().search),
+    ]
+    return tools if jar is None else [*tools, Tool(Series(tlc.TLC, 1), tuple(tlc.MODULES), _Tlc(jar).search)]
+
+
+def versions(jar: Path | None) -> dict[str, str]:
+    """The versions of the programs that are here."""
+    import numba  # noqa: PLC0415 (loads slowly)
+
+    texts = {"Python": sys.version.split()[0], "Numba": numba.__version__}
+    for name, command in {"SPIN": ["spin", "-V"], "gcc": ["gcc", "--version"], "Rust": ["rustc", "--version"]}.items():
+        if line := _first_line(command):
+            texts[name] = line
+    texts["stateright"] = stateright.release()
+    if jar is not None:
+        texts["Java"] = _first_line(["java", "--version"])
+        try:
+            texts["TLC"] = tlc.start(jar).version
+        except NotMeasured:
+            texts.pop("Java")
+    return texts
+
+
+def _first_line(command: list[str]) -> str:
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    process = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
+    return (process.stdout.splitlines() or [""])[0]
+
 
 Sizes = Mapping[str, Sequence[int]]
 FULL: Sizes = {"election": (3, 4), "two_phase_commit": (5, 6, 7, 8, 9, 10)}
@@ -112,7 +206,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="where the page is written")
     parser.add_argument("--quick", action="store_true", help="up to two million states, in at most two minutes")
-    parser.add_argument("--jar", type=jar_file, metavar="FILE", help="tla2tools.jar; without it TLC is left out")
+    parser.add_argument("--jar", type=tlc.jar_file, metavar="FILE", help="tla2tools.jar; without it TLC is left out")
     parser.add_argument(
         "--limit", type=decimals_between(1), metavar="SECONDS",
         help="leave out a search that is predicted to take longer (default: 60, quick: 15)",

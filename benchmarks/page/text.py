@@ -13,7 +13,7 @@ from benchmarks.comparison import QUORATE, TITLES
 from benchmarks.outcome import SPIN
 from benchmarks.page.record import Record, Search, Series, digest
 from benchmarks.stateright import STATERIGHT
-from benchmarks.tlc.run import TLC
+from benchmarks.tlc.command import TLC
 
 OURS = Series(QUORATE, 1)
 QUIET = 0.5  # a greater load before the run is work of others

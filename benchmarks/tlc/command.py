@@ -1,22 +1,105 @@
 """``python -m benchmarks tlc --jar tla2tools.jar``: states per second of our models, and of TLC on the same in TLA+.
 
 `Election.tla` is the small election, and `TwoPhase.tla` the two-phase commit of `docs/examples`. The jar is that of the
-TLA+ tools; it is not part of this project.
+TLA+ tools; it is not part of this project. TLC runs on a Java machine, with its usual heap, and reads the module first.
 
 Rules: all searches run in this run, one after another, each in its own process and with the same number of threads; a
-ratio needs equal counts of distinct states; the best of several runs counts, for both.
+ratio needs equal counts of distinct states; the best of several runs counts, for both. A search by TLC counts only if
+it reports its completion without an error; its time and memory are those of the process, less those of a start with
+nothing to search, since TLC rounds the time that it reports.
 """
 
 import argparse
 import json
+import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from benchmarks.comparison import QUORATE, Comparison, SearchFigures, as_rows, as_text, searched
-from benchmarks.outcome import NotMeasured
-from benchmarks.tlc.run import TLC, Start, search, start
-from spec.text import between
+from benchmarks.child import Usage, run_alone
+from benchmarks.comparison import Comparison, SearchFigures, add_run_options, as_rows, as_text, in_turns, search_ours
+from benchmarks.engine import TAIL
+from benchmarks.outcome import NotMeasured, ToolFailed, ToolMissing
+from spec.text import between, required_integer
+
+TLC = "TLC"
+FOLDER = Path(__file__).parent
+MODULES = {"election": "Election", "two_phase_commit": "TwoPhase"}
+INVARIANTS = {"two_phase_commit": "INVARIANT Consistent\n"}
+COMPLETED = "Model checking completed. No error has been found."
+_COUNTS = re.compile(
+    r"^([\d,]+) states generated, ([\d,]+) distinct states found, 0 states left on queue\.$", re.MULTILINE
+)
+_VERSION = re.compile(r"^TLC2 Version (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class TlcReport:
+    """The counts in TLC's report. TLC counts an initial state as generated; `transitions` does not have it."""
+
+    states: int
+    transitions: int
+    version: str
+
+
+@dataclass(frozen=True)
+class Start:
+    """The wall clock and the peak resident size of TLC with nothing to search."""
+
+    seconds: float
+    peak_bytes: int
+    version: str
+
+
+def parse(output: str) -> TlcReport:
+    """Read the report of a finished search from one initial state; raise ToolFailed if TLC did not complete it."""
+    counts, version = _COUNTS.search(output), _VERSION.search(output)
+    if COMPLETED not in output or counts is None or version is None:
+        raise ToolFailed(f"TLC's search was not completed without an error:\n{output[-TAIL:]}")
+    generated, distinct = (required_integer(figure.replace(",", "")) for figure in counts.groups())
+    return TlcReport(distinct, generated - 1, version.group(1))
+
+
+def start(jar: Path) -> Start:
+    """Start TLC on two-phase commit without a manager, which has three states. Raises NotMeasured."""
+    usage, report = _run(jar, "two_phase_commit", 0, 1)
+    return Start(usage.wall_seconds, usage.peak_bytes, report.version)
+
+
+def search(jar: Path, empty: Start, example: str, size: int, workers: int = 1) -> SearchFigures:
+    """Search a model completely; the count is not checked. Raises NotMeasured.
+
+    A search that takes no longer than the start has no figure.
+    """
+    usage, report = _run(jar, example, size, workers)
+    seconds, memory = usage.wall_seconds - empty.seconds, usage.peak_bytes - empty.peak_bytes
+    if seconds <= 0:
+        raise NotMeasured(f"TLC takes no longer for {MODULES[example]} with N = {size} than for its start")
+    return SearchFigures(TLC, report.states, report.transitions, seconds, max(0, memory))
+
+
+def _run(jar: Path, example: str, size: int, workers: int) -> tuple[Usage, TlcReport]:
+    java = shutil.which("java")
+    if java is None:
+        raise ToolMissing("java", "default-jre-headless")
+    module = MODULES[example]
+    with tempfile.TemporaryDirectory(prefix="quorate-tlc-") as name:
+        folder = Path(name)
+        shutil.copy(FOLDER / f"{module}.tla", folder)
+        configuration = f"INIT Init\nNEXT Next\nCONSTANT N = {size}\nCHECK_DEADLOCK FALSE\n"
+        (folder / f"{module}.cfg").write_text(configuration + INVARIANTS.get(example, ""), encoding="utf-8")
+        options = ["-workers", str(workers), "-noGenerateSpecTE", "-metadir", str(folder / "states")]
+        command = [java, "-XX:+UseParallelGC", f"-Djava.io.tmpdir={folder}", "-cp", str(jar), "tlc2.TLC", *options]
+        usage = run_alone([*command, module], folder / "output", folder)
+        printed = (folder / "output").read_text(encoding="utf-8", errors="replace")
+    if usage.exit_code != 0:
+        raise ToolFailed(f"TLC ended with exit code {usage.exit_code}:\n{printed[-TAIL:]}")
+    return usage, parse(printed)
+
 
 OURS = {"election": "rounds", "two_phase_commit": "two_phase_commit"}
 """The names of the models in `benchmarks.search_alone`."""
@@ -24,13 +107,8 @@ OURS = {"election": "rounds", "two_phase_commit": "two_phase_commit"}
 
 def compare(jar: Path, empty: Start, example: str, size: int, threads: int, runs: int) -> Comparison:
     """Search a model with both, in turns. Raises NotMeasured."""
-    ours = [sys.executable, "-m", "benchmarks.search_alone", OURS[example], str(size), str(threads)]
-    searches: dict[str, list[SearchFigures]] = {TLC: [], QUORATE: []}
-    for _ in range(runs):
-        searches[TLC].append(search(jar, empty, example, size, threads))
-        searches[QUORATE].append(searched(QUORATE, ours))
-    best = {tool: min(group, key=lambda figures: figures.seconds) for tool, group in searches.items()}
-    return Comparison(example, size, best[TLC], best[QUORATE])
+    theirs = partial(search, jar, empty, example, size, threads)
+    return in_turns(example, size, runs, theirs, partial(search_ours, OURS[example], size, threads))
 
 
 def jar_file(text: str) -> Path:
@@ -54,11 +132,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="sizes of the election, 3 or 4 (default: 3; TLC needs a quarter of an hour for 4)",
     )  # fmt: skip
     parser.add_argument("--managers", type=between(1), nargs="+", default=[5, 7], metavar="N", help="sizes of 2pc")
-    parser.add_argument("--threads", type=between(1, 2), default=1, help="of both (default: 1)")
-    parser.add_argument(
-        "--runs", type=between(1), default=1, metavar="N", help="the best of N runs counts (default: 1)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    add_run_options(parser, runs=1)
     return parser.parse_args(argv)
 
 

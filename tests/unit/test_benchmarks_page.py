@@ -11,9 +11,8 @@ from benchmarks import __main__ as benchmarks
 from benchmarks.comparison import SearchFigures
 from benchmarks.outcome import NotMeasured
 from benchmarks.page import command, text
-from benchmarks.page.command import FULL, QUICK, Plan, measure
+from benchmarks.page.command import FULL, QUICK, Plan, Tool, measure
 from benchmarks.page.record import LeftOut, Machine, Record, RecordError, Search, Series, digest, load, save
-from benchmarks.page.tools import Tool
 
 DOCS = Path(__file__).parents[2] / "docs"
 OURS, TWICE, SPIN = Series("Quorate", 1), Series("Quorate", 2), Series("SPIN", 1)

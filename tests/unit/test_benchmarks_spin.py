@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks import spin
 from benchmarks.child import run_alone
-from benchmarks.election import SIZES, Size, check_size
-from benchmarks.outcome import ToolFailed, ToolMissing, WrongCount
+from benchmarks.outcome import SIZES, Size, ToolFailed, ToolMissing, WrongCount, check_size
 
 REPORT = (Path(__file__).parent / "golden" / "benchmarks" / "spin.txt").read_text(encoding="utf-8")
 

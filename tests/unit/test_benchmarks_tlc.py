@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks.outcome import ToolFailed
-from benchmarks.tlc import command, run
+from benchmarks.tlc import command
 
 REPORT = (Path(__file__).parent / "golden" / "benchmarks" / "tlc.txt").read_text(encoding="utf-8")
 START = REPORT.replace("58146 states generated, 8832 distinct", "4 states generated, 3 distinct")
@@ -20,7 +20,7 @@ START = REPORT.replace("58146 states generated, 8832 distinct", "4 states genera
 
 def test_reads_a_recorded_report() -> None:
     """TLC counts the initial state as generated, so there is one transition less."""
-    assert run.parse(REPORT) == run.TlcReport(states=8_832, transitions=58_145, version="2026.11.24.193300")
+    assert command.parse(REPORT) == command.TlcReport(states=8_832, transitions=58_145, version="2026.11.24.193300")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_refuses_a_report_that_is_not_of_a_complete_search(there: str, instead: 
     assert broken != REPORT
 
     with pytest.raises(ToolFailed, match="TLC's search was not completed"):
-        run.parse(broken)
+        command.parse(broken)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def fake_java(folder: Path, report: str, status: int = 0) -> None:
 
 
 def test_both_are_searched_and_the_start_is_not_counted(jar: Path) -> None:
-    comparison = command.compare(jar, run.start(jar), "two_phase_commit", 5, 1, 1)
+    comparison = command.compare(jar, command.start(jar), "two_phase_commit", 5, 1, 1)
 
     assert (comparison.theirs.states, comparison.ours.states) == (8_832, 8_832)
     assert comparison.theirs.transitions == comparison.ours.transitions == 58_145
@@ -84,7 +84,7 @@ def test_a_program_that_fails_is_shown(jar: Path) -> None:
     fake_java(jar.parent, "Error: unknown operator", status=75)
 
     with pytest.raises(ToolFailed, match=r"TLC ended with exit code 75:\nError: unknown operator"):
-        run.search(jar, run.start(jar), "two_phase_commit", 5)
+        command.search(jar, command.start(jar), "two_phase_commit", 5)
 
 
 def test_a_missing_java_is_named(
