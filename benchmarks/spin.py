@@ -105,7 +105,12 @@ def explore(model: Path, size: int, hash_power: int) -> SpinRun:
     tools = {tool: _path_of(tool) for tool in PACKAGES}
     with tempfile.TemporaryDirectory(prefix="quorate-spin-") as name:
         directory = Path(name)
-        build_seconds = _build(tools, model, size, directory)
+        # Copy the model into the output folder, because spin passes the file name to a shell.
+        shutil.copy(model, directory)
+        begin = time.perf_counter()
+        _must_run([tools["spin"], "-a", f"-DN={size}", model.name], directory)
+        _must_run([tools["gcc"], *GCC_OPTIONS, "-o", "pan", "pan.c"], directory)
+        build_seconds = time.perf_counter() - begin
         usage, output = _search(hash_power, directory)
     report = parse(output)
     return SpinRun(
@@ -141,16 +146,6 @@ def _path_of(tool: str) -> str:
     if path is None:
         raise ToolMissing(tool, PACKAGES[tool])
     return path
-
-
-def _build(tools: dict[str, str], model: Path, size: int, directory: Path) -> float:
-    """Build `pan` in `directory`; return the seconds it took."""
-    # Copy the model into the output folder, because spin passes the file name to a shell.
-    shutil.copy(model, directory)
-    begin = time.perf_counter()
-    _must_run([tools["spin"], "-a", f"-DN={size}", model.name], directory)
-    _must_run([tools["gcc"], *GCC_OPTIONS, "-o", "pan", "pan.c"], directory)
-    return time.perf_counter() - begin
 
 
 def _must_run(command: list[str], directory: Path) -> None:

@@ -146,7 +146,12 @@ class Interpreter:
                 session.close()
                 return "closed"
             case c.Gone(path=path, seconds=seconds):
-                return self._gone(session, path, seconds)
+                deadline = time.monotonic() + seconds
+                while session.ask(EXISTS, self._root + path, False).err != NO_NODE:
+                    if time.monotonic() > deadline:
+                        return "still there"
+                    time.sleep(GONE_POLL)
+                return "gone"
             case c.Raw(opcode=opcode, body=body):
                 session.send_raw(opcode, body)
                 return session.receive_raw()
@@ -258,15 +263,6 @@ class Interpreter:
             if cut_off:
                 raise ServerError(f"the server ended a connection whose session lives: {marker} is still there")
         raise ServerError(f"{marker} is still there: its session did not expire")
-
-    def _gone(self, session: Session, path: str, seconds: float) -> str:
-        """Ask for a znode again and again, until it does not exist or the time is over."""
-        deadline = time.monotonic() + seconds
-        while session.ask(EXISTS, self._root + path, False).err != NO_NODE:
-            if time.monotonic() > deadline:
-                return "still there"
-            time.sleep(GONE_POLL)
-        return "gone"
 
     def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self._root + path for path in paths)

@@ -106,8 +106,14 @@ def fetch(release: str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
             _download(maven, release, Path(temporary))
-            _check_sums(release, Path(temporary) / "jars")
-            _publish(Path(temporary) / "jars", folder)
+            jars = Path(temporary) / "jars"
+            _check_sums(release, jars)
+            try:
+                jars.rename(folder)
+            except OSError:
+                # Another process may have published a copy meanwhile, which stays.
+                if not folder.is_dir():
+                    raise
     except OSError as error:
         raise ServerError(f"{folder} cannot be written: {error}; {FOLDER} names another folder") from error
     return folder
@@ -160,12 +166,3 @@ def _check_sums(release: str, jars: Path) -> None:
             raise ServerError(
                 f"ZooKeeper {release} was refused: the SHA-512 of {jar.name} is {digest[:16]}..., {right}"
             )
-
-
-def _publish(jars: Path, folder: Path) -> None:
-    """Give a complete folder its name; a copy that another process has published meanwhile stays."""
-    try:
-        jars.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise

@@ -70,8 +70,12 @@ class Membership:
         One that was seen last, and is later, remains: the server may have acknowledged it.
         """
         ensemble, files = ensemble_in(view), self.files_with(view)
-        self._warn_of_client_address(ensemble)
-        self._keep_first()
+        before, after = (members.client_of(self._own) for members in (self._active, ensemble))
+        if before is not None and after is not None and before != after:
+            logger.warning("server %d: clients reach it at %s from its next start on", self._own, after)
+        static = self._static()
+        if not refers_to_dynamic_file(static):
+            replace_file(system().path(f"{self.zoo_cfg}{BACKUP}"), [static.encode()], self._mode())
         for name, text in files.items():
             replace_file(system().path(name), [text.encode()], self._mode() if name == str(self.zoo_cfg) else None)
         self._active, self.text = ensemble, versioned_text(view)
@@ -103,17 +107,6 @@ class Membership:
     def _mode(self) -> int:
         """The permissions of zoo.cfg, which may hold a digest that others must not read."""
         return self.zoo_cfg.stat().st_mode & 0o777
-
-    def _keep_first(self) -> None:
-        """Keeps the first zoo.cfg, which has no reference to a dynamic file."""
-        static = self._static()
-        if not refers_to_dynamic_file(static):
-            replace_file(system().path(f"{self.zoo_cfg}{BACKUP}"), [static.encode()], self._mode())
-
-    def _warn_of_client_address(self, ensemble: Ensemble) -> None:
-        before, after = (members.client_of(self._own) for members in (self._active, ensemble))
-        if before is not None and after is not None and before != after:
-            logger.warning("server %d: clients reach it at %s from its next start on", self._own, after)
 
 
 def read_next(zoo_cfg: Path, text: str, active: View) -> View | None:

@@ -103,7 +103,13 @@ class Tree:
 
     def _put(self, path: str, znode: Znode) -> None:
         if znode.acl is not OPEN_ACL_UNSAFE:
-            znode = self._with_shared_acl(znode)
+            shared = self._acls.get(znode.acl)
+            if shared is None:
+                if len(self._acls) >= _ACLS_REMEMBERED:
+                    self._acls.clear()
+                self._acls[znode.acl] = OPEN_ACL_UNSAFE if znode.acl == OPEN_ACL_UNSAFE else znode.acl
+                shared = self._acls[znode.acl]
+            znode = znode if shared is znode.acl else msgspec.structs.replace(znode, acl=shared)
         former = self._nodes.get(path)
         self._nodes[path] = znode
         self.bytes_of_data += len(znode.data or b"")
@@ -151,12 +157,3 @@ class Tree:
             paths.discard(path)
             if not paths:
                 del self._ephemerals[owner]
-
-    def _with_shared_acl(self, znode: Znode) -> Znode:
-        shared = self._acls.get(znode.acl)
-        if shared is None:
-            if len(self._acls) >= _ACLS_REMEMBERED:
-                self._acls.clear()
-            self._acls[znode.acl] = OPEN_ACL_UNSAFE if znode.acl == OPEN_ACL_UNSAFE else znode.acl
-            shared = self._acls[znode.acl]
-        return znode if shared is znode.acl else msgspec.structs.replace(znode, acl=shared)

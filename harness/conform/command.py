@@ -202,19 +202,14 @@ def _measured(options: argparse.Namespace, servers: str, control: ServerControl 
             oracle.shut_down()
             _progress()("")
     except BaseException as error:
-        _remove_after(tested, error)
+        try:
+            tested.remove()
+        except (OSError, ServerError, ValueError, struct.error) as second:
+            first = str(error) or "interrupted"
+            raise ServerError(f"{first}; {tested.root} could not be deleted: {second}") from error
         raise
     tested.remove()
     return result
-
-
-def _remove_after(tested: Side, error: BaseException) -> None:
-    """Delete the root after an error. Raises ServerError with both errors if that fails too."""
-    try:
-        tested.remove()
-    except (OSError, ServerError, ValueError, struct.error) as second:
-        first = str(error) or "interrupted"
-        raise ServerError(f"{first}; {tested.root} could not be deleted: {second}") from error
 
 
 def _progress() -> Callable[[str], None]:

@@ -127,7 +127,10 @@ class Side:
         self._scripts += 1
         parent = f"{self.root}/{self._scripts}"
         try:
-            interpreter = self._begun(parent)
+            session = self._session()
+            session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
+            session.close()
+            interpreter = TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds, self._silent)
         except (OSError, ServerError) as error:
             self._failures += 1
             if self._failures == MOST_FAILURES:
@@ -143,12 +146,6 @@ class Side:
     def _silent(self) -> frozenset[Place]:
         """The servers that do not answer `srvr`, asked before the first script."""
         return frozenset(place for place in self.places if "Zxid" not in srvr(place))
-
-    def _begun(self, parent: str) -> TolerantInterpreter:
-        session = self._session()
-        session.ask(c.CREATE, parent, b"", c.OPEN, c.PERSISTENT)
-        session.close()
-        return TolerantInterpreter(self.places, f"{parent}/s", SESSIONS, self._seconds, self._silent)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from checker.command import refused
 from checker.rollout import Engine, OrderError, Plan, PlanRequest, SafetyVerdict, plan
 from checker.rollout.inputs.sources import read_input
-from checker.rollout.reconfig.answers import RouteAnswer
 from checker.symbolic.disjoint import UndecidedError
 from harness import real
 from harness.directories import add_keep, keep_mistake
@@ -74,7 +73,12 @@ def run(options: argparse.Namespace) -> int:
 def _check(made: Plan, kills: int | None) -> None:
     """Raises MappingError if the plan is not safe, has no steps, or has a file that cannot be followed here."""
     if made.reconfig_route is not None:
-        _check_route(made.reconfig_route, kills)
+        # A route by reconfig need not be decided; only a violation that was found forbids it.
+        if made.reconfig_route.outcome is SafetyVerdict.UNSAFE:
+            raise MappingError("a violation was found in these commands; ask checker rollout")
+        if kills:
+            problem = "no server may restart between a `reconfig` and its reply, so no server is killed"
+            raise MappingError(f"--kills {kills}: {problem}; leave it out")
         return
     if made.outcome is not SafetyVerdict.SAFE:
         raise MappingError(f"the planner does not call this change safe ({made.outcome.value}); ask checker rollout")
@@ -86,15 +90,6 @@ def _check(made: Plan, kills: int | None) -> None:
         for state in (part.stage.old, part.stage.new):
             for sid in state.members:
                 trial.text(state, sid, Path("data"))
-
-
-def _check_route(route: RouteAnswer, kills: int | None) -> None:
-    """Raises MappingError for kills, and for a route in which a violation was found; it need not be decided."""
-    if route.outcome is SafetyVerdict.UNSAFE:
-        raise MappingError("a violation was found in these commands; ask checker rollout")
-    if kills:
-        problem = "no server may restart between a `reconfig` and its reply, so no server is killed"
-        raise MappingError(f"--kills {kills}: {problem}; leave it out")
 
 
 def _follow(made: Plan, options: argparse.Namespace, number: int, folder: Path) -> FollowedRun:

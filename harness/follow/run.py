@@ -78,24 +78,21 @@ class PlanFollower(EnsembleFollower):
         for part, check in zip(self._plan.advised, self._plan.checks_between, strict=True):
             if check is not None:
                 self._wait_for_condition(part.stage.old, check)
-            self._stage(part)
+            wait_until(lambda: len(self._servers.leaders()) == 1, SERVE_SECONDS, "one server leads")
+            leader = self._servers.leaders()[0]
+            self._say(f"{part.stage.title}; server {leader} leads")
+            steps = steps_for(part, leader)
+            conditions = conditions_for(part, leader, steps)
+            for number, step in enumerate(steps, start=1):
+                if number in conditions:
+                    condition = conditions[number]
+                    self._wait_for_condition(part.stage.new if condition.renewed else part.stage.old, condition)
+                self._killer.step_begins(self._count)
+                self._count += 1
+                self._follow(part, step)
 
     def _wait_in(self, state: ConfigState, sids: Iterable[Sid]) -> None:
         self._wait_serving({sid: modes(state, sid) for sid in sids})
-
-    def _stage(self, part: PlanRoute) -> None:
-        wait_until(lambda: len(self._servers.leaders()) == 1, SERVE_SECONDS, "one server leads")
-        leader = self._servers.leaders()[0]
-        self._say(f"{part.stage.title}; server {leader} leads")
-        steps = steps_for(part, leader)
-        conditions = conditions_for(part, leader, steps)
-        for number, step in enumerate(steps, start=1):
-            if number in conditions:
-                condition = conditions[number]
-                self._wait_for_condition(part.stage.new if condition.renewed else part.stage.old, condition)
-            self._killer.step_begins(self._count)
-            self._count += 1
-            self._follow(part, step)
 
     def _follow(self, part: PlanRoute, step: ServerStep) -> None:
         began, led = time.monotonic(), self._servers.role(step.sid) in {"leader", "standalone"}
@@ -106,19 +103,18 @@ class PlanFollower(EnsembleFollower):
                 self._servers.give(step.sid, part.stage.new)
                 self._servers.start(step.sid)
         if step.wait and step.action != STOP:
-            self._wait_for_step(part, step)
+            # After a kill a wait may be in vain; the plan goes on where a proof covers that.
+            try:
+                self._wait_in(part.stage.new, [step.sid])
+            except StallError as error:
+                if not (part.is_settled_by_proof and self._options.kills):
+                    raise
+                self._say(
+                    f"a wait in vain: {error.args[0].splitlines()[0]}; the next step follows, as a proof covers it"
+                )
+                self._result.vain += 1
         wait = "" if step.wait or step.action == STOP else ", without a wait"
         self._done(f"{step}{' (it leads)' if led else ''}{wait}", began, led)
-
-    def _wait_for_step(self, part: PlanRoute, step: ServerStep) -> None:
-        """Wait as the plan does. After a kill a wait may be in vain; the plan goes on where a proof covers that."""
-        try:
-            self._wait_in(part.stage.new, [step.sid])
-        except StallError as error:
-            if not (part.is_settled_by_proof and self._options.kills):
-                raise
-            self._say(f"a wait in vain: {error.args[0].splitlines()[0]}; the next step follows, as a proof covers it")
-            self._result.vain += 1
 
     def _wait_for_condition(self, state: ConfigState, condition: StageCondition) -> None:
         """Wait as the answer says: the servers that run have their files of `state`, and follow one leader."""

@@ -49,7 +49,12 @@ def _run(server: Any) -> None:
     for name, pem in server.ssl_configuration["stores"].items():
         (home / name).write_bytes(pem)
     launch = json.loads(os.environ[SERVER])
-    properties = _properties(server, home)
+    properties = {"readonlymode.enabled": "true"}
+    for option in server.java_system_properties:
+        name, _, value = option.removeprefix("-D").partition("=")
+        properties[name] = value
+    if server.jaas_config:  # only then the file has a section for servers
+        properties["java.security.auth.login.config"] = str(home / "jaas.conf")
     text = "".join(line + "\n" for line in _lines(server, home))
     if PROPERTIES not in launch["command"]:
         text += "".join(f"{name.removeprefix('zookeeper.')}={value}\n" for name, value in properties.items())
@@ -67,17 +72,6 @@ def _run(server: Any) -> None:
             stderr=subprocess.STDOUT,
         )
     server._running = True
-
-
-def _properties(server: Any, home: Path) -> dict[str, str]:
-    """The properties of Java, by their names. The file for JAAS is only named if it has a section for servers."""
-    properties = {"readonlymode.enabled": "true"}
-    for option in server.java_system_properties:
-        name, _, value = option.removeprefix("-D").partition("=")
-        properties[name] = value
-    if server.jaas_config:
-        properties["java.security.auth.login.config"] = str(home / "jaas.conf")
-    return properties
 
 
 def _lines(server: Any, home: Path) -> Iterable[str]:

@@ -73,13 +73,20 @@ class ScheduleDriver:
     def _take(self, step: ScheduledStep) -> StepReport:
         started = time.monotonic()
         deadline = started + SECONDS_TO_AGREE
-        leaving = self._leaving(step)
+        leaving = {}
+        for sid in self.schedule.running(step.after):
+            before, after = self.schedule.server(step.before, sid).zab, self.schedule.server(step.after, sid).zab
+            if isinstance(before, Learner) and after is None:
+                leaving[sid] = before.leader
         for sid in (*leaving, *self._deposed(step)):
             self._elections.isolate(sid)
         self._delay_where_late(step)
         problem = self._act(step, deadline)
         for sid, leader in leaving.items():
-            self._notice(step, sid, leader)
+            # A learner gives up by itself, or not, unless its leader has ended the connection.
+            connection = self.schedule.connection(step.after, sid, leader)
+            if connection is None or not connection.leader_holds:
+                self._elections.leave(sid, leader)
         differences = [problem] if problem else self._differences(step.after)
         while differences and not problem and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
@@ -88,15 +95,6 @@ class ScheduleDriver:
         notes, self.seen = tuple(self.seen), []
         return StepReport(step.number, step.caption, notes, time.monotonic() - started, tuple(differences))
 
-    def _leaving(self, step: ScheduledStep) -> dict[Sid, Sid]:
-        """The learners that give up their leaders in a step, and the leaders."""
-        leaders = {}
-        for sid in self.schedule.running(step.after):
-            before, after = self.schedule.server(step.before, sid).zab, self.schedule.server(step.after, sid).zab
-            if isinstance(before, Learner) and after is None:
-                leaders[sid] = before.leader
-        return leaders
-
     def _deposed(self, step: ScheduledStep) -> list[Sid]:
         """The leaders that lose their quorums in a step, which they notice at their next tick."""
         before, after = (
@@ -104,12 +102,6 @@ class ScheduleDriver:
             for row in (step.before, step.after)
         )
         return sorted(after - before)
-
-    def _notice(self, step: ScheduledStep, sid: Sid, leader: Sid) -> None:
-        """End a learner's connection if its leader has ended it: otherwise the learner gives up by itself, or not."""
-        connection = self.schedule.connection(step.after, sid, leader)
-        if connection is None or not connection.leader_holds:
-            self._elections.leave(sid, leader)
 
     def _differences(self, row: Row) -> list[str]:
         self._poll_writes()

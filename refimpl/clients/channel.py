@@ -136,18 +136,15 @@ class Channel(asyncio.Protocol, ABC):
         self._unsent = 0
         self._transport.write(data)
         if self._unwritable and self.phase is not Phase.ENDED:
-            self._bound_unread()
+            # The slowest client beyond the bound of all has to go, or else this one.
+            slowest = self._owner.unread_output.slowest_with(self)
+            if slowest is None and self.unread() > self._owner.settings.max_unsent:
+                slowest = self
+            if slowest is not None:
+                logger.warning("%s: disconnected: it does not read its answers", slowest)
+                slowest.abort()
         if self._paused or self.stopped:
             self.work()
-
-    def _bound_unread(self) -> None:
-        """Disconnects a client that does not read: the slowest one beyond the bound of all, or else this one."""
-        slowest = self._owner.unread_output.slowest_with(self)
-        if slowest is None and self.unread() > self._owner.settings.max_unsent:
-            slowest = self
-        if slowest is not None:
-            logger.warning("%s: disconnected: it does not read its answers", slowest)
-            slowest.abort()
 
     def full(self) -> bool:
         """Whether further answers wait until the client reads, or until a hold ends."""

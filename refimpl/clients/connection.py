@@ -383,18 +383,15 @@ class Connection(Channel):
         after, route = ending(pending, code), pending.route
         if after is not Ending.DROPPED:
             zxid = self._owner.last_zxid if route in _LAST_ZXID else _OTHER_ZXIDS[route]
-            self._send_reply(pending, zxid, code, reply)
+            try:
+                self.send(encode_reply(pending.xid, zxid, code, reply))
+            except JuteError as error:
+                # Another implementation has put a string into the tree that is not valid Unicode.
+                logger.warning("session 0x%x: an answer cannot be encoded: %s", self.session % (1 << 64), error)
+                self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
             self._owner.answered(self, pending, zxid, arrived)
         if after is not Ending.STAYS:
             self.finish(f"after {pending.route.name} with {code.name}")
-
-    def _send_reply(self, pending: PendingRequest, zxid: int, code: Code, reply: Record | None) -> None:
-        try:
-            self.send(encode_reply(pending.xid, zxid, code, reply))
-        except JuteError as error:
-            # Another implementation has put a string into the tree that is not valid Unicode.
-            logger.warning("session 0x%x: an answer cannot be encoded: %s", self.session % (1 << 64), error)
-            self.send(encode_reply(pending.xid, zxid, Code.MARSHALLING_ERROR))
 
 
 _OTHER_ZXIDS = {Route.AUTH: 0, Route.UNAUTHENTICATED: 0, Route.REFUSED: -1}

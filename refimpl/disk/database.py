@@ -84,7 +84,12 @@ def _no_collections() -> Iterator[None]:
 
 
 def _load(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedDatabase:
-    warnings = _warn_of_compressed(snapshots)
+    newest = next(snapshot.newest_first(snapshots), (-1, snapshots))[0]
+    warnings = [
+        f"{path}: a compressed snapshot, which is not read; write it without zookeeper.snapshot.compression.method"
+        for zxid, path in snapshot.compressed(snapshots)
+        if zxid > newest
+    ]
     passed_over: set[int] = set()
     uncovered: LoadedDatabase | None = None
     for zxid, path in snapshot.newest_first(snapshots):
@@ -96,7 +101,13 @@ def _load(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedD
             continue
         if uncovered is None:
             loaded = _replayed(logs, zxid, start.tree, keep, warnings, passed_over)
-            _check_passed_over(snapshots, zxid, passed_over, warnings)
+            # The snapshot of a new leader is named after its epoch, and no transaction has that zxid.
+            missing = [number for number in passed_over if number & 0xFFFFFFFF]
+            if missing:
+                raise DataError(
+                    f"{snapshots}: {snapshot.PREFIX}.{max(missing):x} cannot be read, and the log does not lead "
+                    f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)}); {REMEDY}"
+                )
         else:
             try:
                 loaded = _replayed(logs, zxid, start.tree, keep, warnings=[], awaited=set())
@@ -141,28 +152,6 @@ def _replayed(logs: Path, zxid: int, tree: Tree, keep: int, warnings: list[str],
         awaited.discard(number)
         last = number
     return LoadedDatabase(tree, zxid, last, recent, sizes, warnings)
-
-
-def _check_passed_over(snapshots: Path, zxid: int, awaited: set[int], warnings: list[str]) -> None:
-    """Raise DataError if the zxid of a damaged snapshot that is newer than the loaded one was not in the log.
-
-    The snapshot of a new leader is named after its epoch, and no transaction has that zxid.
-    """
-    missing = [number for number in awaited if number & 0xFFFFFFFF]
-    if missing:
-        raise DataError(
-            f"{snapshots}: {snapshot.PREFIX}.{max(missing):x} cannot be read, and the log does not lead "
-            f"from {snapshot.PREFIX}.{zxid:x} to it ({'; '.join(warnings)}); {REMEDY}"
-        )
-
-
-def _warn_of_compressed(directory: Path) -> list[str]:
-    newest = next(snapshot.newest_first(directory), (-1, directory))[0]
-    return [
-        f"{path}: a compressed snapshot, which is not read; write it without zookeeper.snapshot.compression.method"
-        for zxid, path in snapshot.compressed(directory)
-        if zxid > newest
-    ]
 
 
 def _new_server(snapshots: Path, logs: Path, keep: int, trusts_empty: bool) -> LoadedDatabase:

@@ -106,7 +106,13 @@ class TxnLog:
         try:
             for batch in self._pending:
                 if batch.begins:
-                    self._create(batch.first)
+                    self._close_file()
+                    path = self.directory / f"{PREFIX}.{batch.first:x}"
+                    self._file = system().open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                    self._offset = self._size = 0
+                    self._put(FILE_HEADER)
+                    system().fsync(self._file)
+                    sync_directory(self.directory)
                 self._write(b"".join(batch.chunks))
         except OSError as error:
             self._failed = f"{self.directory}: writing the log failed ({error.strerror or error})"
@@ -133,27 +139,14 @@ class TxnLog:
         if self._failed is not None:
             raise LogUnusableError(f"{self._failed}; the log must be opened again")
 
-    def _create(self, first: int) -> None:
-        self._close_file()
-        path = self.directory / f"{PREFIX}.{first:x}"
-        self._file = system().open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        self._offset = self._size = 0
-        self._put(FILE_HEADER)
-        system().fsync(self._file)
-        sync_directory(self.directory)
-
     def _write(self, data: bytes) -> None:
         assert self._file is not None
-        self._preallocate(len(data))
-        self._put(data)
-        system().fdatasync(self._file)
-
-    def _preallocate(self, coming: int) -> None:
-        """Extend the file to a multiple of the preallocation, beyond the coming bytes and a margin."""
-        needed = self._offset + coming + PADDING
-        if self._preallocation and self._file is not None and needed > self._size:
+        needed = self._offset + len(data) + PADDING
+        if self._preallocation and needed > self._size:
             self._size = (needed // self._preallocation + 1) * self._preallocation
             system().ftruncate(self._file, self._size)
+        self._put(data)
+        system().fdatasync(self._file)
 
     def _put(self, data: bytes) -> None:
         assert self._file is not None

@@ -115,7 +115,13 @@ class QuorumSocket(asyncio.Protocol):
         while True:
             for packet in packets:
                 if packet.type == PacketType.SNAP:
-                    self._expect_snapshot(packet)
+                    if not self._leads or self.snapshot is not None:
+                        raise DataError(
+                            "a snapshot, which only a leader may send" if not self._leads else "a second snapshot"
+                        )
+                    self.snapshot = Tree(())
+                    self._reader = BodyReader(self.snapshot, packet.zxid)
+                    self._snap = packet
                 else:
                     self.inbox.append(packet)
                     self._held += len(packet.data or b"")
@@ -134,13 +140,6 @@ class QuorumSocket(asyncio.Protocol):
         if self._held > MOST_WAITING_BYTES:  # counted since the inbox was empty, so some of them may be handled
             self._held = sum(len(packet.data or b"") for packet in self.inbox)
         return self._held > MOST_WAITING_BYTES
-
-    def _expect_snapshot(self, packet: Packet) -> None:
-        if not self._leads or self.snapshot is not None:
-            raise DataError("a snapshot, which only a leader may send" if not self._leads else "a second snapshot")
-        self.snapshot = Tree(())
-        self._reader = BodyReader(self.snapshot, packet.zxid)
-        self._snap = packet
 
     def _rest_of_snapshot(self) -> bytes | None:
         if self._reader is None:

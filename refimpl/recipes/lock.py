@@ -167,7 +167,12 @@ class Lock:
             return self._stand(hold, deadline, given_up)
         finally:
             if hold.token is None:
-                self._give_up(hold)
+                self._tell(Leave(), hold)
+                with self._condition:
+                    if self._hold is hold:
+                        self._hold = None
+                        self._condition.notify_all()
+                self._review()
 
     def release_as(self, owner: object) -> None:
         """See `release`; for any owner."""
@@ -216,14 +221,6 @@ class Lock:
             finally:
                 self._turns.remove(turn)
                 self._condition.notify_all()
-
-    def _give_up(self, hold: _Hold) -> None:
-        self._tell(Leave(), hold)
-        with self._condition:
-            if self._hold is hold:
-                self._hold = None
-                self._condition.notify_all()
-        self._review()
 
     def _review(self) -> None:
         """End the driver if this was the last acquisition that needed it."""

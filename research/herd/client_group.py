@@ -161,23 +161,22 @@ class ClientGroup:
         self._until(lambda: any(member.holds for member in self._members), "a client leads")
         while True:
             self._until(lambda: all(member.rests for member in self._members), "every client rests")
-            self._level()
+            # Without requests in flight, and with the same zxid everywhere, no notification can follow.
+            deadline = time.monotonic() + SECONDS
+            while len(applied := {self._counters(sid)["Zxid"] for sid in self._ensemble.sids}) > 1:
+                self._asked += 1
+                if time.monotonic() > deadline:
+                    raise ServerError(
+                        f"the servers have applied {sorted(applied)}, and not the same within {SECONDS:g} s"
+                    )
+                time.sleep(PAUSE)
+            self._asked += 1
             moved = self._moved()
             for member in self._members:
                 member.barrier()
             self._until(lambda: all(member.rests for member in self._members), "every client rests after a barrier")
             if self._moved() == moved:
                 return
-
-    def _level(self) -> None:
-        """Wait until every server has applied the same zxid: without requests in flight, no notification can follow."""
-        deadline = time.monotonic() + SECONDS
-        while len(applied := {self._counters(sid)["Zxid"] for sid in self._ensemble.sids}) > 1:
-            self._asked += 1
-            if time.monotonic() > deadline:
-                raise ServerError(f"the servers have applied {sorted(applied)}, and not the same within {SECONDS:g} s")
-            time.sleep(PAUSE)
-        self._asked += 1
 
     def _counters(self, sid: int) -> dict[str, str]:
         """The counters of a server, always by `srvr`, since some servers count the words and their replies."""

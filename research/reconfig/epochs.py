@@ -40,7 +40,13 @@ def measure(bench: FactBench) -> Iterable[FactTable]:
 def run(bench: FactBench, name: str) -> Iterable[tuple[str, ...]]:
     """Establish epoch 2 at 1 and on the new side. Raises ServerError if a step of it does not happen in time."""
     with ensemble(bench, name) as servers:
-        _commit_at_the_leader(servers)
+        # Committed with the acknowledgements of 1, 4 and 5: only 3 activates it, and 2 has no proposal.
+        client = log_everywhere(servers)
+        for sid in (1, 4, 5):
+            servers.hold(sid, 3, Way.DOWN)
+            servers.link(sid, 3).free(Way.UP)
+        wait_config(servers, [3], NEW)
+        client.drop()
         servers.network.close(frozenset())
         servers.part([3], (1, 2, 4, 5))
         wait_until(lambda: _established_by_2(servers), SECONDS, "servers 1 and 2 have epoch 2")
@@ -63,16 +69,6 @@ def epoch_of(servers: ReconfigServers, sid: Sid) -> int:
     """The content of the file `currentEpoch`."""
     text = (servers.home(sid) / "data" / "version-2" / "currentEpoch").read_text(encoding="ascii")
     return required_integer(text.strip())
-
-
-def _commit_at_the_leader(servers: ReconfigServers) -> None:
-    """Commit {3, 4, 5} with the acknowledgements of 1, 4 and 5; only 3 activates it, and 2 has no proposal."""
-    client = log_everywhere(servers)
-    for sid in (1, 4, 5):
-        servers.hold(sid, 3, Way.DOWN)
-        servers.link(sid, 3).free(Way.UP)
-    wait_config(servers, [3], NEW)
-    client.drop()
 
 
 def _established_by_2(servers: ReconfigServers) -> bool:

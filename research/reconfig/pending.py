@@ -106,19 +106,25 @@ def run(bench: FactBench, variant: PendingRun, name: str) -> PendingOutcome:
             raise ServerError("the reconfiguration was committed, although two of three servers do not have it")
         client.drop()
         outcome = PendingOutcome(views, {}, {}, {})
-        _fault(servers, variant)
+        if variant.fault == "split":
+            servers.part(OLD_SIDE, NEW_SIDE)
+        else:
+            servers.kill(3)
+            drop_links(servers, 3)
         _write(servers, outcome, SECONDS_TO_SERVE if variant.reconnects else SECONDS_TO_SERVE_IN_CONTROLS)
-        _recover(servers, variant)
+        # As an operator would who finds two leaders.
+        if variant.fault == "split":
+            servers.join()
+        else:
+            servers.start(3)
+        time.sleep(QUIET_SECONDS)
+        for sid in OLD_SIDE:
+            servers.kill(sid)
+            servers.start(sid)
+            servers.wait_ended_or_serving(sid)
+            time.sleep(QUIET_SECONDS)
         _read(servers, outcome)
         return outcome
-
-
-def _fault(servers: ReconfigServers, variant: PendingRun) -> None:
-    if variant.fault == "split":
-        servers.part(OLD_SIDE, NEW_SIDE)
-    else:
-        servers.kill(3)
-        drop_links(servers, 3)
 
 
 def _write(servers: ReconfigServers, outcome: PendingOutcome, seconds: float) -> None:
@@ -136,20 +142,6 @@ def _write(servers: ReconfigServers, outcome: PendingOutcome, seconds: float) ->
     for sid in servers.sids:
         if servers.role(sid) == "leader":
             outcome.leaders[sid] = epoch_of(servers.applied(sid) or 0)
-
-
-def _recover(servers: ReconfigServers, variant: PendingRun) -> None:
-    """Mend the fault, and restart 1, then 2, as an operator would who finds two leaders."""
-    if variant.fault == "split":
-        servers.join()
-    else:
-        servers.start(3)
-    time.sleep(QUIET_SECONDS)
-    for sid in OLD_SIDE:
-        servers.kill(sid)
-        servers.start(sid)
-        servers.wait_ended_or_serving(sid)
-        time.sleep(QUIET_SECONDS)
 
 
 def _read(servers: ReconfigServers, outcome: PendingOutcome) -> None:

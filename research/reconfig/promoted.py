@@ -51,7 +51,11 @@ def run(bench: FactBench, name: str, *, follows: bool) -> Iterable[tuple[str, st
             servers.network.is_open = True
             wait_until(lambda: servers.role(4) == "follower", SECONDS, "server 4 follows as a voter")
         else:
-            _let_4_look(servers)
+            # UPTODATE reaches 4 without an election connection with 1 and 2, so that it does not find 2 again.
+            for sid in OLD_SIDE:
+                servers.network.sever_election(sid, 4)
+            servers.link(4, 2).free(Way.DOWN)
+            wait_until(lambda: servers.role(4) is None, SECONDS, "server 4 looks for a leader")
         servers.part(OLD_SIDE, NEW_SIDE)
         servers.network.is_open = True  # the cuts stay
         servers.start(3)
@@ -80,14 +84,6 @@ def _kill_the_leader(servers: ReconfigServers) -> str:
     client.drop()
     drop_links(servers, 3)
     return f"code {reply.err}, {reply.zxid:#x}"
-
-
-def _let_4_look(servers: ReconfigServers) -> None:
-    """Deliver UPTODATE to 4, which has no election connection with 1 and 2 then, so that it does not find 2 again."""
-    for sid in OLD_SIDE:
-        servers.network.sever_election(sid, 4)
-    servers.link(4, 2).free(Way.DOWN)
-    wait_until(lambda: servers.role(4) is None, SECONDS, "server 4 looks for a leader")
 
 
 def _holders(servers: ReconfigServers, sids: Iterable[Sid]) -> str:

@@ -131,21 +131,17 @@ def no_candidate(bench: FactBench) -> Iterable[tuple[str, str]]:
         wait_logged(servers, (1, 2, 3), ZXID)
         for sid in (1, 2):
             servers.link(sid, 3).free(Way.UP)
-        yield from _aftermath(servers)
+        time.sleep(3.0)
+        committed = bool(servers.packets("COMMITANDACTIVATE"))
+        yield "COMMITANDACTIVATE was sent", "yes" if committed else "no"
+        yield "config node of 3", brief(servers.config(3)) or "-"
+        yield "active file of 3, `.next` of 3", f"{look(servers, 3).active}, {look(servers, 3).next}"
+        yield "a write at 3 afterwards", _code_of(lambda: servers.create(3, "/after").err)
+        yield "a second reconfiguration at 3", _code_of(lambda: servers.reconfig(3, leave=[2]).err)
+        time.sleep(3.0)
+        ended = {servers.process(sid).exit_code for sid in (1, 2)} - {None}
+        yield "exit codes of followers that have ended", ", ".join(map(str, sorted(ended, key=str))) or "-"
         client.drop()
-
-
-def _aftermath(servers: ReconfigServers) -> Iterable[tuple[str, str]]:
-    time.sleep(3.0)
-    committed = bool(servers.packets("COMMITANDACTIVATE"))
-    yield "COMMITANDACTIVATE was sent", "yes" if committed else "no"
-    yield "config node of 3", brief(servers.config(3)) or "-"
-    yield "active file of 3, `.next` of 3", f"{look(servers, 3).active}, {look(servers, 3).next}"
-    yield "a write at 3 afterwards", _code_of(lambda: servers.create(3, "/after").err)
-    yield "a second reconfiguration at 3", _code_of(lambda: servers.reconfig(3, leave=[2]).err)
-    time.sleep(3.0)
-    ended = {servers.process(sid).exit_code for sid in (1, 2)} - {None}
-    yield "exit codes of followers that have ended", ", ".join(map(str, sorted(ended, key=str))) or "-"
 
 
 def promotion(bench: FactBench) -> Iterable[tuple[str, ...]]:

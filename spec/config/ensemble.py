@@ -154,17 +154,11 @@ def _read_servers(
             server = _read_server(sid, prop, file, findings)
             servers[sid] = server or _guessed(sid, prop.value)
             lines[sid] = prop.line
-    _check_addresses(servers, lines, file, findings)
-    return servers, lines
-
-
-def _check_addresses(
-    servers: Mapping[Sid, ServerLine], lines: Mapping[Sid, int], file: str, findings: Findings
-) -> None:
-    """Warn of an address that two servers share: only one of them can listen there."""
+    # Only one of two servers can listen at an address.
     for sid, name, address, owner in shared_addresses(servers):
         problem = f"server.{sid}: the {name} {address} is also an address of server.{owner} (line {lines[owner]})"
         findings.warn(file, lines[sid], problem, "only one server can listen there: change the host or the port")
+    return servers, lines
 
 
 def shared_addresses(servers: Mapping[Sid, ServerLine]) -> Iterator[tuple[Sid, str, Address, Sid]]:
@@ -256,8 +250,17 @@ class _HierarchyReader:
                 self._read_group(prop)
             elif key.startswith("weight"):
                 self._read_weight(prop)
-        self._check_voters()
-        self._check_sums()
+        for sid, server in self._servers.items():
+            if server.learner_type is LearnerType.PARTICIPANT and sid not in self._grouped:
+                right = f"add {sid} to a group.N line, or remove all groups and weights"
+                self._findings.error(self._file, self._lines[sid], f"server {sid} votes and is in no group", right)
+        for gid, servers in self._groups.items():
+            if not sums_fit(self._weights.get(sid, 1) for sid in servers):
+                heaviest = max(servers, key=lambda sid: abs(self._weights.get(sid, 1)))
+                problem = f"the weights of group {gid} add up to more than 64 bits, and ZooKeeper's sum wraps around"
+                self._error(self._weight_lines[heaviest], problem, "divide the weights by a common number")
+                # A quorum system without these weights stands for the invalid one, so that reading can go on.
+                self._weights = {sid: weight for sid, weight in self._weights.items() if sid not in servers}
         silent = frozenset(sid for sid, prop in self._grouped.items() if self._is_silent(sid, prop))
         return hierarchical(self._groups, self._weights, silent)
 
@@ -315,21 +318,6 @@ class _HierarchyReader:
             self._warn(prop, problem, "write a weight of 0 or more")
         if sid not in self._servers:
             self._warn(prop, f"there is no server.{sid}", "remove the weight, or add the server")
-
-    def _check_voters(self) -> None:
-        for sid, server in self._servers.items():
-            if server.learner_type is LearnerType.PARTICIPANT and sid not in self._grouped:
-                right = f"add {sid} to a group.N line, or remove all groups and weights"
-                self._findings.error(self._file, self._lines[sid], f"server {sid} votes and is in no group", right)
-
-    def _check_sums(self) -> None:
-        for gid, servers in self._groups.items():
-            if not sums_fit(self._weights.get(sid, 1) for sid in servers):
-                heaviest = max(servers, key=lambda sid: abs(self._weights.get(sid, 1)))
-                problem = f"the weights of group {gid} add up to more than 64 bits, and ZooKeeper's sum wraps around"
-                self._error(self._weight_lines[heaviest], problem, "divide the weights by a common number")
-                # A quorum system without these weights stands for the invalid one, so that reading can go on.
-                self._weights = {sid: weight for sid, weight in self._weights.items() if sid not in servers}
 
     def _is_silent(self, sid: Sid, prop: Property) -> bool:
         """Return whether a server in a group never votes. ZooKeeper requires an explicit weight for such a server."""

@@ -48,7 +48,11 @@ def requested_view(present: Ensemble, joining: str, leaving: str, members: str, 
     if (size := len(joining) + len(leaving) + len(members)) > LONGEST_CONFIGURATION:
         raise BadMembersError(f"the lists have {size:,} characters; the limit is {LONGEST_CONFIGURATION:,}")
     ensemble = _replaced(members) if members else _changed(present, joining, leaving)
-    _check_addresses_are_kept(present, ensemble)
+    before = {server.sid: server.addresses for server in present.servers}
+    for server in ensemble.servers:
+        if before.get(server.sid, server.addresses) != server.addresses:
+            problem = f"server {server.sid} has another address; remove it, and add it again by a second request"
+            raise BadMembersError(problem)
     try:
         return replace(view_with_text(ensemble), version=version)
     except ConfigError as error:
@@ -116,11 +120,3 @@ def _addresses(server: ServerLine) -> frozenset[Address]:
     if server.client is not None:
         addresses.append(server.client)
     return frozenset(address for address in addresses if address.host != ANY_ADDRESS and not is_loopback(address.host))
-
-
-def _check_addresses_are_kept(present: Ensemble, requested: Ensemble) -> None:
-    before = {server.sid: server.addresses for server in present.servers}
-    for server in requested.servers:
-        if before.get(server.sid, server.addresses) != server.addresses:
-            problem = f"server {server.sid} has another address; remove it, and add it again by a second request"
-            raise BadMembersError(problem)

@@ -39,7 +39,12 @@ def read_properties(text: str, file: str, findings: Findings) -> tuple[Property,
     """
     properties = []
     for number, line in _logical_lines(text):
-        raw_key, raw_value = _split(line)
+        # The key ends at the first `=`, `:` or blank that is not escaped.
+        end = next((i for i, char in _unescaped(line) if char in "=:" + _BLANK), len(line))
+        rest = line[end:].lstrip(_BLANK)
+        if rest[:1] in ("=", ":"):
+            rest = rest[1:].lstrip(_BLANK)
+        raw_key, raw_value = line[:end], rest
         try:
             properties.append(Property(_unescape(raw_key), _unescape(raw_value), number))
         except ValueError as error:
@@ -89,15 +94,6 @@ def natural_lines(text: str) -> Iterator[str]:
 def is_continued(line: str) -> bool:
     """Whether a line continues in the next one: it ends in an odd number of backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
-
-
-def _split(line: str) -> tuple[str, str]:
-    """Key and value, both still escaped: the key ends at the first `=`, `:` or blank that is not escaped."""
-    end = next((i for i, char in _unescaped(line) if char in "=:" + _BLANK), len(line))
-    rest = line[end:].lstrip(_BLANK)
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(_BLANK)
-    return line[:end], rest
 
 
 def _unescaped(line: str) -> Iterator[tuple[int, str]]:

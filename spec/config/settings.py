@@ -149,13 +149,6 @@ class Settings:
         if self.get("secureClientPortAddress") and not self.get("secureClientPort"):
             self.error("secureClientPortAddress", "set while secureClientPort is not", "add secureClientPort")
         self.port("secureClientPort")
-        self._check_sasl()
-        if self.get("oraclePath"):
-            problem = "an oracle can replace a quorum of two servers, and the view does not contain it"
-            self.warn("oraclePath", problem, "judge quorums without it")
-
-    def _check_sasl(self) -> None:
-        """Check that a server that requires SASL of its peers has SASL enabled."""
         server, learner = "quorum.auth.serverRequireSasl", "quorum.auth.learnerRequireSasl"
         if not self.boolean("quorum.auth.enableSasl", False):
             for key in (server, learner):
@@ -164,3 +157,6 @@ class Settings:
                     self.error(key, "true while quorum.auth.enableSasl is not", right)
         elif self.boolean(server, False) and not self.boolean(learner, False):
             self.error(server, f"true while {learner} is not", f"set {learner}=true")
+        if self.get("oraclePath"):
+            problem = "an oracle can replace a quorum of two servers, and the view does not contain it"
+            self.warn("oraclePath", problem, "judge quorums without it")

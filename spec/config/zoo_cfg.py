@@ -14,7 +14,7 @@ Sources: `QuorumPeerConfig.parse`, `parseProperties`, `setupQuorumPeerConfig`, `
 """
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
@@ -26,7 +26,7 @@ from spec.config.ensemble import (
     reject_unrecognised,
 )
 from spec.config.problems import Findings, Problem, is_true
-from spec.config.properties import Property, last_of_each, read_properties
+from spec.config.properties import last_of_each, read_properties
 from spec.config.server_line import ANY_ADDRESS, Address, LearnerType, ServerLine, parse_role
 from spec.config.settings import Settings
 from spec.quorum import Addresses, Sid, View, addresses_of, standalone_view
@@ -147,7 +147,10 @@ def parse_zoo_cfg(
         version = read_version(properties, file, findings)
         ensemble = read_ensemble(properties, file, findings, standalone, version)
     else:
-        _reject_ensemble(properties, file, findings)
+        for key, prop in properties.items():
+            if is_ensemble_key(key):
+                right = "move it to the file that dynamicConfigFile names"
+                findings.error(file, prop.line, f"{key} is set outside dynamicConfigFile", right)
         ensemble = _read_dynamic(dynamic, settings, read, locate or str, standalone)
     sid = _read_myid(myid, settings)
     config = _assemble(settings, ensemble, sid, standalone, dynamic)
@@ -167,13 +170,6 @@ def _is_too_large(text: str, file: str, findings: Findings) -> bool:
     if len(text) > LONGEST:
         findings.error(file, 0, f"the file has {len(text):,} characters", f"the limit is {LONGEST:,}")
     return len(text) > LONGEST
-
-
-def _reject_ensemble(properties: Mapping[str, Property], file: str, findings: Findings) -> None:
-    for key, prop in properties.items():
-        if is_ensemble_key(key):
-            right = "move it to the file that dynamicConfigFile names"
-            findings.error(file, prop.line, f"{key} is set outside dynamicConfigFile", right)
 
 
 def _read_dynamic(name: str, settings: Settings, read: Read | None, locate: Locate, standalone: bool) -> Ensemble:

@@ -209,14 +209,21 @@ def _step_running(
         case Fired(timer=timer) if timer is _running_timer(election):
             return _fire(peer, election)
         case LeaderLost() | QuorumLost() if election.state in _LEAVING[type(event)]:
-            return _look_again(peer, election, rules)
+            # Back to LOOKING with the same FastLeaderElection object: logicalclock continues (`QuorumPeer.run`).
+            following = next_round(election.round)
+            if not rules.allows_round(following):
+                return None
+            return _look_for_leader(peer, following, election.vote, rules)
         case EpochBegun(epoch=epoch) if election.state is not LOOKING:
             return Step(replace(election, vote=replace(election.vote, peer_epoch=epoch)))
         case Elected(vote=vote, election_epoch=election_round) if election.state is LOOKING:
             decided, effects = _decide(peer, vote, election_round)
             return Step(decided, (*effects, *_timers(_running_timer(election), decided)))
         case ViewHeard(view=view) if election.state is LOOKING and view.version > peer.view.version:
-            return _view_heard(peer, election, view, rules)
+            # The part of `WorkerReceiver.run` about a later view; the vote that came with it is not read.
+            if same_members(view, peer.view):
+                return Step(election, (Configure(view),))
+            return _begin_with(peer, view, rules)
     return None
 
 
@@ -235,21 +242,6 @@ def _begin_with(peer: Peer, view: View, rules: ElectionRules) -> ServerStep[Elec
     """
     restarted = _boot(replace(peer, view=view), rules)
     return replace(restarted, effects=(Configure(view), ResetConnections(), *restarted.effects))
-
-
-def _view_heard(peer: Peer, election: Election, view: View, rules: ElectionRules) -> ServerStep[Election]:
-    """The part of `WorkerReceiver.run` that concerns a later view, without the vote that came with it."""
-    if same_members(view, peer.view):
-        return Step(election, (Configure(view),))
-    return _begin_with(peer, view, rules)
-
-
-def _look_again(peer: Peer, election: Election, rules: ElectionRules) -> ServerStep[Election] | None:
-    """Back to LOOKING with the same FastLeaderElection object: logicalclock continues (`QuorumPeer.run`)."""
-    following = next_round(election.round)
-    if not rules.allows_round(following):
-        return None
-    return _look_for_leader(peer, following, election.vote, rules)
 
 
 def _look_for_leader(peer: Peer, election_round: int, current: Vote, rules: ElectionRules) -> ServerStep[Election]:

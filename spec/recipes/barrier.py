@@ -117,7 +117,10 @@ def step(rules: BarrierRules, member: BarrierMember, event: Event) -> Done:
         case Suspended():
             return Step(replace(member, link=Link.SUSPENDED))
         case Expired():
-            return _expired(member)
+            # The znode is gone with the session; a client that has not begun keeps its wish.
+            if member.phase in (BarrierPhase.OUT, BarrierPhase.LEFT):
+                return Step(replace(member, link=Link.EXPIRED))
+            return Step(BarrierMember(link=Link.EXPIRED), (Observe(Withdrawn()),))
         case Connected(resumed, id):
             connected = replace(member, link=Link.CONNECTED)
             return _repeat(rules, connected) if resumed else _begin(rules, replace(connected, id=id))
@@ -161,13 +164,6 @@ def _notified(rules: BarrierRules, member: BarrierMember) -> Done:
             return _list(rules, member)
         case _:
             return Step(replace(member, notified=True))
-
-
-def _expired(member: BarrierMember) -> Done:
-    """Handle the loss of the session, and with it of the znode; a client that has not begun keeps its wish."""
-    if member.phase in (BarrierPhase.OUT, BarrierPhase.LEFT):
-        return Step(replace(member, link=Link.EXPIRED))
-    return Step(BarrierMember(link=Link.EXPIRED), (Observe(Withdrawn()),))
 
 
 # -- single actions ------------------------------------------------------------------------------------------

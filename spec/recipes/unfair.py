@@ -88,7 +88,9 @@ class UnfairElection(Contest[UnfairRules, Member]):
         """Handle the reply that the phase waits for."""
         match member.phase:
             case MemberPhase.ENTERING:
-                return _entered(rules, member, answer)
+                if isinstance(answer.reply, Create2Reply):
+                    return _is_own(rules, member, answer.reply.stat.czxid)
+                return _read(rules, member) if answer.code is Code.NODE_EXISTS else refuse(member, answer)
             case MemberPhase.READING:
                 return _was_read(rules, member, answer)
             case MemberPhase.LEAVING if answer.code in (Code.OK, Code.NO_NODE):
@@ -122,12 +124,6 @@ def _free(rules: UnfairRules, member: Member) -> RecipeStep[Member]:
 def _is_named(member: Member, answer: Answered) -> bool:
     """Whether the znode that was read holds the candidate's id."""
     return isinstance(answer.reply, DataReply) and answer.reply.data == member.id.encode()
-
-
-def _entered(rules: UnfairRules, member: Member, answer: Answered) -> RecipeStep[Member]:
-    if isinstance(answer.reply, Create2Reply):
-        return _is_own(rules, member, answer.reply.stat.czxid)
-    return _read(rules, member) if answer.code is Code.NODE_EXISTS else refuse(member, answer)
 
 
 def _was_read(rules: UnfairRules, member: Member, answer: Answered) -> RecipeStep[Member]:

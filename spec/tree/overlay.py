@@ -89,7 +89,12 @@ class Overlay:
             for operation in operations:
                 self._forget(settled, operation)
             for owner, path in owned:
-                self._forget_owner(settled, owner, path)
+                paths = self._owned.get(owner, {})
+                entry = paths.get(path)
+                if entry is not None and entry[0] == settled:
+                    del paths[path]
+                    if not paths:
+                        del self._owned[owner]
 
     def _put(self, zxid: int, path: str, znode: Znode) -> None:
         former = self.node(path)
@@ -135,14 +140,6 @@ class Overlay:
             session = self._sessions.get(operation.session)
             if session is not None and session[0] == zxid:
                 del self._sessions[operation.session]
-
-    def _forget_owner(self, zxid: int, owner: int, path: str) -> None:
-        paths = self._owned.get(owner, {})
-        entry = paths.get(path)
-        if entry is not None and entry[0] == zxid:
-            del paths[path]
-            if not paths:
-                del self._owned[owner]
 
     def _names(self, path: str) -> Iterator[str]:
         """The names of the children of a znode. This is slow, and rare: it visits every outstanding change."""
