@@ -36,12 +36,11 @@ from refimpl.settings import Settings
 from refimpl.tree import Tree
 from refimpl.wire.txn import TxnEncoder
 from spec import server as spec_server
-from spec.batch import step_all
-from spec.effects import Connect, Disconnect, Effects, Persist, ServerStep
+from spec.effects import Connect, Disconnect, Effects, Persist
 from spec.election.messages import LeaderLost, QuorumLost, Start
 from spec.election.state import ElectionRules
 from spec.election.vote import ServerState
-from spec.server import Event, Server
+from spec.server import Event, Server, Steps
 from spec.zab.events import StartAlone, Synced
 from spec.zab.state import EnterEpoch, Leader, Learner, ZabRules
 from spec.zab.timeouts import Resignation
@@ -144,40 +143,34 @@ class Node:
 
     def run(self, event: Event) -> bool:
         """Runs one event as part of the work in progress; returns False if it is impossible now."""
-        result = spec_server.step(self.server, event, RULES, self._zab_rules)
-        if result is None:
-            return False
-        self._adopt(result, event)
-        return True
+        return self.run_all((event,)) == 1
 
     def run_all(self, events: Sequence[Event]) -> int:
-        """Runs several events in order, in one step where that is possible; returns the number of possible ones.
+        """Runs several events in order, up to the first one that is impossible now; returns the number before it."""
+        place = 0
+        while place < len(events):
+            steps = spec_server.step_all(self.server, events[place:], RULES, self._zab_rules)
+            if steps is None:
+                break
+            handled = events[place : place + len(steps.effects)]
+            self._adopt(steps, handled)
+            place += len(handled)
+        return place
 
-        It stops at the first event that is impossible now.
-        """
-        done = step_all(self.server, events, self._zab_rules) if events else None
-        if done is None:
-            return next((place for place, event in enumerate(events) if not self.run(event)), len(events))
-        before, self.server = self.server, self._trimmed(done.state)
-        if self._journal is not None:
-            for event, effects in zip(events[:-1], done.effects[:-1], strict=True):
-                self._journal.handled(event, effects)
-            self._journal.handled(events[-1], done.effects[-1], self.server.durable)
-        for effects in done.effects:
-            self._executor.carry_out(effects)
-        self._follow_up(before, self.server)
-        return len(events)
-
-    def _adopt(self, done: ServerStep[Server], event: Event) -> None:
-        """Adopts a step: first its state, then its effects in order, then the consequences of the new state."""
-        before, after = self.server, self._trimmed(done.state)
+    def _adopt(self, steps: Steps, events: Sequence[Event]) -> None:
+        """Adopts steps: first the state, then all effects in order, then the consequences of the new state."""
+        before, after = self.server, self._trimmed(steps.state)
         self.server = after
+        *earlier, concluding = steps.effects
         if self._journal is not None:
-            self._journal.handled(event, done.effects, after.durable)
-        last, rest = _parted(before, done)
-        self._executor.carry_out(last)
+            for event, effects in zip(events, earlier, strict=False):
+                self._journal.handled(event, effects)
+            self._journal.handled(events[-1], concluding, after.durable)
+        last, rest = _parted(before, after, concluding)
+        for effects in (*earlier, last):
+            self._executor.carry_out(effects)
         if rest is not None:
-            self._complete_writes(before, last)
+            self._complete_writes(before, steps)
             self._role_changed(before, after)
             self._executor.carry_out(rest)
         self._follow_up(before, after)
@@ -203,9 +196,10 @@ class Node:
 
     # Roles.
 
-    def _complete_writes(self, before: Server, last: Effects) -> None:
+    def _complete_writes(self, before: Server, steps: Steps) -> None:
         """The role has ended in order, and the disk completes its work."""
-        if before.zab is not None and (before.zab.queue or any(type(each) is Persist for each in last)):
+        writes = any(type(effect) is Persist for effects in steps.effects for effect in effects)
+        if before.zab is not None and (before.zab.queue or writes):
             self._flush_journal()
             self._storage.flush()
 
@@ -285,16 +279,16 @@ class Node:
         self._failed(why)
 
 
-def _parted(before: Server, done: ServerStep[Server]) -> tuple[Effects, Effects | None]:
+def _parted(before: Server, after: Server, effects: Effects) -> tuple[Effects, Effects | None]:
     """The effects of the part that ran before, and those after its end; None if it goes on.
 
     A part ends with its connections. A follower that follows another leader, or with another role, without an election
     has a new part too.
     """
-    effects, is_same = done.effects, type(before.zab) is type(done.state.zab)
+    is_same = type(before.zab) is type(after.zab)
     if is_same and not (isinstance(before.zab, Learner) and any(type(effect) is Connect for effect in effects)):
         return effects, None
-    end = next((place for place, each in enumerate(effects) if type(each) is Disconnect), 0)
+    end = next((place for place, effect in enumerate(effects) if type(effect) is Disconnect), 0)
     return effects[:end], effects[end:]
 
 

@@ -21,6 +21,7 @@ Source: `QuorumPeer.run`, `ZooKeeperServer.shutdown`, `LearnerZooKeeperServer.sh
 `SyncRequestProcessor.run`, `ZooKeeperServerListenerImpl.notifyStopping`, `Learner.isRunning`, `Leader.isRunning`.
 """
 
+from collections.abc import Sequence
 from typing import TypeAlias, get_args
 
 import msgspec
@@ -28,7 +29,7 @@ from msgspec.structs import replace
 
 from spec import standalone
 from spec.durable import Durable
-from spec.effects import Configure, ConfigureNext, Disconnect, Effect, Effects, Persist, ServerStep, Step, WriteEpochs
+from spec.effects import Configure, ConfigureNext, Disconnect, Effects, Persist, ServerStep, Step, WriteEpochs
 from spec.election import fast_leader_election
 from spec.election.messages import ElectionEvent, EpochBegun, LeaderLost, QuorumLost, Start
 from spec.election.state import Election, ElectionRules, Peer, Summary
@@ -37,12 +38,16 @@ from spec.quorum import Sid, View, seen_after_activation, seen_beside
 from spec.variants import Variant
 from spec.zab import disk, leader, learner, memory
 from spec.zab.events import LogFailed, StartAlone, SyncedLate, ZabEvent
+from spec.zab.leader_broadcast import ServingLeader
+from spec.zab.learner_broadcast import ServingLearner
 from spec.zab.state import Leader, Learner, StaleMemory, ZabResult, ZabRules
 
-__all__ = ["Durable", "Event", "Server", "crash", "start", "step", "summary"]
+__all__ = ["Durable", "Event", "Server", "Steps", "crash", "start", "step", "step_all", "summary"]
 
 Event: TypeAlias = ElectionEvent | ZabEvent
-_ZAB_EVENTS: tuple[type, ...] = get_args(ZabEvent)
+_ZAB_EVENTS = frozenset(get_args(ZabEvent))
+_OF_THE_PROCESS = frozenset({SyncedLate, StartAlone, LogFailed})
+"""The events of `ZabEvent` that no leader and no learner handles."""
 LOOKING, FOLLOWING, LEADING, OBSERVING = ServerState
 
 
@@ -94,7 +99,7 @@ def step(
     See `fast_leader_election.step`, `leader.step` and `learner.step`. With `zab`, a decided server leads or follows;
     without it, the server has only the election.
     """
-    if isinstance(event, _ZAB_EVENTS):
+    if type(event) in _ZAB_EVENTS:
         return None if zab is None else _zab_step(server, event, rules, zab)  # type: ignore[arg-type]
     if isinstance(event, Start):
         if server.runs:
@@ -108,6 +113,43 @@ def step(
         return _give_up(server, rules, zab) if fits else None
     result = _election_step(server, event, rules)  # type: ignore[arg-type]
     return result if result is None or zab is None else _begun(server, result, rules, zab)
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """The outcome of several events: the state after all of them, and the effects of each one, in order."""
+
+    state: Server
+    effects: tuple[Effects, ...]
+
+
+def step_all(server: Server, events: Sequence[Event], rules: ElectionRules, zab: ZabRules) -> Steps | None:
+    """Handle the first of these events, and with it those that follow while it serves; None if it is impossible.
+
+    The outcome is that of `step` for each, without the states in between: a part that serves handles events one after
+    another (`ServingLeader`, `ServingLearner`), until one concerns the rest of the server.
+    """
+    effects: list[Effects] = []
+    serving = _serving(server, zab) if len(events) > 1 else None
+    if serving is None:
+        last = step(server, events[0], rules, zab)
+        return None if last is None else Steps(last.state, (last.effects,))
+    for event in events:
+        of_event = None if serving.is_over else serving.handle(event)
+        if of_event is None:
+            break
+        effects.append(of_event)
+    if not effects:
+        return step_all(server, events[:1], rules, zab)
+    last = _adopted(server, serving.result(effects[-1]), rules, zab)
+    return None if last is None else Steps(last.state, (*effects[:-1], last.effects))
+
+
+def _serving(server: Server, zab: ZabRules) -> ServingLeader | ServingLearner | None:
+    """The part that serves, ready to handle several events; None if each event may concern the whole server."""
+    part = server.zab
+    if part is None or not part.serves or server.disk_full:
+        return None
+    return ServingLeader(server.peer, part, zab) if isinstance(part, Leader) else ServingLearner(server.peer, part, zab)
 
 
 def start(
@@ -175,10 +217,11 @@ def _election_step(server: Server, event: ElectionEvent, rules: ElectionRules) -
 def _configured(server: Server, effects: Effects) -> Server:
     """The server after the effects that change its configuration (`spec.zab.reconfiguration`)."""
     for effect in effects:
-        if isinstance(effect, Configure):
+        # Not `isinstance`: it asks the metaclass about each effect of another class, on every step.
+        if type(effect) is Configure:
             seen = seen_after_activation(effect.view, server.last_seen)
             server = replace(server, view=effect.view, last_seen=seen)
-        elif isinstance(effect, ConfigureNext):
+        elif type(effect) is ConfigureNext:
             server = replace(server, last_seen=seen_beside(server.view, effect.view))
     return server
 
@@ -196,10 +239,10 @@ def _begun(before: Server, done: ServerStep[Server], rules: ElectionRules, zab: 
         begun = leader.begin(after.peer, zab)
     else:
         begun = learner.begin(after.peer, election.vote.leader)
-    if _needs_full_disk(after, begun):
+    if after.disk_full and _needs_disk(after, begun):
         looking = _election_step(after, QuorumLost(), rules)
         return None if looking is None else Step(looking.state, (*done.effects, *looking.effects))
-    return _entered(after, begun, done.effects)
+    return _entered(after, begun, (*done.effects, *begun.effects))
 
 
 def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
@@ -238,37 +281,43 @@ def _change_leader(server: Server, successor: Sid, zab: ZabRules) -> ServerStep[
     vote = Vote(successor, server.peer.last_zxid, -1)
     begun = leader.begin(closed.peer, zab) if state is LEADING else learner.begin(closed.peer, successor)
     changed = replace(closed, election=replace(election, state=state, round=0, vote=vote))
-    return _entered(changed, begun, (_disconnected(part),))
+    return _entered(changed, begun, (_disconnected(part), *begun.effects))
 
 
 # Leading and following.
 
 
 def _zab_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
+    part, result = server.zab, None
+    if type(event) in _OF_THE_PROCESS:
+        return _process_step(server, event, rules, zab)
+    if isinstance(part, Leader):
+        of_part = standalone if server.runs_standalone else leader
+        result = of_part.step(server.peer, part, event, zab)
+    elif part is not None:
+        result = learner.step(server.peer, part, event, zab)
+    return None if result is None else _adopted(server, result, rules, zab)
+
+
+def _adopted(server: Server, result: ZabResult, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
+    """The server with the result of its part, which may end the part or give it a successor."""
+    server = _configured(server, result.effects)
+    if server.disk_full and _needs_disk(server, result):
+        return _give_up(server, rules, zab)
+    if result.state is None:
+        lost = _give_up(replace(server, durable=result.durable), rules, zab)
+        return None if lost is None else Step(lost.state, (*result.effects, *lost.effects))
+    entered = _entered(server, result, result.effects)
+    if result.successor is None:
+        return entered
+    changed = _change_leader(entered.state, result.successor, zab)
+    return replace(changed, effects=(*result.effects, *changed.effects))
+
+
+def _process_step(server: Server, event: ZabEvent, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
     if isinstance(event, SyncedLate):
         return _synced_late(server)
-    if isinstance(event, StartAlone):
-        return _start_alone(server)
-    if isinstance(event, LogFailed):
-        return _log_failed(server, rules, zab)
-    done: ZabResult | None = None
-    if isinstance(server.zab, Leader):
-        of_part = standalone if server.runs_standalone else leader
-        done = of_part.step(server.peer, server.zab, event, zab)
-    elif isinstance(server.zab, Learner):
-        done = learner.step(server.peer, server.zab, event, zab)
-    if done is None:
-        return None
-    server = _configured(server, done.effects)
-    if _needs_full_disk(server, done):
-        return _give_up(server, rules, zab)
-    if done.state is not None and done.successor is not None:
-        changed = _change_leader(_entered(server, done, ()).state, done.successor, zab)
-        return replace(changed, effects=(*done.effects, *changed.effects))
-    if done.state is not None:
-        return _entered(server, done, ())
-    lost = _give_up(replace(server, durable=done.durable), rules, zab)
-    return None if lost is None else Step(lost.state, (*done.effects, *lost.effects))
+    return _start_alone(server) if isinstance(event, StartAlone) else _log_failed(server, rules, zab)
 
 
 def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
@@ -284,11 +333,10 @@ def _log_failed(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerSt
     return _give_up(replace(failed, disk_full=True), rules, zab)
 
 
-def _needs_full_disk(server: Server, done: ZabResult) -> bool:
-    """Whether a step writes to a disk that is full: each acknowledgement of a proposal or an epoch follows a write."""
-    if not server.disk_full:
-        return False  # first, since the comparison below costs time on every step of a node
-    return done.durable != server.durable or any(isinstance(effect, Persist | WriteEpochs) for effect in done.effects)
+def _needs_disk(server: Server, result: ZabResult) -> bool:
+    """Whether a step writes to the disk: each acknowledgement of a proposal or an epoch follows a write."""
+    writes = any(isinstance(effect, Persist | WriteEpochs) for effect in result.effects)
+    return writes or result.durable != server.durable
 
 
 def _start_alone(server: Server) -> ServerStep[Server] | None:
@@ -299,18 +347,15 @@ def _start_alone(server: Server) -> ServerStep[Server] | None:
     return Step(replace(server, zab=done.state), done.effects)
 
 
-def _entered(server: Server, done: ZabResult, effects: tuple[Effect, ...]) -> ServerStep[Server]:
+def _entered(server: Server, result: ZabResult, effects: Effects) -> ServerStep[Server]:
     """The server with the new state of its part; from BROADCAST on, its vote contains the new epoch."""
-    after = replace(server, durable=done.durable, zab=done.state)
-    serves = done.state is not None and done.state.serves
-    if done.state is not None and serves and not (server.zab is not None and server.zab.serves):
-        result = fast_leader_election.step(after.peer, after.election, EpochBegun(done.state.epoch))
-        assert result is not None
-        after = replace(after, election=result.state)
-    remains = memory.after_step(after.remains, done.state)
-    if remains is not after.remains:
-        after = replace(after, remains=remains)
-    return Step(after, (*effects, *done.effects))
+    before, part = server.zab, result.state
+    after = replace(server, durable=result.durable, zab=part, remains=memory.after_step(server.remains, part))
+    if part is not None and part.serves and not (before is not None and before.serves):
+        voted = fast_leader_election.step(after.peer, after.election, EpochBegun(part.epoch))
+        assert voted is not None
+        after = replace(after, election=voted.state)
+    return Step(after, effects)
 
 
 def _synced_late(server: Server) -> ServerStep[Server] | None:

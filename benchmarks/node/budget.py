@@ -31,7 +31,7 @@ from spec.text import between
 
 REQUESTS, WARM_UP = 20_000, 3_000
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Zab steps", ("spec/batch/", "spec/zab/", "spec/server.py", "spec/effects.py", "spec/durable.py")),
+    ("Zab steps", ("spec/zab/", "spec/sequence.py", "spec/server.py", "spec/effects.py", "spec/durable.py")),
     ("clients and sessions", ("refimpl/clients/", "spec/service/")),
     ("tree", ("spec/tree/", "refimpl/tree.py", "refimpl/replica.py")),
     ("wire and jute", ("refimpl/wire/", "refimpl/jute/", "<string>")),

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from refimpl.disk.txn_buffer import TxnBuffer
 from spec import server as spec_server
-from spec.batch import step_all
 from spec.durable import Durable
 from spec.election.state import Election, ElectionRules
 from spec.election.vote import ServerState, Vote
@@ -30,18 +29,14 @@ VIEW = majority_view([1, 2, 3])
 RULES, ZAB = ElectionRules(), ZabRules(hold_commits=True, observers_log_first=True)
 
 
-def handle(server: Server, events: Sequence[Event]) -> Server:
+def handle(server: Server, events: Sequence[Event], together: int = TOGETHER) -> Server:
     """The server after these events, handled as a node does. Raises AssertionError for an impossible one."""
-    for place in range(0, len(events), TOGETHER):
-        together = events[place : place + TOGETHER]
-        done = step_all(server, together, ZAB)
-        if done is not None:
-            server = done.state
-            continue
-        for event in together:
-            stepped = spec_server.step(server, event, RULES, ZAB)
-            assert stepped is not None, event
-            server = stepped.state
+    for start in range(0, len(events), together):
+        group = events[start : start + together]
+        while group:
+            steps = spec_server.step_all(server, group, RULES, ZAB)
+            assert steps is not None, group[0]
+            server, group = steps.state, group[len(steps.effects) :]
     return server
 
 
@@ -77,9 +72,7 @@ def following(count: int) -> None:
     server = handle(server, events)
     ended = spec_server.step(server, Receive(3, UpToDate()), RULES, ZAB)
     assert ended is not None
-    done = step_all(ended.state, [Synced()] * count, ZAB)  # the disk reports one group
-    assert done is not None
-    server = done.state
+    server = handle(ended.state, [Synced()] * count, count)  # the disk reports one group
     assert server.durable.last_zxid == make_zxid(1) + count
 
 

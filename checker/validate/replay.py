@@ -17,7 +17,7 @@ Source: `spec.server`, `spec.zab.disk`; `QuorumPeer.loadDataBase` for the state 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -256,7 +256,7 @@ def delivered(server: Server) -> int | None:
     return part.committed if isinstance(part, Leader) else part.delivered
 
 
-def tree_in_memory(server: Server) -> tuple[Txn, ...] | None:
+def tree_in_memory(server: Server) -> Sequence[Txn] | None:
     """The tree of a learner after TRUNC or SNAP, until it is on disk; None if the disk already has it."""
     return server.zab.tree if isinstance(server.zab, Learner) else None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from spec.batch.sequence import SharedSequence
+from spec.sequence import SharedSequence
 from spec.txn import Txn
 
 LIMIT = 2000

@@ -10,6 +10,7 @@ Rules of this module:
 Source: `SyncRequestProcessor`, `Learner.syncWithLeader` (its handling of NEWLEADER), `QuorumPeer.setCurrentEpoch`.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,12 +18,19 @@ import msgspec
 from msgspec.structs import replace
 
 from spec.durable import Durable, Snapshot
-from spec.effects import Apply, DiskOperation, Effects, Observe, Persist, WriteEpochs
+from spec.effects import DiskOperation, Effects, Persist, WriteEpochs
 from spec.election.state import Peer
 from spec.txn import Txn
 from spec.variants import Variant
-from spec.zab.events import Delivered
-from spec.zab.state import Append, EnterEpoch, Leader, Learner, TakeSnapshot, ZabResult, ZabRules, logged
+from spec.zab.state import (
+    Append,
+    EnterEpoch,
+    TakeSnapshot,
+    ZabResult,
+    ZabRules,
+    last_logged,
+    logged,
+)
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -48,6 +56,56 @@ def next_written(durable: Durable, queue: tuple[DiskOperation, ...], rules: ZabR
     place = _last_append(queue) if Variant.LOG_OUT_OF_ORDER in rules.variants else 0
     operation = queue[place]
     return Completion(operation, done(durable, operation), (*queue[:place], *queue[place + 1 :]))
+
+
+class SyncThread:
+    """The disk of a leader or a learner that serves, while it handles events (`SyncRequestProcessor`).
+
+    Everything in its queue is a transaction: a snapshot and currentEpoch are written before a part serves.
+    """
+
+    __slots__ = ("_durable", "_rules", "_written", "queue")
+
+    def __init__(self, durable: Durable, queue: Iterable[DiskOperation], rules: ZabRules) -> None:
+        self.queue = deque(queue)
+        self._durable, self._rules = durable, rules
+        self._written: list[Txn] = []
+
+    @property
+    def durable(self) -> Durable:
+        """The disk after the completed operations."""
+        if self._written:
+            self._durable = replace(self._durable, log=self._durable.log + tuple(self._written))
+            self._written = []
+        return self._durable
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an operation ends in the step that requested it."""
+        return bool(self.queue) and not self._rules.asynchronous_disk
+
+    @property
+    def last_zxid(self) -> int:
+        """The zxid of the last transaction on disk or in the queue (`last_logged`)."""
+        return last_logged(self.durable, self.queue)
+
+    def append(self, txn: Txn, *, ack: bool = True) -> Append:
+        """Add an operation to the queue, and return it."""
+        operation = Append(txn, ack)
+        self.queue.append(operation)
+        return operation
+
+    def write(self) -> Append:
+        """Complete the next operation of the queue, which is not empty, and return it."""
+        out_of_order = Variant.LOG_OUT_OF_ORDER in self._rules.variants
+        operation = self.queue.pop() if out_of_order else self.queue.popleft()
+        assert isinstance(operation, Append)
+        self._written.append(operation.txn)
+        return operation
+
+    def logged(self, zxid: int) -> Txn | None:
+        """The transaction of this zxid, on disk or queued."""
+        return logged(self.durable, self.queue, zxid)
 
 
 def _last_append(queue: tuple[DiskOperation, ...]) -> int:
@@ -121,12 +179,6 @@ def settle(
         assert ended is not None  # the queue is not empty
         settling = ended.after(settling.effects)
     return settling
-
-
-def applied(peer: Peer, durable: Durable, part: Leader | Learner, zxid: int) -> Effects:
-    """The effects of applying the transaction of this zxid (`FinalRequestProcessor`)."""
-    txn = logged(durable, part.queue, zxid)
-    return Apply(zxid), Observe(Delivered(peer.sid, part.epoch, () if txn is None else (txn,)))
 
 
 def flushed(durable: Durable, queue: Iterable[DiskOperation]) -> Durable:

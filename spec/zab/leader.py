@@ -22,6 +22,8 @@ Source: `Leader.lead`, `getEpochToPropose`, `waitForEpochAck`, `waitForNewLeader
 `processAck`, `tryToCommit`; `LearnerHandler.run`.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from spec.durable import Snapshot
@@ -30,23 +32,18 @@ from spec.election.state import Peer
 from spec.quorum import Sid, View
 from spec.txn import counter_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import disk, leader_broadcast, reconfiguration
+from spec.zab import disk, reconfiguration
 from spec.zab.events import (
-    Applied,
-    ClientSync,
-    ClientWrite,
     Delivered,
     EpochEstablished,
     LearnerGone,
     MessageKind,
     Receive,
-    SyncAnswered,
-    Synced,
-    Tick,
     ViewCommitted,
     ZabEvent,
     unexpected,
 )
+from spec.zab.leader_broadcast import ServingLeader, count, has_all_quorums, held_packets, staged
 from spec.zab.leader_sync import history_of, plan_for, stream
 from spec.zab.packets import (
     Ack,
@@ -54,9 +51,6 @@ from spec.zab.packets import (
     FollowerInfo,
     LeaderInfo,
     QuorumPacket,
-    QuorumPing,
-    QuorumRequest,
-    SyncRequest,
     UpToDate,
     name_of,
 )
@@ -99,23 +93,16 @@ def is_exhausted(leader: Leader) -> bool:
 
 def step(peer: Peer, leader: Leader, event: ZabEvent, rules: ZabRules) -> ZabResult | None:
     """Handle one event of a leader; None if it is impossible in this state."""
+    if leader.phase is BROADCAST:
+        serving = ServingLeader(peer, leader, rules)
+        effects = serving.handle(event)
+        if effects is not None:
+            return serving.result(effects)
     match event:
         case Receive(source=source, packet=packet):
             return _receive(peer, leader, source, packet, rules)
         case LearnerGone(learner=learner):
             return ZabResult(peer.durable, _without(leader, learner))
-        case Synced():
-            return leader_broadcast.synced(peer, leader, rules)
-        case Applied() if leader.commits:
-            return leader_broadcast.apply(peer, leader, leader.commits[0])
-        case ClientWrite(value=value) if leader.phase is BROADCAST:
-            return leader_broadcast.propose(peer, leader, value, rules)
-        case ClientSync() if leader.phase is BROADCAST:
-            # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
-            return ZabResult(peer.durable, leader, (Observe(SyncAnswered(peer.sid, leader.applied)),))
-        case Tick() if leader.phase is BROADCAST and leader.handlers:
-            ready = (handler for handler in leader.handlers if handler.stage >= Stage.SYNCING)
-            return ZabResult(peer.durable, leader, tuple(Send(handler.sid, QuorumPing()) for handler in ready))
     return None
 
 
@@ -132,23 +119,12 @@ def _receive(peer: Peer, leader: Leader, source: Sid, packet: QuorumPacket, rule
             return _follower_info(peer, leader, Handler(source, Stage.REGISTERED, observer), epoch, rules)
         case (Stage.REGISTERED, _) | (Stage.EPOCH_ACKED, _):
             return None
+        case ((Stage.SYNCED | Stage.SERVING), _):
+            return None  # the handler is in waitForStartup
         case Stage.EPOCH_SENT, AckEpoch():
             return _ack_epoch(peer, leader, source, packet, rules)
         case Stage.SYNCING, Ack(zxid=zxid):
             return _first_ack(peer, leader, source, zxid, rules)
-        case (Stage.SYNCED | Stage.SERVING, _) if leader.phase is not BROADCAST:
-            return None  # the handler is in waitForStartup
-        case Stage.SYNCED | Stage.SERVING, Ack(zxid=zxid):
-            return leader_broadcast.ack(peer, leader, source, zxid, rules)
-        case Stage.SYNCED | Stage.SERVING, QuorumRequest(value=value):
-            return leader_broadcast.propose(peer, leader, value, rules)
-        case Stage.SYNCED | Stage.SERVING, SyncRequest():
-            return leader_broadcast.sync_requested(peer, leader, source)
-        case Stage.SYNCED | Stage.SERVING, QuorumPing():
-            return ZabResult(peer.durable, leader)
-        case Stage.SYNCED | Stage.SERVING, _:
-            report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} of server {source}, which serves")
-            return ZabResult(peer.durable, leader, (report,))
     where = "before FOLLOWERINFO" if stage is None else f"by a handler in {stage.name}"
     report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} of server {source}, read {where}")
     return ZabResult(peer.durable, _without(leader, source), (report, Disconnect(source)))
@@ -163,7 +139,7 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = leader_broadcast.count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
+    counted = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
     epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
     return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
 
@@ -173,7 +149,7 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
 
     A view without a version then gets its first one.
     """
-    if not leader_broadcast.has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
+    if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
         return ZabResult(peer.durable, leader)
     peer, seen = reconfiguration.see(peer, reconfiguration.first_version(peer, leader.epoch, rules))
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
@@ -186,7 +162,7 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
 def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
     sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
-    return ZabResult(peer.durable, leader_broadcast.staged(leader, waiting, Stage.EPOCH_SENT), sent)
+    return ZabResult(peer.durable, _staged(leader, waiting, Stage.EPOCH_SENT), sent)
 
 
 def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> ZabResult:
@@ -195,7 +171,7 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
-        counted = leader_broadcast.count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
+        counted = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
         leader = replace(leader, counted=counted)
     waiting = tuple(
         replace(handler, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if handler.sid == source else handler
@@ -209,7 +185,7 @@ def _establish(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     durable = peer.durable
     effects: Effects = ()
     if leader.phase is ACKEPOCH:
-        if not leader_broadcast.has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
+        if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
             return ZabResult(durable, leader)
         durable = replace(durable, current_epoch=leader.epoch)
         leader = replace(leader, phase=NEWLEADER_ACK, counted=(peer.sid,))
@@ -231,7 +207,7 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
         view = _view_of_newleader(peer, leader, rules)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer, view=view)
         sent += [Send(handler.sid, packet) for packet in packets]
-        leader = leader_broadcast.staged(leader, [handler.sid], Stage.SYNCING)
+        leader = _staged(leader, [handler.sid], Stage.SYNCING)
         if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
             leader = _without_acks(leader, handler.sid, beyond=plan.seen)
     return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
@@ -263,14 +239,14 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     Once the quorum is complete, the zxid is not checked; UPTODATE follows, and then the held commits.
     """
     handler = leader.handler(source)
-    after = leader_broadcast.staged(leader, [source], Stage.SYNCED)
+    after = _staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
-        held = () if handler is None else leader_broadcast.held_packets(handler)
+        held = () if handler is None else held_packets(handler)
         return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *held)))
     if zxid != make_zxid(leader.epoch):
         what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
         return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))
-    counted = leader_broadcast.count(reconfiguration.views_of_leader(peer, rules), after.counted, source, rules)
+    counted = count(reconfiguration.views_of_leader(peer, rules), after.counted, source, rules)
     return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
 
 
@@ -297,10 +273,14 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
 
 
 def _is_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> bool:
-    return leader_broadcast.has_all_quorums(reconfiguration.views_of_leader(peer, rules), leader.counted, rules)
+    return has_all_quorums(reconfiguration.views_of_leader(peer, rules), leader.counted, rules)
 
 
 # Handlers.
+
+
+def _staged(leader: Leader, sids: Iterable[Sid], stage: Stage) -> Leader:
+    return replace(leader, handlers=staged(leader.handlers, sids, stage))
 
 
 def _with_handler(leader: Leader, handler: Handler) -> Leader:

@@ -6,34 +6,56 @@ Rules of this module:
   proposal after it until it is committed, needs a quorum of the new view too.
 - With the commit of a reconfiguration its view becomes active. A leader without a vote in it commits nothing more.
 - A transaction is committed when a quorum has acknowledged it and all transactions before it are committed.
+- `ServingLeader` is a leader while it handles events. It begins with a `Leader` and ends with one, and both are values.
+  In between its queues are changed in place: a busy node handles many events at once, and would copy them for each.
 
 Source: `Leader.propose`, `processAck`, `tryToCommit`, `commitAndActivate`, `processSync`; `AckRequestProcessor`,
 `Leader.ToBeAppliedRequestProcessor`.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from spec.effects import Effect, Effects, Observe, Send
+from spec.effects import Apply, Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
-from spec.quorum import Majority, MembershipChange, Reconfiguration, Sid, View
+from spec.quorum import Majority, MembershipChange, Reconfiguration, Sid, View, votes_in
 from spec.txn import Txn, counter_of, format_zxid
 from spec.variants import Variant
-from spec.zab import disk, reconfiguration
-from spec.zab.events import Broadcast, Committed, MessageKind, ViewCommitted, unexpected
+from spec.zab import reconfiguration
+from spec.zab.disk import SyncThread
+from spec.zab.events import (
+    Applied,
+    Broadcast,
+    ClientSync,
+    ClientWrite,
+    Committed,
+    Delivered,
+    MessageKind,
+    Receive,
+    SyncAnswered,
+    Synced,
+    Tick,
+    ViewCommitted,
+    unexpected,
+)
 from spec.zab.packets import (
+    Ack,
     Commit,
     CommitAndActivate,
     Inform,
     InformAndActivate,
     Proposal,
     QuorumPacket,
+    QuorumPing,
+    QuorumRequest,
     QuorumSync,
+    SyncRequest,
+    name_of,
 )
 from spec.zab.reconfiguration import Refused
 from spec.zab.state import (
-    Append,
     Handler,
     HeldCommits,
     Leader,
@@ -41,9 +63,228 @@ from spec.zab.state import (
     Stage,
     ZabResult,
     ZabRules,
-    logged,
     with_sid,
 )
+
+
+class ServingLeader:
+    """A leader in BROADCAST that handles events one after another.
+
+    `is_over` says that an event changed more than the leader: a view of the server, or the server that leads. It
+    handles no other one then.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_committed",
+        "_counts",
+        "_effects",
+        "_handlers",
+        "_leader",
+        "_outstanding",
+        "_peer",
+        "_rules",
+        "_successor",
+        "_sync_thread",
+        "_syncs",
+        "is_over",
+    )
+
+    def __init__(self, peer: Peer, leader: Leader, rules: ZabRules) -> None:
+        self.is_over = False
+        self._peer, self._leader, self._rules = peer, leader, rules
+        self._sync_thread = SyncThread(peer.durable, leader.queue, rules)
+        self._outstanding, self._commits = deque(leader.outstanding), deque(leader.commits)
+        self._handlers, self._committed = leader.handlers, leader.committed
+        self._syncs, self._successor = leader.syncs, leader.successor
+        self._counts: dict[tuple[object, ...], tuple[tuple[Sid, ...], bool]] = {}
+        self._effects: list[Effect] = []
+
+    @property
+    def leader(self) -> Leader:
+        """The leader after the events."""
+        return replace(
+            self._leader,
+            handlers=self._handlers,
+            outstanding=tuple(self._outstanding),
+            queue=tuple(self._sync_thread.queue),
+            committed=self._committed,
+            commits=tuple(self._commits),
+            syncs=self._syncs,
+            successor=self._successor,
+        )
+
+    def result(self, effects: Effects) -> ZabResult:
+        """The disk and the leader after the events, with the effects of the last one."""
+        return ZabResult(self._sync_thread.durable, self.leader, effects)
+
+    def handle(self, event: object) -> Effects | None:
+        """Handle an event, and return its effects. None if it is impossible, or comes from a learner not yet synced."""
+        self._effects = []
+        match event:
+            case Receive(source=source, packet=packet) if self._is_synced(source):
+                self._receive(source, packet)
+            case Synced() if self._sync_thread.queue:
+                self._synced()
+            case ClientWrite(value=value):
+                self.propose(value)
+            case Applied() if self._commits:
+                self._apply(self._commits[0])
+            case ClientSync():
+                # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
+                applied = self._commits[0] - 1 if self._commits else self._committed
+                self._effects.append(Observe(SyncAnswered(self._peer.sid, applied)))
+            case Tick() if self._handlers:
+                self._effects += (Send(sid, QuorumPing()) for sid in self._forwarding(observers=True))
+            case _:
+                return None
+        return tuple(self._effects)
+
+    def _is_synced(self, sid: Sid) -> bool:
+        for handler in self._handlers:
+            if handler.sid == sid:
+                return handler.stage >= Stage.SYNCED
+        return False
+
+    def _receive(self, source: Sid, packet: QuorumPacket) -> None:
+        match packet:
+            case Ack(zxid=zxid):
+                self.ack(source, zxid)
+            case QuorumRequest(value=value):
+                self.propose(value)
+            case SyncRequest():
+                self._sync_requested(source)
+            case QuorumPing():
+                pass
+            case _:
+                self._report(MessageKind.STATE, f"{name_of(packet)} of server {source}, which serves")
+
+    def _report(self, family: MessageKind, what: str) -> None:
+        self._effects.append(unexpected(self._peer.sid, family, what))
+
+    def _forwarding(self, *, observers: bool = False) -> Iterator[Sid]:
+        """The followers that get proposals (`Leader.forwardingFollowers`), or all learners that are at this stage."""
+        for handler in self._handlers:
+            if handler.stage >= Stage.SYNCING and (observers or not handler.observer):
+                yield handler.sid
+
+    # Requests and acknowledgements.
+
+    def propose(self, value: object) -> None:
+        """`propose`: send the next zxid to the followers, and append it to the leader's own log.
+
+        A reconfiguration is a `MembershipChange`, or a `Reconfiguration` whose view has this zxid as its version. One
+        that the leader refuses changes nothing. The new view is seen, and its file written, before any server gets the
+        proposal.
+        """
+        zxid = (self._outstanding[-1].zxid if self._outstanding else self._committed) + 1
+        if isinstance(value, MembershipChange | Reconfiguration):
+            value = reconfiguration.proposed(self._peer, self.leader, value, zxid, self._rules)
+            if isinstance(value, Refused):
+                return
+            self._peer, seen = reconfiguration.see(self._peer, value.view)
+            self._effects += seen
+            self.is_over = True
+        txn = Txn(zxid, value)
+        self._outstanding.append(Outstanding(zxid, views=reconfiguration.views_of_proposal(self._peer, self._rules)))
+        self._effects.append(Observe(Broadcast(self._peer.sid, self._leader.epoch, txn)))
+        proposal = Proposal(txn)
+        self._effects += [Send(sid, proposal) for sid in self._forwarding()]
+        self._effects.append(Persist(self._sync_thread.append(txn)))
+        while self._sync_thread.is_due:
+            self._synced()
+
+    def _synced(self) -> None:
+        """The leader has logged a proposal: count its own acknowledgement (`AckRequestProcessor`)."""
+        self.ack(self._peer.sid, self._sync_thread.write().txn.zxid)
+
+    def ack(self, source: Sid, zxid: int) -> None:
+        """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
+        if counter_of(zxid) == 0:
+            self._handlers = staged(self._handlers, [source], Stage.SERVING)
+            return
+        outstanding = self._outstanding
+        if self._successor is not None or not outstanding or zxid <= self._committed:
+            return
+        place = zxid - outstanding[0].zxid  # the zxids of its proposals have no gaps
+        if place >= len(outstanding):
+            self._report(MessageKind.ACK, f"ACK {format_zxid(zxid)} of server {source}, which was not proposed")
+            return
+        proposal = outstanding[place]
+        acks, is_complete = self._counted(proposal, source)
+        outstanding[place] = Outstanding(zxid, acks, proposal.views)
+        if place == 0 and is_complete:
+            self._commit()
+
+    def _counted(self, proposal: Outstanding, source: Sid) -> tuple[tuple[Sid, ...], bool]:
+        """The servers that have acknowledged a proposal, with this one, and whether they are its quorums."""
+        key = (proposal.views, proposal.acks, source)
+        counted = self._counts.get(key)  # a few sets of servers recur with every proposal
+        if counted is None:
+            views = proposal.views or (self._peer.view,)
+            acks = count(views, proposal.acks, source, self._rules)
+            counted = self._counts[key] = acks, self._is_complete(views, acks)
+        return counted
+
+    def _is_complete(self, views: tuple[View, ...], acks: tuple[Sid, ...]) -> bool:
+        """Whether a proposal with these acknowledgements may be committed (`tryToCommit`)."""
+        return Variant.COMMIT_BEFORE_QUORUM in self._rules.variants or has_all_quorums(views, acks, self._rules)
+
+    def _commit(self) -> None:
+        """Commit the oldest proposal: send COMMIT to followers and INFORM to observers, and apply (`tryToCommit`).
+
+        The view of a reconfiguration becomes active first. Later proposals may then have their quorums already.
+        """
+        proposal, sid, epoch = self._outstanding.popleft(), self._peer.sid, self._leader.epoch
+        zxid = self._committed = proposal.zxid
+        txn = self._sync_thread.logged(zxid)
+        assert txn is not None  # it was outstanding
+        designated: Sid | None = None
+        view = reconfiguration.view_of(txn)
+        if view is not None:
+            designated = self._activate(view, proposal)
+        self._effects.append(Observe(Committed(sid, epoch, txn)))
+        if view is not None:
+            self._effects.append(Observe(ViewCommitted(sid, epoch, view)))
+        self._handlers, sent = tell_learners(self._handlers, txn, designated, self._rules)
+        self._effects += sent
+        if self._syncs:
+            self._effects += [Send(learner, QuorumSync()) for after, learner in self._syncs if after == zxid]
+            self._syncs = tuple(pair for pair in self._syncs if pair[0] != zxid)
+        self._commits.append(zxid)
+        if not self._rules.asynchronous_commits:
+            self._apply(zxid, txn)
+        # A proposal behind a reconfiguration needed both quorums (the loop at the end of `processAck`).
+        if view is not None and self._successor is None and self._outstanding:
+            following = self._outstanding[0]
+            if self._is_complete(following.views or (self._peer.view,), following.acks):
+                self._commit()
+
+    def _activate(self, view: View, proposal: Outstanding) -> Sid:
+        """Activate the view of a reconfiguration, and return its designated leader (`commitAndActivate`)."""
+        designated = reconfiguration.designated_leader(self._peer, view, proposal.acks, self._outstanding, self._rules)
+        self._peer, configured = reconfiguration.activate(self._peer, view, self._rules)
+        self._effects += configured
+        self._successor = None if designated == self._peer.sid else designated
+        self.is_over = True
+        return designated
+
+    def _apply(self, zxid: int, txn: Txn | None = None) -> None:
+        """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
+        self._commits.popleft()
+        txn = txn or self._sync_thread.logged(zxid)
+        delivered = Delivered(self._peer.sid, self._leader.epoch, () if txn is None else (txn,))
+        self._effects += (Apply(zxid), Observe(delivered))
+
+    def _sync_requested(self, source: Sid) -> None:
+        """`processSync`: answered immediately, or behind the COMMIT of the last proposal."""
+        if self._outstanding:
+            self._syncs = (*self._syncs, (self._outstanding[-1].zxid, source))
+        else:
+            self._effects.append(Send(source, QuorumSync()))
+
+
+# Quorums.
 
 
 def is_quorum(view: View, servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -63,89 +304,11 @@ def has_all_quorums(views: Iterable[View], servers: Iterable[Sid], rules: ZabRul
 
 def count(views: Iterable[View], counted: tuple[Sid, ...], sid: Sid, rules: ZabRules) -> tuple[Sid, ...]:
     """`isParticipant` and `SyncedLearnerTracker.addAck`: only a voter of one of the views is counted."""
-    counts = any(view.is_voter(sid) for view in views) or Variant.OBSERVER_COUNTED in rules.variants
+    counts = votes_in(views, sid) or Variant.OBSERVER_COUNTED in rules.variants
     return with_sid(counted, sid) if counts else counted
 
 
-# Requests and acknowledgements.
-
-
-def propose(peer: Peer, leader: Leader, value: object, rules: ZabRules) -> ZabResult:
-    """`propose`: send the next zxid to every follower from stage SYNCING on, and append it to the leader's own log.
-
-    A reconfiguration is a `MembershipChange`, or a `Reconfiguration` whose view has this zxid as its version. One that
-    the leader refuses changes nothing. The new view is seen, and its file written, before any server gets the proposal.
-    """
-    zxid = leader.last_proposed + 1
-    seen: Effects = ()
-    if isinstance(value, MembershipChange | Reconfiguration):
-        value = reconfiguration.proposed(peer, leader, value, zxid, rules)
-        if isinstance(value, Refused):
-            return ZabResult(peer.durable, leader)
-        peer, seen = reconfiguration.see(peer, value.view)
-    txn = Txn(zxid, value)
-    sent = tuple(
-        Send(handler.sid, Proposal(txn))
-        for handler in leader.handlers
-        if handler.stage >= Stage.SYNCING and not handler.observer
-    )
-    queue, asked = disk.request(leader.queue, (Append(txn),))
-    proposal = Outstanding(zxid, views=reconfiguration.views_of_proposal(peer, rules))
-    after = replace(leader, outstanding=(*leader.outstanding, proposal), queue=queue)
-    effects: Effects = (*seen, Observe(Broadcast(peer.sid, leader.epoch, txn)), *sent, *asked)
-    return disk.settle(peer, ZabResult(peer.durable, after, effects), synced, rules)
-
-
-def ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRules) -> ZabResult:
-    """`processAck`: the ACK of UPTODATE, of a committed transaction, or of an outstanding proposal."""
-    if counter_of(zxid) == 0:
-        return ZabResult(peer.durable, staged(leader, [source], Stage.SERVING))
-    if leader.successor is not None or not leader.outstanding or zxid <= leader.committed:
-        return ZabResult(peer.durable, leader)
-    place = next((place for place, each in enumerate(leader.outstanding) if each.zxid == zxid), None)
-    if place is None:
-        report = unexpected(
-            peer.sid, MessageKind.ACK, f"ACK {format_zxid(zxid)} of server {source}, which was not proposed"
-        )
-        return ZabResult(peer.durable, leader, (report,))
-    proposal = leader.outstanding[place]
-    acked = replace(proposal, acks=count(proposal.views or (peer.view,), proposal.acks, source, rules))
-    outstanding = (*leader.outstanding[:place], acked, *leader.outstanding[place + 1 :])
-    return _try_to_commit(peer, replace(leader, outstanding=outstanding), acked, rules)
-
-
-def _try_to_commit(peer: Peer, leader: Leader, proposal: Outstanding, rules: ZabRules) -> ZabResult:
-    """`tryToCommit`: in order, and with a quorum; then send COMMIT to followers and INFORM to observers, and apply.
-
-    The view of a reconfiguration becomes active first. Later proposals may then have their quorums already.
-    """
-    early = Variant.COMMIT_BEFORE_QUORUM in rules.variants
-    first = leader.outstanding[0] is proposal
-    if not first or not (early or has_all_quorums(proposal.views or (peer.view,), proposal.acks, rules)):
-        return ZabResult(peer.durable, leader)
-    zxid = proposal.zxid
-    txn = logged(peer.durable, leader.queue, zxid)
-    assert txn is not None  # it is outstanding
-    sent: list[Effect] = [Observe(Committed(peer.sid, leader.epoch, txn))]
-    designated: Sid | None = None
-    if (view := reconfiguration.view_of(txn)) is not None:
-        designated = reconfiguration.designated_leader(peer, view, proposal.acks, leader.outstanding[1:], rules)
-        peer, configured = reconfiguration.activate(peer, view, rules)
-        sent = [*configured, *sent, Observe(ViewCommitted(peer.sid, leader.epoch, view))]
-    handlers, told = tell_learners(leader.handlers, txn, designated, rules)
-    waiting = [sid for after, sid in leader.syncs if after == zxid]
-    after = replace(
-        leader,
-        handlers=handlers,
-        outstanding=leader.outstanding[1:],
-        committed=zxid,
-        commits=(*leader.commits, zxid),
-        syncs=tuple(pair for pair in leader.syncs if pair[0] != zxid),
-        successor=None if designated == peer.sid else designated,
-    )
-    effects = (*sent, *told, *(Send(sid, QuorumSync()) for sid in waiting))
-    done = ZabResult(peer.durable, after) if rules.asynchronous_commits else apply(peer, after, zxid)
-    return (done if view is None else _commit_ready(peer, done, rules)).after(effects)
+# Learners.
 
 
 def tell_learners(
@@ -193,43 +356,7 @@ def _packets_of_commit(txn: Txn, designated: Sid | None) -> tuple[Commit | Commi
     return CommitAndActivate(txn.zxid, designated), InformAndActivate(txn, designated)
 
 
-def _commit_ready(peer: Peer, done: ZabResult, rules: ZabRules) -> ZabResult:
-    """Commit the following proposals that have their quorums (`processAck`, its loop after a reconfiguration)."""
-    leader = done.state
-    if not isinstance(leader, Leader) or leader.successor is not None or not leader.outstanding:
-        return done
-    following = _try_to_commit(peer, leader, leader.outstanding[0], rules)
-    return done if following.state is leader else following.after(done.effects)
-
-
-def apply(peer: Peer, leader: Leader, zxid: int) -> ZabResult:
-    """`FinalRequestProcessor`, and `ToBeAppliedRequestProcessor` before it."""
-    after = replace(leader, commits=leader.commits[1:])
-    return ZabResult(peer.durable, after, disk.applied(peer, peer.durable, leader, zxid))
-
-
-def sync_requested(peer: Peer, leader: Leader, source: Sid) -> ZabResult:
-    """`processSync`: answered immediately, or behind the COMMIT of the last proposal."""
-    if leader.outstanding:
-        return ZabResult(peer.durable, replace(leader, syncs=(*leader.syncs, (leader.last_proposed, source))))
-    return ZabResult(peer.durable, leader, (Send(source, QuorumSync()),))
-
-
-# The disk.
-
-
-def synced(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult | None:
-    """The leader has logged a proposal: count its own acknowledgement (`AckRequestProcessor`)."""
-    written = disk.next_written(peer.durable, leader.queue, rules)
-    if written is None:
-        return None
-    assert isinstance(written.operation, Append)
-    now = replace(peer, durable=written.durable)
-    return ack(now, replace(leader, queue=written.queue), peer.sid, written.operation.txn.zxid, rules)
-
-
-def staged(leader: Leader, sids: Iterable[Sid], stage: Stage) -> Leader:
-    """The leader with the handlers of these learners in another stage."""
+def staged(handlers: tuple[Handler, ...], sids: Iterable[Sid], stage: Stage) -> tuple[Handler, ...]:
+    """The handlers, those of these learners in another stage."""
     chosen = set(sids)
-    handlers = tuple(replace(h, stage=stage, last_zxid=0, held=()) if h.sid in chosen else h for h in leader.handlers)
-    return replace(leader, handlers=handlers)
+    return tuple(replace(h, stage=stage, last_zxid=0, held=()) if h.sid in chosen else h for h in handlers)

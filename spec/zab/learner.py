@@ -25,11 +25,8 @@ from msgspec.structs import replace
 from spec.effects import Connect, Disconnect, Send
 from spec.election.state import Peer
 from spec.election.vote import is_observer
-from spec.zab import disk, learner_broadcast, learner_sync
+from spec.zab import disk, learner_sync
 from spec.zab.events import (
-    Applied,
-    ClientSync,
-    ClientWrite,
     MessageKind,
     Receive,
     Resumed,
@@ -37,6 +34,7 @@ from spec.zab.events import (
     ZabEvent,
     unexpected,
 )
+from spec.zab.learner_broadcast import ServingLearner
 from spec.zab.packets import (
     AckEpoch,
     Commit,
@@ -50,10 +48,7 @@ from spec.zab.packets import (
     Proposal,
     QuorumPacket,
     QuorumPing,
-    QuorumRequest,
-    QuorumSync,
     Snap,
-    SyncRequest,
     Trunc,
     UpToDate,
     name_of,
@@ -72,20 +67,17 @@ def begin(peer: Peer, leader: int) -> ZabResult:
 
 def step(peer: Peer, learner: Learner, event: ZabEvent, rules: ZabRules) -> ZabResult | None:
     """Handle one event of a learner; None if it is impossible in this state."""
+    if learner.phase is BROADCAST:
+        serving = ServingLearner(peer, learner, rules)
+        effects = serving.handle(event)
+        return None if effects is None else serving.result(effects)
     match event:
         case Receive(source=source, packet=packet) if source == learner.leader and not _is_busy(learner):
             return _receive(peer, learner, packet, rules)
         case Synced():
-            return learner_broadcast.synced(peer, learner, rules)
-        case Applied() if learner.commits:
-            return learner_broadcast.apply(peer, peer.durable, learner, learner.commits[0])
+            return learner_sync.synced(peer, learner, rules)
         case Resumed() if learner.may_resume:
-            return learner_broadcast.acknowledge_newleader(peer.durable, replace(learner, owes_ack=False))
-        case ClientWrite(value=value) if learner.phase is BROADCAST:
-            return ZabResult(peer.durable, learner, (Send(learner.leader, QuorumRequest(value)),))
-        case ClientSync() if learner.phase is BROADCAST:
-            waiting = replace(learner, syncs=learner.syncs + 1)
-            return ZabResult(peer.durable, waiting, (Send(learner.leader, SyncRequest()),))
+            return learner_sync.acknowledge_newleader(peer.durable, replace(learner, owes_ack=False))
     return None
 
 
@@ -99,10 +91,8 @@ def _is_busy(learner: Learner) -> bool:
 
 
 def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules) -> ZabResult:
-    """Handle a packet by phase. An unexpected one is ignored in BROADCAST, and ends the connection before that."""
+    """Handle a packet by phase, before BROADCAST. An unexpected one ends the connection."""
     match learner.phase, packet:
-        case LearnerPhase.BROADCAST, QuorumPing():
-            return ZabResult(peer.durable, learner, (Send(learner.leader, QuorumPing()),))
         case _, QuorumPing() if _has_begun(learner):
             return ZabResult(peer.durable, learner)
         case LearnerPhase.DISCOVERY, LeaderInfo(epoch=epoch):
@@ -127,24 +117,8 @@ def _receive(peer: Peer, learner: Learner, packet: QuorumPacket, rules: ZabRules
             return learner_sync.newleader(peer, learner, view, rules)
         case LearnerPhase.SYNCED, UpToDate():
             return learner_sync.uptodate(peer, learner, rules)
-        case LearnerPhase.BROADCAST, Proposal(txn=txn) if not is_observer(peer.sid, peer.view):
-            return learner_broadcast.proposal(peer, learner, txn, rules)
-        case LearnerPhase.BROADCAST, Commit(zxid=zxid) if not is_observer(peer.sid, peer.view):
-            return learner_broadcast.commit(peer, peer.durable, learner, zxid, rules)
-        case LearnerPhase.BROADCAST, Inform(txn=txn) if is_observer(peer.sid, peer.view):
-            return learner_broadcast.inform(peer, learner, txn, rules)
-        case LearnerPhase.BROADCAST, CommitAndActivate(zxid=zxid, designated=designated) if not is_observer(
-            peer.sid, peer.view
-        ):
-            return learner_broadcast.commit_and_activate(peer, learner, zxid, designated, rules)
-        case LearnerPhase.BROADCAST, InformAndActivate(txn=txn, designated=designated) if is_observer(
-            peer.sid, peer.view
-        ):
-            return learner_broadcast.inform_and_activate(peer, learner, txn, designated, rules)
-        case LearnerPhase.BROADCAST, QuorumSync():
-            return learner_broadcast.sync_answered(peer, learner)
     report = unexpected(peer.sid, MessageKind.STATE, f"{name_of(packet)} while in {learner.phase.name}")
-    return ZabResult(peer.durable, learner if learner.phase is BROADCAST else None, (report,))
+    return ZabResult(peer.durable, None, (report,))
 
 
 def _has_begun(learner: Learner) -> bool:

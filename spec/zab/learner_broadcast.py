@@ -5,170 +5,254 @@ Rules of this module:
 - An ACK is sent once the transaction is on disk, never before.
 - A view is written as the last seen one before its proposal is logged, and as the active one before it is applied.
 - A packet that must not arrive is reported, and then treated as the real server treats it.
+- `ServingLearner` is a learner while it handles events. It begins with a `Learner` and ends with one, and both are
+  values. In between its queues are changed in place, like those of `ServingLeader`.
 
 Source: `Follower.processPacket`, `Observer.processPacket`, `FollowerZooKeeperServer`, `ObserverZooKeeperServer`,
 `SyncRequestProcessor`, `SendAckRequestProcessor`, `CommitProcessor`.
 """
 
-from itertools import takewhile
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from spec.durable import Durable
-from spec.effects import Effects, Observe, Send
+from spec.effects import Apply, Effect, Effects, Observe, Persist, Send
 from spec.election.state import Peer
-from spec.quorum import Sid
+from spec.election.vote import is_observer
+from spec.quorum import Sid, View
 from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import disk, reconfiguration
-from spec.zab.events import MessageKind, SyncAnswered, unexpected
-from spec.zab.packets import Ack
-from spec.zab.state import Append, EnterEpoch, Learner, LearnerPhase, ZabResult, ZabRules, last_logged, logged
+from spec.zab import reconfiguration
+from spec.zab.disk import SyncThread
+from spec.zab.events import (
+    Applied,
+    ClientSync,
+    ClientWrite,
+    Delivered,
+    MessageKind,
+    Receive,
+    SyncAnswered,
+    Synced,
+    unexpected,
+)
+from spec.zab.packets import (
+    Ack,
+    Commit,
+    CommitAndActivate,
+    Inform,
+    InformAndActivate,
+    Proposal,
+    QuorumPacket,
+    QuorumPing,
+    QuorumRequest,
+    QuorumSync,
+    SyncRequest,
+    name_of,
+)
+from spec.zab.state import Learner, ZabResult, ZabRules
 
 
-def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:
-    """Write currentEpoch, then send the ACK; transactions that were only in memory are part of the tree from now on."""
-    durable = replace(durable, current_epoch=learner.epoch)
-    after = replace(learner, phase=LearnerPhase.SYNCED, mode=None, tree=None, snapshot=0)
-    ack = Send(learner.leader, Ack(make_zxid(learner.epoch)))
-    return ZabResult(durable, after, (disk.epochs_written(durable), ack))
+class ServingLearner:
+    """A learner in BROADCAST that handles events one after another.
 
-
-def commits(done: ZabResult, peer: Peer, zxids: tuple[int, ...], rules: ZabRules) -> ZabResult:
-    """Continue a result with the commit of these zxids. There may be very many, after a long synchronisation."""
-    effects = [*done.effects]
-    pending = done.state.pending if isinstance(done.state, Learner) else ()
-    expected = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pending, zxids, strict=False)))
-    if isinstance(done.state, Learner) and expected:
-        learner = replace(done.state, pending=())  # cut once for all of them
-        for zxid in zxids[:expected]:
-            done = _committed(peer, done.durable, learner, zxid, rules)
-            assert isinstance(done.state, Learner)  # it commits the oldest one
-            learner = done.state
-            effects += done.effects
-        done = replace(done, state=replace(learner, pending=pending[expected:]))
-    for zxid in zxids[expected:]:
-        if isinstance(done.state, Learner):
-            done = commit(peer, done.durable, done.state, zxid, rules)
-            effects += done.effects
-    return ZabResult(done.durable, done.state, tuple(effects))
-
-
-# Broadcast.
-
-
-def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
-    """`Follower.processPacket`: log the proposal regardless of its zxid; a gap only causes a report."""
-    last = last_logged(peer.durable, learner.queue)
-    if peer.unlogged:
-        last = max(last, peer.unlogged[-1].zxid)
-    expected = last + 1 if epoch_of(last) == learner.epoch else make_zxid(learner.epoch, 1)
-    report: Effects = ()
-    if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):
-        report = (
-            unexpected(
-                peer.sid,
-                MessageKind.PROPOSAL,
-                f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next",
-            ),
-        )
-    _, seen = reconfiguration.see(peer, reconfiguration.view_of(txn))
-    early = Variant.ACK_BEFORE_LOG in rules.variants
-    queue, asked = disk.request(learner.queue, (Append(txn, ack=not early),))
-    after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
-    acked: Effects = (Send(learner.leader, Ack(txn.zxid)),) if early else ()
-    return disk.settle(peer, ZabResult(peer.durable, after, (*report, *seen, *acked, *asked)), synced, rules)
-
-
-def commit(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
-    """`FollowerZooKeeperServer.commit`: commit the oldest pending proposal. Without one, only report the COMMIT.
-
-    A commit of any other than the oldest makes the real server exit.
+    `is_over` says that an event changed more than the learner: a view of the server, its leader, or that it gives up
+    its leader. It handles no other one then. `commits` are committed and not yet applied, oldest first.
     """
-    if not learner.pending:
-        report = unexpected(peer.sid, MessageKind.COMMIT, f"COMMIT {format_zxid(zxid)} without a proposal")
-        return ZabResult(durable, learner, (report,))
-    oldest = learner.pending[0]
-    if oldest != zxid:
-        report = unexpected(
-            peer.sid, MessageKind.COMMIT, f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(oldest)}"
-        )
-        return ZabResult(durable, None, (report,))
-    return _committed(peer, durable, replace(learner, pending=learner.pending[1:]), zxid, rules)
 
-
-def _committed(peer: Peer, durable: Durable, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
-    """The commit of a transaction that is pending no longer."""
-    after = replace(learner, commits=(*learner.commits, zxid))
-    return ZabResult(durable, after) if rules.asynchronous_commits else apply(peer, durable, after, zxid)
-
-
-def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid, rules: ZabRules) -> ZabResult:
-    """COMMITANDACTIVATE: activate the view of the oldest pending proposal, and commit the transaction.
-
-    Without a pending reconfiguration the real server fails (`pendingTxns.element`, a cast), which ends the connection.
-    """
-    oldest = logged(peer.durable, learner.queue, learner.pending[0]) if learner.pending else None
-    view = None if oldest is None else reconfiguration.view_of(oldest)
-    if view is None:
-        what = f"COMMITANDACTIVATE {format_zxid(zxid)}, and no reconfiguration is next"
-        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, what),))
-    now, configured = reconfiguration.activate(peer, view, rules)
-    return _in_new_view(
-        peer, now, learner, designated, commit(now, now.durable, learner, zxid, rules).after(configured)
+    __slots__ = (
+        "_delivered",
+        "_effects",
+        "_has_lost",
+        "_learner",
+        "_peer",
+        "_pending",
+        "_rules",
+        "_successor",
+        "_sync_thread",
+        "_syncs",
+        "commits",
+        "is_over",
     )
 
+    def __init__(self, peer: Peer, learner: Learner, rules: ZabRules) -> None:
+        self.is_over = self._has_lost = False
+        self._peer, self._learner, self._rules = peer, learner, rules
+        self._sync_thread = SyncThread(peer.durable, learner.queue, rules)
+        self._pending, self.commits = deque(learner.pending), deque(learner.commits)
+        self._delivered, self._syncs = learner.delivered, learner.syncs
+        self._successor: Sid | None = None
+        self._effects: list[Effect] = []
 
-def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
-    """INFORMANDACTIVATE: activate the view of this transaction, log and apply it."""
-    now, configured = reconfiguration.activate(peer, reconfiguration.view_of(txn), rules)
-    return _in_new_view(peer, now, learner, designated, inform(now, learner, txn, rules).after(configured))
-
-
-def _in_new_view(before: Peer, now: Peer, learner: Learner, designated: Sid, done: ZabResult) -> ZabResult:
-    """End the part after the commit if the role or the leader changes (`processReconfig`, a major change)."""
-    major = reconfiguration.is_major_change(before, now, learner.leader, designated)
-    return replace(done, successor=designated) if major and done.state is not None else done
-
-
-def apply(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:
-    """Apply the oldest commit of the commit processor's queue (`FinalRequestProcessor`)."""
-    after = replace(learner, commits=learner.commits[1:], delivered=zxid)
-    return ZabResult(durable, after, disk.applied(peer, durable, learner, zxid))
-
-
-def inform(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResult:
-    """`ObserverZooKeeperServer.commitRequest`: log the transaction without an ACK, and apply it."""
-    queue, asked = disk.request(learner.queue, (Append(txn, ack=False),))
-    after = replace(learner, queue=queue, pending=(*learner.pending, txn.zxid))
-    written = disk.settle(peer, ZabResult(peer.durable, after, asked), synced, rules)
-    return commits(written, peer, (txn.zxid,), rules)
-
-
-def sync_answered(peer: Peer, learner: Learner) -> ZabResult:
-    """SYNC follows every COMMIT that was sent before it (`FollowerZooKeeperServer.sync`)."""
-    if not learner.syncs:
-        return ZabResult(
-            peer.durable, learner, (unexpected(peer.sid, MessageKind.STATE, "SYNC that nobody asked for"),)
+    def result(self, effects: Effects) -> ZabResult:
+        """The disk and the learner after the events, with the effects of the last one."""
+        learner = replace(
+            self._learner,
+            queue=tuple(self._sync_thread.queue),
+            pending=tuple(self._pending),
+            commits=tuple(self.commits),
+            delivered=self._delivered,
+            syncs=self._syncs,
         )
-    fact = SyncAnswered(peer.sid, learner.commits[-1] if learner.commits else learner.delivered)
-    return ZabResult(peer.durable, replace(learner, syncs=learner.syncs - 1), (Observe(fact),))
+        return ZabResult(self._sync_thread.durable, None if self._has_lost else learner, effects, self._successor)
 
+    def handle(self, event: object) -> Effects | None:
+        """Handle an event, and return its effects; None if it is impossible."""
+        self._effects = []
+        leader = self._learner.leader
+        match event:
+            case Receive(source=source, packet=packet) if source == leader:
+                self._receive(packet)
+            case Synced() if self._sync_thread.queue:
+                self._synced()
+            case Applied() if self.commits:
+                self.apply(self.commits[0])
+            case ClientWrite(value=value):
+                self._effects.append(Send(leader, QuorumRequest(value)))
+            case ClientSync():
+                self._syncs += 1
+                self._effects.append(Send(leader, SyncRequest()))
+            case _:
+                return None
+        return tuple(self._effects)
 
-# The disk.
+    def finish(self, txns: Iterable[Txn], zxids: Iterable[int]) -> Effects:
+        """Log the proposals and apply the commits that arrived before UPTODATE, and return the effects."""
+        self._effects = []
+        self._log(txns, ack=not is_observer(self._peer.sid, self._peer.view))
+        for zxid in zxids:
+            if not self._has_lost:
+                self._commit(zxid)
+        return tuple(self._effects)
 
+    def _receive(self, packet: QuorumPacket) -> None:
+        match is_observer(self._peer.sid, self._peer.view), packet:
+            case False, Proposal(txn=txn):
+                self._proposal(txn)
+            case False, Commit(zxid=zxid):
+                self._commit(zxid)
+            case True, Inform(txn=txn):
+                self._inform(txn)
+            case False, CommitAndActivate(zxid=zxid, designated=designated):
+                self._commit_and_activate(zxid, designated)
+            case True, InformAndActivate(txn=txn, designated=designated):
+                self._activate(reconfiguration.view_of(txn), designated, lambda: self._inform(txn))
+            case _, QuorumSync():
+                self._sync_answered()
+            case _, QuorumPing():
+                self._effects.append(Send(self._learner.leader, QuorumPing()))
+            case _:
+                self._report(MessageKind.STATE, f"{name_of(packet)} while in {self._learner.phase.name}")
 
-def synced(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult | None:
-    """The disk has completed one operation: send the ACK that waited for it."""
-    written = disk.next_written(peer.durable, learner.queue, rules)
-    if written is None:
-        return None
-    after = replace(learner, queue=written.queue)
-    match written.operation:
-        case Append(txn=txn, ack=True):
-            return ZabResult(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
-        case EnterEpoch(ack=True):
-            return acknowledge_newleader(written.durable, after)
-        case EnterEpoch():
-            return ZabResult(written.durable, after, (disk.epochs_written(written.durable),))
-    return ZabResult(written.durable, after)
+    def _report(self, family: MessageKind, what: str) -> None:
+        self._effects.append(unexpected(self._peer.sid, family, what))
+
+    # Proposals.
+
+    def _proposal(self, txn: Txn) -> None:
+        """`Follower.processPacket`: log the proposal regardless of its zxid; a gap only causes a report."""
+        last = self._sync_thread.last_zxid
+        if self._peer.unlogged:
+            last = max(last, self._peer.unlogged[-1].zxid)
+        epoch = self._learner.epoch
+        expected = last + 1 if epoch_of(last) == epoch else make_zxid(epoch, 1)
+        if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):
+            what = f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next"
+            self._report(MessageKind.PROPOSAL, what)
+        view = reconfiguration.view_of(txn)
+        if view is not None:
+            self._peer, seen = reconfiguration.see(self._peer, view)
+            self._effects += seen
+            self.is_over = True
+        early = Variant.ACK_BEFORE_LOG in self._rules.variants
+        if early:
+            self._acknowledge(txn)
+        self._log((txn,), ack=not early)
+
+    def _log(self, txns: Iterable[Txn], *, ack: bool) -> None:
+        for txn in txns:
+            self._pending.append(txn.zxid)
+            self._effects.append(Persist(self._sync_thread.append(txn, ack=ack)))
+        while self._sync_thread.is_due:
+            self._synced()
+
+    def _synced(self) -> None:
+        """The disk has completed one operation: send the ACK that waited for it (`SendAckRequestProcessor`)."""
+        operation = self._sync_thread.write()
+        if operation.ack:
+            self._acknowledge(operation.txn)
+
+    def _acknowledge(self, txn: Txn) -> None:
+        self._effects.append(Send(self._learner.leader, Ack(txn.zxid)))
+
+    # Commits.
+
+    def _commit(self, zxid: int) -> None:
+        """`FollowerZooKeeperServer.commit`: commit the oldest pending proposal. Without one, only report the COMMIT.
+
+        A commit of any other than the oldest makes the real server exit.
+        """
+        if not self._pending:
+            self._report(MessageKind.COMMIT, f"COMMIT {format_zxid(zxid)} without a proposal")
+            return
+        oldest = self._pending[0]
+        if oldest != zxid:
+            what = f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(oldest)}"
+            self._lose(what)
+            return
+        self._pending.popleft()
+        self.commits.append(zxid)
+        if not self._rules.asynchronous_commits:
+            self.apply(zxid)
+
+    def _lose(self, what: str) -> None:
+        self._report(MessageKind.COMMIT, what)
+        self._has_lost = self.is_over = True
+
+    def apply(self, zxid: int) -> None:
+        """Apply the oldest commit of the commit processor's queue (`FinalRequestProcessor`)."""
+        self.commits.popleft()
+        self._delivered = zxid
+        txn = self._sync_thread.logged(zxid)
+        delivered = Delivered(self._peer.sid, self._learner.epoch, () if txn is None else (txn,))
+        self._effects += (Apply(zxid), Observe(delivered))
+
+    def _inform(self, txn: Txn) -> None:
+        """`ObserverZooKeeperServer.commitRequest`: log the transaction without an ACK, and apply it."""
+        self._log((txn,), ack=False)
+        self._commit(txn.zxid)
+
+    def _commit_and_activate(self, zxid: int, designated: Sid) -> None:
+        """COMMITANDACTIVATE: activate the view of the oldest pending proposal, and commit the transaction.
+
+        Without a pending reconfiguration the real server fails (`pendingTxns.element`, a cast), which ends the
+        connection.
+        """
+        oldest = self._sync_thread.logged(self._pending[0]) if self._pending else None
+        view = None if oldest is None else reconfiguration.view_of(oldest)
+        if view is None:
+            self._lose(f"COMMITANDACTIVATE {format_zxid(zxid)}, and no reconfiguration is next")
+        else:
+            self._activate(view, designated, lambda: self._commit(zxid))
+
+    def _activate(self, view: View | None, designated: Sid, commit: Callable[[], None]) -> None:
+        """Activate a view, then commit its transaction.
+
+        The part ends after the commit if the role or the leader changes (`processReconfig`, a major change).
+        """
+        before = self._peer
+        self._peer, configured = reconfiguration.activate(before, view, self._rules)
+        self._effects += configured
+        self.is_over = True
+        commit()
+        if reconfiguration.is_major_change(before, self._peer, self._learner.leader, designated):
+            self._successor = None if self._has_lost else designated
+
+    def _sync_answered(self) -> None:
+        """SYNC follows every COMMIT that was sent before it (`FollowerZooKeeperServer.sync`)."""
+        if not self._syncs:
+            self._report(MessageKind.STATE, "SYNC that nobody asked for")
+            return
+        self._syncs -= 1
+        zxid = self.commits[-1] if self.commits else self._delivered
+        self._effects.append(Observe(SyncAnswered(self._peer.sid, zxid)))

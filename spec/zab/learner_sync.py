@@ -10,17 +10,21 @@ Rules of this module:
 Source: `Learner.syncWithLeader`, with the fixes of 3.9.4.
 """
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
-from spec.durable import TxnSequence
+from spec.durable import Durable, TxnSequence
 from spec.effects import Apply, DiskOperation, Effect, Effects, Observe, Send, Truncate
 from spec.election.state import Peer
 from spec.election.vote import is_observer
 from spec.quorum import Sid, View
+from spec.sequence import extended
 from spec.txn import Txn, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
-from spec.zab import disk, learner_broadcast, reconfiguration
+from spec.zab import disk, reconfiguration
 from spec.zab.events import Delivered, MessageKind, Truncated, unexpected
+from spec.zab.learner_broadcast import ServingLearner
 from spec.zab.packets import Ack, QuorumPacket, Snap, Trunc
 from spec.zab.state import (
     Append,
@@ -69,7 +73,7 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
     if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
         what = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, what),))
-    after = replace(learner, not_logged=(*learner.not_logged, txn), last_queued=txn.zxid)
+    after = replace(learner, not_logged=extended(learner.not_logged, txn), last_queued=txn.zxid)
     return ZabResult(peer.durable, after)
 
 
@@ -115,8 +119,8 @@ def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResul
         what = f"COMMIT {format_zxid(zxid)} while synchronising, and there is no proposal"
         return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, what),))
     if learner.tree is None:
-        return ZabResult(peer.durable, replace(learner, packets_committed=(*learner.packets_committed, zxid)))
-    txn, *others = learner.not_logged
+        return ZabResult(peer.durable, replace(learner, packets_committed=extended(learner.packets_committed, zxid)))
+    txn = learner.not_logged[0]
     if txn.zxid != zxid:
         report = unexpected(
             peer.sid,
@@ -124,7 +128,7 @@ def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResul
             f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(txn.zxid)}",
         )
         return ZabResult(peer.durable, learner, (report,))
-    applied = replace(learner, tree=(*learner.tree, txn), not_logged=tuple(others))
+    applied = replace(learner, tree=extended(learner.tree, txn), not_logged=learner.not_logged[1:])
     return ZabResult(peer.durable, _unlisted(applied, (txn,), rules))
 
 
@@ -168,7 +172,7 @@ def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
         operations = (EnterEpoch(learner.epoch, ack=False), *operations)
     queue, effects = disk.request(after.queue, (*snapshot, *operations))
     requested = ZabResult(peer.durable, replace(after, queue=queue, owes_ack=owes), effects)
-    return disk.settle(peer, requested, learner_broadcast.synced, rules)
+    return disk.settle(peer, requested, synced, rules)
 
 
 def _logs_late(rules: ZabRules) -> bool:
@@ -189,18 +193,19 @@ def _to_persist(
     """
     logs_late = is_observer(peer.sid, peer.view) and not rules.observers_log_first
     if learner.tree is not None:
-        changed = learner.tree != peer.durable.txns or learner.snapshot
-        return learner, (TakeSnapshot(learner.tree, learner.snapshot),) if changed else (), ()
+        tree = tuple(learner.tree)
+        changed = tree != tuple(peer.durable.txns) or learner.snapshot
+        return learner, (TakeSnapshot(tree, learner.snapshot),) if changed else (), ()
     if Variant.LOGGED_AFTER_UPTODATE in rules.variants or logs_late:
         return learner, (), ()
     count = _matching(learner.not_logged, learner.packets_committed)
-    committed, rest = learner.not_logged[:count], learner.not_logged[count:]
+    committed, rest = tuple(learner.not_logged[:count]), learner.not_logged[count:]
     late = tuple(txn.zxid for txn in committed) if Variant.COMMITS_AFTER_UPTODATE in rules.variants else ()
     after = replace(learner, not_logged=rest, packets_committed=late, pending=late)
     return (after if late else _unlisted(after, committed, rules)), (), committed
 
 
-def _matching(txns: tuple[Txn, ...], zxids: tuple[int, ...]) -> int:
+def _matching(txns: Sequence[Txn], zxids: Sequence[int]) -> int:
     """The number of the oldest transactions that are committed, in their order."""
     return next((n for n, (txn, z) in enumerate(zip(txns, zxids, strict=False)) if txn.zxid != z),
                 min(len(txns), len(zxids)))  # fmt: skip
@@ -224,7 +229,7 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     return _serve(now, replace(learner, new_view=None), rules).after((*configured, *seen))
 
 
-def _see_proposed(peer: Peer, txns: tuple[Txn, ...]) -> tuple[Peer, Effects]:
+def _see_proposed(peer: Peer, txns: Sequence[Txn]) -> tuple[Peer, Effects]:
     """See the views in proposals that are about to be logged.
 
     Not earlier: a server keeps one view beside its active one, and until UPTODATE that may be a committed view, which
@@ -256,10 +261,32 @@ def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
         acked += learner.pending  # 3.8.5 and 3.9.2 acknowledge what NEWLEADER logged only here
     acks = (Send(learner.leader, Ack(zxid)) for zxid in acked)
     effects: Effects = (Apply(delivered), *acks, *told_now)
-    for_observer = is_observer(peer.sid, peer.view)
-    queue, asked = disk.request(learner.queue, (Append(txn, ack=not for_observer) for txn in learner.not_logged))
-    pending = (*learner.pending, *(txn.zxid for txn in learner.not_logged))
-    committed = learner.packets_committed
-    after = replace(up_to_date, queue=queue, pending=pending, not_logged=(), packets_committed=(), last_queued=0)
-    logged_too = disk.settle(peer, ZabResult(peer.durable, after, (*effects, *asked)), learner_broadcast.synced, rules)
-    return learner_broadcast.commits(logged_too, peer, committed, rules)
+    serving = ServingLearner(peer, replace(up_to_date, not_logged=(), packets_committed=(), last_queued=0), rules)
+    return serving.result((*effects, *serving.finish(learner.not_logged, learner.packets_committed)))
+
+
+# The disk.
+
+
+def synced(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult | None:
+    """The disk has completed one operation: send the ACK that waited for it (`SendAckRequestProcessor`)."""
+    written = disk.next_written(peer.durable, learner.queue, rules)
+    if written is None:
+        return None
+    after = replace(learner, queue=written.queue)
+    match written.operation:
+        case Append(txn=txn, ack=True):
+            return ZabResult(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
+        case EnterEpoch(ack=True):
+            return acknowledge_newleader(written.durable, after)
+        case EnterEpoch():
+            return ZabResult(written.durable, after, (disk.epochs_written(written.durable),))
+    return ZabResult(written.durable, after)
+
+
+def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:
+    """Write currentEpoch, then send the ACK; transactions that were only in memory are part of the tree from now on."""
+    durable = replace(durable, current_epoch=learner.epoch)
+    after = replace(learner, phase=LearnerPhase.SYNCED, mode=None, tree=None, snapshot=0)
+    ack = Send(learner.leader, Ack(make_zxid(learner.epoch)))
+    return ZabResult(durable, after, (disk.epochs_written(durable), ack))

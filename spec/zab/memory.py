@@ -84,10 +84,10 @@ def saved(durable: Durable, remains: StaleMemory) -> tuple[Durable, StaleMemory]
 
 def after_step(remains: StaleMemory, part: Leader | Learner | None) -> StaleMemory:
     """The memory after a step: a tree that is behind its log catches up, and TRUNC and SNAP replace the tree."""
+    if remains.tree is None and not (remains.unlogged or remains.unlisted):
+        return remains
     synced = isinstance(part, Learner) and part.phase is LearnerPhase.SYNCED
-    if remains.tree is not None and part is not None and (part.serves or synced):
+    if part is not None and (part.serves or synced):
         remains = replace(remains, tree=None)
     replaced = isinstance(part, Learner) and part.mode in (SyncMode.TRUNC, SyncMode.SNAP)
-    return (
-        replace(remains, unlogged=(), unlisted=()) if replaced and (remains.unlogged or remains.unlisted) else remains
-    )
+    return replace(remains, unlogged=(), unlisted=()) if replaced else remains

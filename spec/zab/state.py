@@ -11,7 +11,7 @@ Sources: the fields of `Leader`, `LearnerHandler`, `Learner`, `FollowerZooKeeper
 """
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -175,7 +175,10 @@ class Leader(msgspec.Struct, frozen=True):
 
     def handler(self, sid: Sid) -> Handler | None:
         """The handler of a learner, if it is connected."""
-        return next((each for each in self.handlers if each.sid == sid), None)
+        for handler in self.handlers:
+            if handler.sid == sid:
+                return handler
+        return None
 
 
 # The learner.
@@ -220,10 +223,10 @@ class Learner(msgspec.Struct, frozen=True):
     phase: LearnerPhase = LearnerPhase.DISCOVERY
     epoch: int = 0
     mode: SyncMode | None = None
-    tree: tuple[Txn, ...] | None = None
+    tree: Sequence[Txn] | None = None
     snapshot: int = 0
-    not_logged: tuple[Txn, ...] = ()
-    packets_committed: tuple[int, ...] = ()
+    not_logged: Sequence[Txn] = ()
+    packets_committed: Sequence[int] = ()
     last_queued: int = 0
     queue: tuple[DiskOperation, ...] = ()
     pending: tuple[int, ...] = ()
@@ -289,18 +292,20 @@ def merged(txns: Iterable[Txn], unlogged: tuple[Txn, ...]) -> tuple[Txn, ...]:
     return tuple(sorted({*txns, *unlogged}, key=lambda txn: txn.zxid)) if unlogged else tuple(txns)
 
 
-def last_logged(durable: Durable, queue: tuple[DiskOperation, ...]) -> int:
+def last_logged(durable: Durable, queue: Sequence[DiskOperation]) -> int:
     """The zxid of the last transaction on disk or queued, or of the snapshot if there is none."""
     last = next((each.txn for each in reversed(queue) if isinstance(each, Append)), None)
     return durable.last_zxid if last is None else last.zxid
 
 
-def logged(durable: Durable, queue: tuple[DiskOperation, ...], zxid: int) -> Txn | None:
+def logged(durable: Durable, queue: Sequence[DiskOperation], zxid: int) -> Txn | None:
     """The transaction of this zxid, on disk or queued; the likely positions are searched first."""
     txns = durable.txns
     behind = durable.last_zxid - zxid  # in a log without gaps
-    if behind in range(len(txns)) and txns[~behind].zxid == zxid:
-        return txns[~behind]
+    if 0 <= behind < len(txns):
+        txn = txns[~behind]
+        if txn.zxid == zxid:
+            return txn
     oldest = next(iter(queue), None)
     place = zxid - oldest.txn.zxid if type(oldest) is Append else len(queue)  # in a queue without gaps
     guess = queue[place] if place in range(len(queue)) else None

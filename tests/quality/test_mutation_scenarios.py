@@ -16,14 +16,15 @@ CAUGHT = {
     "spec/election/fast_leader_election.py: _fire: *_timers(None, again) in": "zab-effects-fine",
     "spec/election/fast_leader_election.py: _look_for_leader: *_timers(None, election) in": "zab-effects-fine",
     # FinalRequestProcessor: every commit is applied to the tree.
-    "spec/zab/disk.py: applied: Apply(zxid) in": "zab-three-writes",
+    "spec/zab/leader_broadcast.py: ServingLeader._apply: Apply(zxid) in": "zab-three-writes",
+    "spec/zab/learner_broadcast.py: ServingLearner.apply: Apply(zxid) in": "zab-three-writes",
     "spec/zab/learner_sync.py: uptodate: Apply(delivered) in": "zab-syncs",
     # Follower.followLeader: it connects to its leader, and accepts no learners.
     "spec/zab/learner.py: begin: Connect(leader, info) in": "zab-effects-fine",
     "spec/zab/learner.py: begin: Disconnect() in": "zab-effects-fine",
     # Leader.processSync, Leader.sendSync: a sync is answered after the last proposal.
-    "spec/zab/leader_broadcast.py: sync_requested: syncs=(*leader.syncs,": "zab-syncs",
-    "spec/zab/learner_broadcast.py: sync_answered: syncs=learner.syncs - 1 in": "zab-syncs",
+    "spec/zab/leader_broadcast.py: ServingLeader.leader: syncs=self._syncs in": "zab-syncs",
+    "spec/zab/learner_broadcast.py: ServingLearner.result: syncs=self._syncs in": "zab-syncs",
     # FastLeaderElection.totalOrderPredicate: a server of weight 0 never wins a comparison.
     "spec/election/vote.py: is_better: if is_weightless(view, new.leader): -> dropped": "weight-0-never-leads",
     # QuorumHierarchical.containsQuorum: more than half of the weight of a group, and of the groups.

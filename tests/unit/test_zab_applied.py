@@ -5,7 +5,6 @@ never 1:1, behind a leader that applied both, violates total order and local pri
 """
 
 import pytest
-from msgspec.structs import replace
 
 from checker.engine import Exploration, Stop, plain
 from checker.engine.search import explore
@@ -14,13 +13,12 @@ from checker.models.ensemble.effects import Misapplied, misapplied
 from checker.properties import ENSEMBLE_PROPERTIES
 from spec.durable import Durable
 from spec.effects import Observe
-from spec.election.state import Peer
 from spec.quorum import majority_view
 from spec.server import Server
 from spec.txn import Txn, make_zxid
-from spec.zab import disk, learner_broadcast
 from spec.zab.events import Delivered
-from spec.zab.state import Learner, LearnerPhase, ZabResult, ZabRules
+from spec.zab.learner_broadcast import ServingLearner
+from spec.zab.state import Learner, LearnerPhase, ZabRules
 
 A, B, C = (Txn(make_zxid(1, counter), name) for counter, name in ((1, "a"), (2, "b"), (3, "c")))
 VIEW = majority_view([1, 2, 3])
@@ -41,16 +39,22 @@ def explored(name: str, setup: Setup) -> Exploration:
     return done
 
 
-def skipping(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:
+APPLY = ServingLearner.apply
+
+
+def skipping(learner: ServingLearner, zxid: int) -> None:
     """The commit processor applies the newest commit of its queue and forgets the others."""
-    last = learner.commits[-1]
-    return ZabResult(durable, replace(learner, commits=(), delivered=last), disk.applied(peer, durable, learner, last))
+    while len(learner.commits) > 1:
+        zxid = learner.commits[1]
+        learner.commits.popleft()
+    APPLY(learner, zxid)
 
 
-def twice(peer: Peer, durable: Durable, learner: Learner, zxid: int) -> ZabResult:
+def twice(learner: ServingLearner, zxid: int) -> None:
     """The commit processor applies the oldest commit of its queue twice."""
-    effects = disk.applied(peer, durable, learner, zxid)
-    return ZabResult(durable, replace(learner, commits=learner.commits[1:], delivered=zxid), (*effects, *effects))
+    APPLY(learner, zxid)
+    learner.commits.appendleft(zxid)
+    APPLY(learner, zxid)
 
 
 SEES_A_GAP = (
@@ -66,12 +70,12 @@ SEES_A_GAP = (
 @pytest.mark.parametrize("name", SEES_A_GAP)
 def test_a_server_that_skips_a_committed_transaction_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert explored(name, two_commits_wait()).stop is Stop.EXHAUSTED
-    monkeypatch.setattr(learner_broadcast, "apply", skipping)
+    monkeypatch.setattr(ServingLearner, "apply", skipping)
     assert explored(name, two_commits_wait()).stop is Stop.FOUND
 
 
 def test_a_server_that_applies_a_transaction_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_broadcast, "apply", twice)
+    monkeypatch.setattr(ServingLearner, "apply", twice)
     assert explored("AppliedInOrder", two_commits_wait()).stop is Stop.FOUND
 
 

@@ -15,8 +15,8 @@ from spec.quorum import MembershipChange, Reconfiguration, View, changed, hierar
 from spec.server import Server, crash, start, step
 from spec.txn import Txn, make_zxid
 from spec.zab import leader as spec_leader
-from spec.zab import leader_broadcast, reconfiguration
-from spec.zab.events import ClientWrite, Receive
+from spec.zab import reconfiguration
+from spec.zab.events import ClientWrite, Receive, ZabEvent
 from spec.zab.packets import (
     Ack,
     AckEpoch,
@@ -31,7 +31,7 @@ from spec.zab.packets import (
     UpToDate,
 )
 from spec.zab.reconfiguration import Refused
-from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, Outstanding, Stage, ZabRules
+from spec.zab.state import Handler, Leader, LeaderPhase, Learner, LearnerPhase, Outstanding, Stage, ZabResult, ZabRules
 
 RULES = ZabRules(asynchronous_disk=False)
 OLD = majority_view((1, 2, 3), version=make_zxid(1))
@@ -47,6 +47,12 @@ def peer(sid: int = 3, view: View = OLD, last_seen: View | None = None) -> Peer:
 def leader(*followers: int, observers: tuple[int, ...] = ()) -> Leader:
     handlers = [Handler(sid, Stage.SERVING, sid in observers) for sid in sorted((*followers, *observers))]
     return Leader(LeaderPhase.BROADCAST, 1, (), tuple(handlers), committed=make_zxid(1))
+
+
+def stepped(now: Peer, before: Leader, event: ZabEvent, rules: ZabRules) -> ZabResult:
+    result = spec_leader.step(now, before, event, rules)
+    assert result is not None
+    return result
 
 
 def answer(change: MembershipChange, *followers: int, by: Peer | None = None) -> View | Refused:
@@ -102,7 +108,7 @@ def test_observers_do_not_count_for_the_quorum_that_a_request_needs():
 
 
 def test_the_view_is_written_before_the_proposal_is_sent_and_logged():
-    done = leader_broadcast.propose(peer(), leader(1, 2, 4), ADD_4, ZabRules())
+    done = stepped(peer(), leader(1, 2, 4), ClientWrite(ADD_4), ZabRules())
     kinds = [type(each) for each in done.effects if isinstance(each, ConfigureNext | Send | Persist)]
     assert kinds == [ConfigureNext, Send, Send, Send, Persist]
     assert isinstance(done.state, Leader)
@@ -111,7 +117,7 @@ def test_the_view_is_written_before_the_proposal_is_sent_and_logged():
 
 def test_a_refused_change_leaves_the_leader_as_it_is():
     before = leader(1)
-    assert leader_broadcast.propose(peer(), before, ADD_4, RULES).state is before
+    assert stepped(peer(), before, ClientWrite(ADD_4), RULES).state == before
 
 
 @pytest.mark.parametrize(
@@ -126,7 +132,7 @@ def test_a_reconfiguration_needs_a_quorum_of_both_views(acks: tuple[int, ...], c
     *others, last = [sid for sid in acks if sid != 3]
     pending = replace(leader(1, 2, 4), outstanding=(Outstanding(FIRST, (*others, 3), (OLD, FOUR)),))
     now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, Reconfiguration(FOUR)),)))
-    done = leader_broadcast.ack(now, pending, last, FIRST, RULES)
+    done = stepped(now, pending, Receive(last, Ack(FIRST)), RULES)
     assert (Configure(FOUR) in done.effects) is commits
     assert ((1, CommitAndActivate(FIRST, 3)) in sent(done.effects)) is commits
 
@@ -142,7 +148,7 @@ def test_a_leader_without_a_vote_designates_one_that_acknowledged_the_view():
 
 def test_a_leader_without_a_vote_in_the_new_view_commits_nothing_more():
     retired = replace(leader(1, 2), successor=1, outstanding=(Outstanding(FIRST, (3,)),))
-    assert leader_broadcast.ack(peer(), retired, 1, FIRST, RULES).state == retired
+    assert stepped(peer(), retired, Receive(1, Ack(FIRST)), RULES).state == retired
 
 
 def test_a_held_activation_follows_the_commits_that_were_held_before_it():
@@ -165,7 +171,7 @@ def test_a_held_activation_follows_the_commits_that_were_held_before_it():
 def test_observers_hear_of_the_new_view_with_the_transaction():
     pending = replace(leader(1, 2, observers=(7,)), outstanding=(Outstanding(FIRST, (1, 3), (OLD, FOUR)),))
     now = replace(peer(last_seen=FOUR), durable=Durable(1, 1, log=(Txn(FIRST, Reconfiguration(FOUR)),)))
-    done = leader_broadcast.ack(now, pending, 2, FIRST, RULES)
+    done = stepped(now, pending, Receive(2, Ack(FIRST)), RULES)
     assert (7, InformAndActivate(Txn(FIRST, Reconfiguration(FOUR)), 3)) in sent(done.effects)
 
 
@@ -300,13 +306,13 @@ def test_a_request_of_a_client_is_a_write_whose_value_is_the_change():
 
 def test_a_node_proposes_the_view_that_it_has_computed():
     asked = Reconfiguration(FOUR, "the change of the tree")
-    done = leader_broadcast.propose(peer(), leader(1, 2, 4), asked, RULES)
+    done = stepped(peer(), leader(1, 2, 4), ClientWrite(asked), RULES)
     assert (1, Proposal(Txn(FIRST, asked))) in sent(done.effects)
     assert ConfigureNext(FOUR) in done.effects
 
 
 def test_a_computed_view_without_a_synced_quorum_is_not_proposed():
-    assert leader_broadcast.propose(peer(), leader(1), Reconfiguration(FOUR), RULES).effects == ()
+    assert stepped(peer(), leader(1), ClientWrite(Reconfiguration(FOUR)), RULES).effects == ()
 
 
 def test_a_new_leader_gives_a_file_without_a_version_that_of_its_epoch():

@@ -299,11 +299,11 @@ ACTIONS: dict[str, ZabAction] = {
         ZabAction(
             "enter",
             {"n": "node", "r": "reign"},
-            "learner_broadcast.acknowledge_newleader",
+            "learner_sync.acknowledge_newleader",
             "Learner.syncWithLeader (NEWLEADER), QuorumPeer.setCurrentEpoch",
             _enter,
         ),
-        ZabAction("propose", {"r": "reign", "t": "txn"}, "leader_broadcast.propose", "Leader.propose", _propose),
+        ZabAction("propose", {"r": "reign", "t": "txn"}, "ServingLeader.propose", "Leader.propose", _propose),
         ZabAction(
             "begin_broadcast",
             {"r": "reign", "to": "int"},
@@ -314,7 +314,7 @@ ACTIONS: dict[str, ZabAction] = {
         ZabAction(
             "ack",
             {"n": "node", "r": "reign", "t": "txn"},
-            "disk.settle and leader_broadcast.ack",
+            "ServingLearner and ServingLeader.ack",
             "SendAckRequestProcessor, Leader.processAck",
             _ack,
         ),
@@ -335,7 +335,7 @@ ACTIONS: dict[str, ZabAction] = {
         ZabAction(
             "commit",
             {"r": "reign", "t": "txn", "q": "quorum"},
-            "leader_broadcast._try_to_commit",
+            "ServingLeader._commit",
             "Leader.tryToCommit",
             _commit,
         ),

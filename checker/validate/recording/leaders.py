@@ -35,8 +35,9 @@ from spec.quorum import Sid, View
 from spec.txn import Txn, counter_of, epoch_of, format_zxid, make_zxid
 from spec.variants import Variant
 from spec.zab import leader as zab_leader
-from spec.zab import leader_broadcast, memory
+from spec.zab import memory
 from spec.zab.events import ClientWrite, LearnerGone, Receive, Synced, Unexpected, ZabEvent
+from spec.zab.leader_broadcast import ServingLeader
 from spec.zab.leader_sync import History, history_of, plan_for
 from spec.zab.packets import Ack, AckEpoch, Diff, FollowerInfo, QuorumPacket, Snap, Trunc, described
 from spec.zab.state import Leader, LeaderPhase, Stage, StaleMemory, ZabRules, logged
@@ -292,9 +293,9 @@ class LeaderTrack:
             at = fed
         for sid, acked in at.late:
             if acked == zxid:
-                done = leader_broadcast.ack(self._peer(at.rest.durable), at.leader, sid, acked, self.rules)
-                assert isinstance(done.state, Leader)
-                at = replace(at, leader=done.state)
+                serving = ServingLeader(self._peer(at.rest.durable), at.leader, self.rules)
+                serving.ack(sid, acked)
+                at = replace(at, leader=serving.leader)
         while at.leader.committed < zxid and at.leader.queue and at.leader.queue[0].txn.zxid <= zxid:  # type: ignore[attr-defined]
             written = self._written(at)
             if written is None:

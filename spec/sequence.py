@@ -12,6 +12,16 @@ from typing import Self, TypeVar, overload
 
 T = TypeVar("T")
 
+SHORT = 64
+"""The number of elements up to which a copy costs less than a `SharedSequence`."""
+
+
+def extended(elements: Sequence[T], element: T) -> Sequence[T]:
+    """The elements with another one at their end: a tuple while they are few, and then a `SharedSequence`."""
+    if len(elements) < SHORT:
+        return (*elements, element)
+    return (elements if isinstance(elements, SharedSequence) else SharedSequence(elements)) + (element,)
+
 
 class SharedSequence(Sequence[T]):
     """Elements in the order of their addition, oldest first."""
@@ -38,16 +48,15 @@ class SharedSequence(Sequence[T]):
     @overload
     def __getitem__(self, place: slice) -> Self: ...
     def __getitem__(self, place: int | slice) -> T | Self:
-        if place == -1 and self._end > self._start:
-            return self._shared[self._end - 1]  # the most frequent access
         if isinstance(place, slice):
-            start, end, stride = place.indices(len(self))
+            start, end, stride = place.indices(self._end - self._start)
             if stride != 1:
                 raise ValueError("a part of the sequence is a range without gaps")
             return self._part(self._start + start, self._start + max(start, end))
-        if not -len(self) <= place < len(self):
+        index = place + (self._start if place >= 0 else self._end)
+        if not self._start <= index < self._end:
             raise IndexError(f"the sequence has {len(self)} elements, and {place} was asked for")
-        return self._shared[self._start + place if place >= 0 else self._end + place]
+        return self._shared[index]
 
     def __add__(self, elements: Sequence[T]) -> Self:
         if self._end != len(self._shared):

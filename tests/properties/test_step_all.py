@@ -1,7 +1,7 @@
 """Several events in one step are the same as a step for each: states and effects, on states of whole ensembles.
 
 The states are those of random runs of the checker's ensemble. At each of them, every list of likely events of a server
-is handled by `spec.batch.step_all` and by `spec.server.step`, one by one.
+is handled by `spec.server.step_all` and by `spec.server.step`, one by one.
 """
 
 import random
@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from checker.engine.semantics import successors
 from checker.models.ensemble import Budgets, File, Grain, Member, Prologue, Setup, ensemble
 from spec import server as spec_server
-from spec.batch import step_all
 from spec.effects import Effects
 from spec.election.channel import ChannelRules
+from spec.election.state import ElectionRules
 from spec.quorum import majority_view
 from spec.server import Event, Server
 from spec.txn import Txn, make_zxid
-from spec.variants import Variant
 from spec.zab.events import ClientSync, ClientWrite, Receive, Synced, Tick
 from spec.zab.packets import Ack, Commit, Inform, Proposal, QuorumPing, QuorumRequest
 from spec.zab.state import Leader, LeaderPhase, Learner, LearnerPhase, Stage, ZabRules, last_logged
@@ -108,59 +107,62 @@ def likely(server: Server, chance: random.Random) -> list[Event]:
     return events
 
 
-def one_by_one(server: Server, events: Sequence[Event]) -> tuple[Server, tuple[Effects, ...]] | None:
-    """The state after all events and the effects of each; None if one is impossible."""
-    effects = []
+def one_by_one(server: Server, events: Sequence[Event]) -> tuple[Server, tuple[Effects, ...]]:
+    """The state after all events up to one that is impossible, and the effects of each."""
+    effects: list[Effects] = []
     for event in events:
-        done = spec_server.step(server, event, zab=RULES)
-        if done is None:
-            return None
-        server = done.state
-        effects.append(done.effects)
+        result = spec_server.step(server, event, zab=RULES)
+        if result is None:
+            break
+        server = result.state
+        effects.append(result.effects)
     return server, tuple(effects)
 
 
-def test_a_batch_is_the_same_as_its_events_one_by_one() -> None:
-    batches: Counter[LeaderPhase | LearnerPhase] = Counter()
+def together(server: Server, events: Sequence[Event]) -> tuple[Server, tuple[Effects, ...], int]:
+    """The same by `step_all`, as a node calls it, and the number of its calls."""
+    effects: tuple[Effects, ...] = ()
+    calls = 0
+    while len(effects) < len(events):
+        steps = spec_server.step_all(server, events[len(effects) :], ElectionRules(), RULES)
+        if steps is None:
+            break
+        calls += 1
+        server, effects = steps.state, effects + steps.effects
+    return server, effects, calls
+
+
+def test_many_events_at_once_are_the_same_as_one_by_one() -> None:
+    handled: Counter[LeaderPhase | LearnerPhase] = Counter()
     held = committed = 0
     for server, chance in servers():
         for _ in range(LISTS):
             events = likely(server, chance)
-            done = step_all(server, events, RULES)
-            if done is None or server.zab is None:
+            before = server.zab
+            if before is None or not events:
                 continue
-            assert (done.state, done.effects) == one_by_one(server, events), (server, events)
-            batches[server.zab.phase] += 1
-            before, after = server.zab, done.state.zab
-            if isinstance(before, Leader) and isinstance(after, Leader):
-                committed += after.committed > before.committed
-                held += after.handlers != before.handlers
-    together = (LeaderPhase.BROADCAST, LearnerPhase.SYNCHRONIZATION, LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
-    assert all(batches[phase] > 50 for phase in together), batches
+            state, effects, _ = together(server, events)
+            assert (state, effects) == one_by_one(server, events), (server, events)
+            handled[before.phase] += len(effects) > 1
+            if isinstance(before, Leader) and isinstance(state.zab, Leader):
+                committed += state.zab.committed > before.committed
+                held += state.zab.handlers != before.handlers
+    phases = (LeaderPhase.BROADCAST, LearnerPhase.SYNCHRONIZATION, LearnerPhase.SYNCED, LearnerPhase.BROADCAST)
+    assert all(handled[phase] > 50 for phase in phases), handled
     assert committed > 50
     assert held > 0
 
 
-def test_a_serving_ensemble_needs_no_single_steps() -> None:
-    """What a healthy server does all the time is handled together, so that a node is fast."""
+def test_a_serving_leader_handles_a_round_of_writes_in_one_step() -> None:
+    """What a healthy server does all the time is handled at once, so that a node is fast."""
     leaders = [server for server, _ in servers() if isinstance(server.zab, Leader) and server.zab.serves]
     assert leaders
     for server in leaders:
         assert isinstance(server.zab, Leader)
-        learners = [each.sid for each in server.zab.handlers if each.stage is Stage.SERVING]
+        learners = [handler.sid for handler in server.zab.handlers if handler.stage is Stage.SERVING]
         zxid = server.zab.last_proposed + 1
         acks = [Receive(sid, Ack(zxid)) for sid in learners]
         synced = [Synced()] * (len(server.zab.queue) + 1)
-        assert step_all(server, [ClientWrite("a"), *synced, *acks], RULES) is not None
-
-
-def test_other_rules_are_left_to_single_steps() -> None:
-    """Variants, and a disk or a commit processor that is not the node's, have one implementation only."""
-    others = (
-        ZabRules(asynchronous_disk=False),
-        ZabRules(asynchronous_commits=True),
-        ZabRules(variants=frozenset({Variant.ACK_BEFORE_LOG})),
-    )
-    serving = next(server for server, _ in servers() if isinstance(server.zab, Leader) and server.zab.serves)
-    for rules in others:
-        assert step_all(serving, [ClientWrite("a"), ClientWrite("b")], rules) is None
+        events = [ClientWrite("a"), *synced, *acks]
+        _, effects, calls = together(server, events)
+        assert (len(effects), calls) == (len(events), 1)
