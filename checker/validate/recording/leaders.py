@@ -15,8 +15,8 @@ Rules of this module:
 - A step takes a state and returns the state after the least that a packet needs, or a reason against it.
 - A reason names the packet that the specification allows instead.
 
-Source: `spec.zab.leader.step`, `spec.zab.leader_broadcast.ack`, `spec.zab.leader_sync.plan_for`; `LearnerHandler.run`,
-`Leader.startForwarding`.
+Source: `spec.zab.leader.step`, `spec.zab.leader_broadcast.ServingLeader`, `spec.zab.leader_sync.plan_for`;
+`LearnerHandler.run`, `Leader.startForwarding`.
 """
 
 from __future__ import annotations
