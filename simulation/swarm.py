@@ -81,13 +81,9 @@ def _history(outcome: Outcome) -> Sequence[str]:
     return [*(f"history: {violation}" for violation in findings.violations), *undecided]
 
 
-def _replica(outcome: Outcome) -> FinalZnodes | None:
-    return next((entry for entry in outcome.entries if isinstance(entry, FinalZnodes)), None)
-
-
 def _pairs(outcome: Outcome) -> Sequence[str]:
     """Both znodes of a multi exist, or none; both if it was acknowledged."""
-    replica = _replica(outcome)
+    replica = next((entry for entry in outcome.entries if isinstance(entry, FinalZnodes)), None)
     if replica is None:
         return []
     found = []

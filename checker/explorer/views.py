@@ -55,7 +55,7 @@ def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
     return {
         "key": key,
         "name": job.name,
-        "file": _file(job.source),
+        "file": str(_scenario(job.source).get("file", "")),
         "folder": folder,
         "about": _about(job.source),
         "grain": job.grain,
@@ -67,11 +67,6 @@ def job_view(job: Job, key: str, folder: str) -> dict[str, Json]:
         ],
         "refines": job.refinement is not None,
     }
-
-
-def _file(source: Mapping[str, Json]) -> str:
-    """The name of the scenario file; empty if the job does not come from a scenario."""
-    return str(_scenario(source).get("file", ""))
 
 
 def _about(source: Mapping[str, Json]) -> str:

@@ -97,17 +97,13 @@ class Inode(Entry[tuple[int, bytes | None]]):
                 _resize(self.durable, offset)
                 continue
             is_torn = chance.random() < torn
-            for sector in _sectors(offset, data):
+            for sector in range(offset // SECTOR, (offset + len(data) - 1) // SECTOR + 1):
                 if not is_torn or chance.random() < 0.5:
                     start, end = sector * SECTOR, (sector + 1) * SECTOR
                     rest = min(end, len(self.durable)) - start
                     _put(self.durable, start, bytes(written[start:end]).ljust(rest, b"\0"))
         self.pending.clear()
         self.data = bytearray(self.durable)
-
-
-def _sectors(offset: int, data: bytes) -> range:
-    return range(offset // SECTOR, (offset + len(data) - 1) // SECTOR + 1)
 
 
 def _resize(content: bytearray, size: int) -> None:

@@ -106,7 +106,7 @@ def on_disk(rest: Rest, disk: DiskRecord) -> Rest | str:
     records = without_late(disk.log, rest)
     beyond = [txn for txn in records if txn.zxid > durable.snapshot]
     known = {txn.zxid: txn.value for txn in durable.log}
-    wrong = _out_of_order(records)
+    wrong = next((two.zxid for one, two in pairwise(records) if one.zxid >= two.zxid), None)
     if wrong is not None:
         return f"the log has {format_zxid(wrong)} out of order"
     for txn in beyond:
@@ -159,10 +159,6 @@ def _holds(disk: DiskRecord, durable: Durable, rest: Rest) -> bool:
     covered = (txn for txn in durable.log if durable.snapshot < txn.zxid <= rest.covered)
     received = not durable.snapshot or any(zxid >= durable.snapshot for zxid in disk.snapshots)
     return received and all(txn.zxid in written for txn in covered)
-
-
-def _out_of_order(log: tuple[Txn, ...]) -> int | None:
-    return next((two.zxid for one, two in pairwise(log) if one.zxid >= two.zxid), None)
 
 
 class Unfit(Exception):  # noqa: N818 - it is a finding, and not an error of the program
