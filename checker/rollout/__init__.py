@@ -13,8 +13,7 @@
     claims       the table of claims: the kinds of evidence, and the fold that makes a verdict
     route        the claims about a route of a stage, from the runs and from a proof about quorums
     search       the routes and orders of a change that are judged, the most useful first
-    failures     the state after a failed step, and the verdicts on it
-    answer       the request and the result
+    answer       the request and the result; the state after a failed step, and the verdicts on it
     planner      the whole plan, with the ways of working, the disks, the releases, the way back and `reconfig`
     output       the document, the data and the files
 

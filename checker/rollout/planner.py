@@ -31,7 +31,16 @@ from checker.rollout.answer import Plan, PlanRequest, ReleaseAnswer
 from checker.rollout.assessor import INQUIRIES, Case, splits
 from checker.rollout.disks import check_disks, harmless, remedies, with_lost_volumes
 from checker.rollout.files.differences import check_identities, check_startable
-from checker.rollout.reconfig.answers import CommandAnswer, ReconfigAnswer, RouteAnswer, WayVerdicts, in_order
+from checker.rollout.reconfig.answers import (
+    CommandAnswer,
+    FaultBudget,
+    ReconfigAnswer,
+    ReconfigSpec,
+    RouteAnswer,
+    WayVerdicts,
+    in_order,
+    specs_of,
+)
 from checker.rollout.reconfig.commands import (
     MembershipCommand,
     RouteKind,
@@ -40,7 +49,6 @@ from checker.rollout.reconfig.commands import (
     one_at_a_time,
     refusals,
 )
-from checker.rollout.reconfig.questions import FaultBudget, ReconfigSpec, specs_of
 from checker.rollout.route import LARGEST, QUESTIONS, SAFETY, Order, PlanRoute, too_large
 from checker.rollout.runs import Runner, RunResult, SafetyVerdict, Work, not_begun, worst_verdict
 from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange

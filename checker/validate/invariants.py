@@ -38,8 +38,16 @@ from checker.models.ensemble import File, Member, Setup
 from checker.models.ensemble.history import History
 from checker.models.ensemble.setup import HISTORY, server_name
 from checker.properties import ENSEMBLE_PROPERTIES
-from checker.refinement.abstract_steps import AbstractAction, AbstractSteps, Broken, Disk, Name, Reign, ReignHistory
-from checker.refinement.mapping import abstract_steps
+from checker.refinement.abstract_steps import (
+    AbstractAction,
+    AbstractSteps,
+    Broken,
+    Disk,
+    Name,
+    Reign,
+    ReignHistory,
+    abstract_steps,
+)
 from checker.validate.global_history import GlobalHistory, Image, Txns
 from checker.validate.replay import appended, known_from
 from spec.effects import Effects

@@ -34,7 +34,7 @@ from typing import NamedTuple
 PACKAGE = "checker"
 CRASHED = -1
 FORMATS = frozenset((
-    "checker.rollout.scenarios", "checker.rollout.reconfig.questions", "checker.rollout.reconfig.commands",
+    "checker.rollout.scenarios", "checker.rollout.reconfig.answers", "checker.rollout.reconfig.commands",
     "checker.rollout.output.data",
 ))  # fmt: skip
 """The modules whose strings are parts of YAML, which the checker reads again, of JSON, or of commands for ZooKeeper."""

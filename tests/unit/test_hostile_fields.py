@@ -30,7 +30,7 @@ from checker.rollout.answer import Plan
 from checker.rollout.inputs.folders import read_folder
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import github_comment
-from checker.rollout.reconfig.questions import ReconfigSpec
+from checker.rollout.reconfig.answers import ReconfigSpec
 from checker.rollout.runs import RunResult
 from checker.rollout.scenarios import RunSpec
 from checker.scenario import bundled, load

@@ -7,10 +7,9 @@ import pytest
 
 from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
-from checker.rollout.answer import Plan, ReleaseAnswer
+from checker.rollout.answer import Failure, Plan, ReleaseAnswer, failures
 from checker.rollout.claims import Reason
 from checker.rollout.disks import DiskHazard
-from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Interruption
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown

@@ -13,9 +13,18 @@ from checker.engine import Limits
 from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Plan
 from checker.rollout.planner import is_asked
-from checker.rollout.reconfig.answers import Ground, Preference, ReconfigAnswer, WayVerdicts
+from checker.rollout.reconfig.answers import (
+    DEFECTS,
+    FaultBudget,
+    Ground,
+    Preference,
+    ReconfigAnswer,
+    ReconfigSpec,
+    WayVerdicts,
+    leaders_of,
+    stage_of,
+)
 from checker.rollout.reconfig.commands import MembershipCommand, RouteKind, at_once, one_at_a_time
-from checker.rollout.reconfig.questions import DEFECTS, FaultBudget, ReconfigSpec, leaders_of, stage_of
 from checker.rollout.runs import RunResult, job_of, run_within
 from checker.rollout.scenarios import CRASHES, DISCONNECTS, PARTITIONS, SAFE_DATA, Question, RunSpec
 from checker.rollout.stages import whole

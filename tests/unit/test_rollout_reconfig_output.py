@@ -18,8 +18,8 @@ from checker.rollout.output.by_reconfig import OBSTACLES, obstacle
 from checker.rollout.output.cache import rendered
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import github_comment, markdown
+from checker.rollout.reconfig.answers import ReconfigSpec
 from checker.rollout.reconfig.commands import Obstacle, Refusal
-from checker.rollout.reconfig.questions import ReconfigSpec
 from checker.rollout.runs import RunResult
 from checker.rollout.scenarios import RunSpec
 from spec.quorum import Sid

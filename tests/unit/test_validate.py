@@ -19,8 +19,7 @@ from checker.engine import Model, Row
 from checker.engine.semantics import fire, read
 from checker.job import Verdict
 from checker.models.ensemble import Budgets, File, Grain, Member, Setup, columns, ensemble
-from checker.refinement.abstract_steps import Broken, Name
-from checker.refinement.mapping import abstract_steps
+from checker.refinement.abstract_steps import Broken, Name, abstract_steps
 from checker.validate import JournalError, Validation, journals, validate
 from checker.validate.codec import digest_of
 from checker.validate.global_history import GlobalHistory

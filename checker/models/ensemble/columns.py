@@ -39,7 +39,7 @@ from checker.models.ensemble.setup import (
     connection_name,
     server_name,
 )
-from checker.refinement.mapping import abstract_steps
+from checker.refinement.abstract_steps import abstract_steps
 from spec import server as spec_server
 from spec.durable import Durable
 from spec.effects import Connect, Disconnect, Effect, Effects, Fact, Message, Observe, ResetConnections

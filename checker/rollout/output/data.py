@@ -12,10 +12,9 @@ from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from checker.rollout.answer import Plan, ReleaseAnswer
+from checker.rollout.answer import Failure, Plan, ReleaseAnswer, failures
 from checker.rollout.claims import Claim, Evidence
 from checker.rollout.disks import DiskRemedy
-from checker.rollout.failures import Failure, failures
 from checker.rollout.files.differences import Difference, Interruption, masked
 from checker.rollout.inputs.folders import Folder
 from checker.rollout.inputs.working import WayOfWorking
@@ -23,9 +22,8 @@ from checker.rollout.order_proof import OrderProof, StageCondition
 from checker.rollout.output.by_reconfig import obstacle, safer
 from checker.rollout.output.recommendation import headline, recommendation
 from checker.rollout.output.sentences import answer_sentence, direction_sentence, run_sentence
-from checker.rollout.reconfig.answers import CommandAnswer, ReconfigAnswer, RouteAnswer
+from checker.rollout.reconfig.answers import CommandAnswer, FaultBudget, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.commands import Refusal
-from checker.rollout.reconfig.questions import FaultBudget
 from checker.rollout.route import Order, PlanRoute, ViewPair
 from checker.rollout.runs import RunResult, SafetyVerdict
 from checker.rollout.scenarios import Question

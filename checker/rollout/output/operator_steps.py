@@ -11,9 +11,8 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from checker.printable import capital, code, fenced
-from checker.rollout.answer import Plan
+from checker.rollout.answer import Failure, Plan, failures
 from checker.rollout.claims import Evidence, Reason
-from checker.rollout.failures import Failure, failures
 from checker.rollout.inputs.folders import settings
 from checker.rollout.order_proof import StageCondition
 from checker.rollout.output.sentences import (

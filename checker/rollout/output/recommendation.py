@@ -31,8 +31,7 @@ from checker.rollout.output.sentences import (
     verdict_words,
     who_looks,
 )
-from checker.rollout.reconfig.answers import RouteAnswer
-from checker.rollout.reconfig.questions import FaultBudget
+from checker.rollout.reconfig.answers import FaultBudget, RouteAnswer
 from checker.rollout.route import SAFETY, Order, PlanRoute
 from checker.rollout.runs import SafetyVerdict, worst_result
 from checker.rollout.scenarios import CRASHES, Question

@@ -25,7 +25,7 @@ from checker.rollout.output.sentences import (
     needs,
     servers,
 )
-from checker.rollout.reconfig.questions import ReconfigSpec
+from checker.rollout.reconfig.answers import ReconfigSpec
 from checker.rollout.runs import RunResult, SafetyVerdict, worst_result
 from checker.rollout.scenarios import SERVED_ALONE, THROWN_AWAY, Question
 from checker.rollout.steps import RESTART, START, STOP, unwaited

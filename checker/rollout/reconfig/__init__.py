@@ -2,8 +2,8 @@
 
 commands   the commands, one voter at a time or all in one, with the servers to start and to stop; and the reasons for
            which ZooKeeper would refuse them, or this planner cannot judge them
-questions  the questions about a command, as scenarios, in the order of the search
-answers    the verdict on each route, and which way is safer
+answers    the questions about a command, as scenarios, in the order of the search; the verdict on each route, and which
+           way is safer
 
 Rules of this package:
 

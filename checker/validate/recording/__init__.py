@@ -1,8 +1,9 @@
 """Validation of real servers: their packets, disks and clients against the specification.
 
 - `reader`: the lines of a recording, and the reader of its files.
-- `worlds`: the possible states of a server at rest, and of its disk; and one connection of a leader.
-- `followers`, `leaders`: the possible states of a learner, and those of a leader.
+- `worlds`: the possible states of a server at rest and of its disk, and those of a learner; and one connection of a
+  leader.
+- `leaders`: the possible states of a leader.
 - `judge`: all servers, line by line.
 
 This module judges one recording, and reports on it, the verdict first. If a line does not fit, it looks for known
