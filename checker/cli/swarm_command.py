@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from checker.cli.options import add_format, add_like, size, variant, workers
 from checker.command import Command, ExitCode, refused, say, seconds
-from checker.engine.result import MOST_SEED
+from checker.engine.result import MOST_SEED, Limits, Stop
 from spec.text import between
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from checker.job import Job
     from checker.report import Progress
     from checker.report.verdict import RunOutcome
-    from checker.swarm.outcome import SwarmLimits, SwarmOutcome
+    from checker.swarm.outcome import SwarmOutcome
     from checker.swarm.search import Swarm
 
 SECONDS = 60.0
@@ -99,23 +99,20 @@ def _run(options: argparse.Namespace) -> int:
         return refused(str(error), ExitCode.COMMAND_LINE)
 
 
-def _limits(options: argparse.Namespace) -> SwarmLimits:
+def _limits(options: argparse.Namespace) -> Limits:
     from checker.engine.process import free_memory  # noqa: PLC0415
-    from checker.swarm.outcome import SwarmLimits  # noqa: PLC0415
 
     default = SECONDS if options.walks is None else None
     memory = options.memory or free_memory(SHARE_OF_MEMORY)
-    return SwarmLimits(options.depth, options.walks, options.seconds or default, memory)
+    return Limits(options.depth, work=options.walks, seconds=options.seconds or default, memory=memory)
 
 
 def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
     from checker.cli.runner import write_traces  # noqa: PLC0415
     from checker.report import Progress  # noqa: PLC0415
     from checker.report.verdict import RunOutcome  # noqa: PLC0415
-    from checker.swarm.outcome import Ending  # noqa: PLC0415
-    from checker.swarm.report import draw, progress_text  # noqa: PLC0415
+    from checker.swarm.report import draw, judgement_of, progress_text  # noqa: PLC0415
     from checker.swarm.search import Swarm  # noqa: PLC0415
-    from checker.swarm.verdict import exploration_of, judgement_of  # noqa: PLC0415
 
     job, began = request.job, time.time()
     with Progress(job.name) as progress:
@@ -129,10 +126,12 @@ def _swarm(request: RunRequest, options: argparse.Namespace) -> int:
             identity=json.dumps(dict(job.source), sort_keys=True),
         )  # fmt: skip
         outcome = swarm.run()
-        if outcome.violated and outcome.ending is not Ending.INTERRUPTED:
+        if outcome.violated and outcome.stop is not Stop.INTERRUPTED:
             _shorten(job, outcome, options, progress)
     judgement = judgement_of(job, outcome, bare=options.verdict)
-    ran = RunOutcome(job.name, judgement, job, exploration_of(outcome), path=request.path, began=began)
+    ran = RunOutcome(
+        job.name, judgement, job, replace(outcome, found=dict(outcome.found)), path=request.path, began=began
+    )
     ran = _with_traces(ran, swarm, options)
     write_traces([ran], options.traces)
     _print(ran, outcome, options)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from checker.engine.kernels import build_kernels
-from checker.engine.result import Evaluations, Exploration
+from checker.engine.result import Exploration
 from checker.engine.semantics import rebuild, rediscover
 from checker.engine.states.frontier import OriginLog, RowBlock
 from checker.engine.steps import count_steps, step_properties
@@ -115,28 +115,22 @@ class Evaluator:
 
         `row_of` gives the row of a state of the present round.
         """
-        while self._waiting:
-            self._waiting[0] = self._judge(self._waiting[0])
-            if not self._waiting[0].rows.size:
-                del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
+        self.judge_waiting()
         self._note(row_of)
         while self._hits:
             self._record(self._hits[0], history)
             del self._hits[0]
 
+    def judge_waiting(self) -> None:
+        """Judge the waiting rows, which fills the tables."""
+        while self._waiting:
+            self._waiting[0] = self._judge(self._waiting[0])
+            if not self._waiting[0].rows.size:
+                del self._waiting[0]  # only now: after an interrupt before this line, it is judged again
+
     def report(self) -> None:
         """Update the evaluation counts of the result."""
-        counts = [Evaluations() for _ in self._result.model.properties]
-        verdicts = self._tables.verdicts
-        totals = verdicts.totals(self._judged.times, self._final.times)
-        for verdict, times in zip(verdicts.verdicts, totals.tolist(), strict=True):
-            for position in verdict.bundle.properties:
-                counts[position].states += times
-            for position in verdict.premises:
-                counts[position].premise += times
-        self._result.evaluations = {
-            p.name: count for p, count in zip(self._result.model.properties, counts, strict=True)
-        }
+        self._result.evaluations = self._tables.verdicts.evaluations(*self.tallies)
         count_steps(self._result)
 
     def premises(self, history: OriginLog, most: int) -> dict[str, list[list[int]]]:
@@ -173,21 +167,18 @@ class Evaluator:
         """Judge rows, or evaluate final states; return those that lack an answer, which is in the tables afterwards."""
         tables, verdicts = self._tables, self._tables.verdicts
         block, rows, base, affected = what
-        self._counters[:] = 0
         aside, affecting = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)
-        rest = (tables.flat_cells, *tables.readers(), aside)
+        answers = tables.answers(self._missing, self._counters)
         if affected is None:
             self._final.make_room(len(verdicts.verdicts))
-            build_kernels.evaluate_rows(
-                block.rows, rows, base, verdicts.final, self._verdicts, self._final.times, self._final.first,
-                *rest, self._missing, self._counters,
-            )  # fmt: skip
+            judging = build_kernels.Judging(verdicts.final, self._verdicts, self._final.times, self._final.first)
+            build_kernels.evaluate_rows(block.rows, rows, base, judging, aside, answers)
         else:
             self._judged.make_room(verdicts.judgements.size)
+            judging = verdicts.judging(self._judged.times, self._judged.first)
             build_kernels.judge_rows(
-                block.rows, rows, affected, block.judgements, base, verdicts.judged, verdicts.judgements.view,
-                self._judged.times, self._judged.first, *rest, affecting, self._missing, self._counters,
-            )  # fmt: skip
+                block.rows, rows, affected, block.judgements, base, judging, aside, affecting, answers
+            )
         missing, put_aside = int(self._counters[0]), int(self._counters[2])
         left = PendingRows(block, aside[:put_aside], base, None if affected is None else affecting[:put_aside])
         if missing:

@@ -81,18 +81,26 @@ class Slice:
             self.slots = np.zeros(size, np.uint64)
 
 
+def row_room(tables: Tables) -> search_kernels.RowRoom:
+    """The room of a thread for the moves of one row."""
+    columns, joint = len(tables.model.columns), len(tables.joint)
+    width = padded(columns)
+    return search_kernels.RowRoom(
+        np.zeros(width, np.uint32),
+        np.zeros(2 * move_kernels.STACK, np.uint64),
+        np.zeros(columns + joint + 1, np.uint64),
+        np.zeros(width, np.uint32),
+        np.zeros((JOINT_CACHE, width), np.uint32),
+        np.zeros((JOINT_CACHE, joint + 2), np.uint64),
+    )
+
+
 class Worker:
     """The buffers and tasks of one thread; `number` is also that of its shard."""
 
     def __init__(self, tables: Tables, number: int, visited: Visited, *, filters: bool) -> None:
         self._tables, self.number, self.visited, self._filters = tables, number, visited, filters
-        self._width = width = len(tables.model.columns)
-        joint = len(tables.joint)
-        self._row, self._joint_key = np.zeros(padded(width), np.uint32), np.zeros(padded(width), np.uint32)
-        self._cached_keys = np.zeros((JOINT_CACHE, padded(width)), np.uint32)
-        self._cached_lists = np.zeros((JOINT_CACHE, joint + 2), np.uint64)
-        self._lists_of = np.zeros(width + joint + 1, np.uint64)
-        self._stack = np.zeros(2 * move_kernels.STACK, np.uint64)
+        self._room = row_room(tables)
         self._labels = np.zeros(search_kernels.MOST_MOVES, np.uint32)
         self._recent = np.zeros(RECENT, np.uint64)
         self._picks = np.zeros(CANDIDATES, np.uint32)
@@ -133,16 +141,23 @@ class Worker:
     def _expand(self, part: Slice, rows: Array, *, keeps_all: bool) -> Array:
         tables, block, counters = self._tables, part.block, self._counters
         position, aside, dead = 0, np.empty(len(rows), np.uint32), np.empty(len(rows), np.uint32)
-        counters[:] = self.noted, part.size, 0, 0, 0, 0
+        answers = tables.answers(self.missing, counters)
+        counters[:2] = self.noted, part.size
         while position < len(rows):
+            successors = search_kernels.Successors(
+                part.found, part.origins, self._labels, self.fired, self._recent, dead, aside
+            )
             position = search_kernels.expand(
-                block.rows, self._width, block.fingerprints, rows, position,
-                tables.flat_cells, tables.masks.view, tables.masked, tables.joint,
-                self._lists_of, self._joint_key, self._cached_keys, self._cached_lists,
-                tables.images, self._row, self._stack, self._labels, tables.entries.view, *tables.readers(),
-                part.found, part.origins, self.fired, self._recent, keeps_all, dead, aside,
-                self.missing, counters,
-            )  # fmt: skip
+                block.rows,
+                block.fingerprints,
+                rows,
+                position,
+                keeps_all,
+                tables.images,
+                self._room,
+                successors,
+                answers,
+            )
             if counters[4]:
                 raise ModelError("a move leads to operations without end, or a state has too many moves")
             if position < len(rows):
@@ -176,18 +191,19 @@ class Worker:
         `parents` and `ordinals` are room for the origins of all of them.
         """
         pending = []
-        tables, block, verdicts = self._tables, part.block, self._tables.verdicts
+        block, verdicts = part.block, self._tables.verdicts
+        source = build_kernels.Parents(block.rows, block.judgements, part.base, part.found, part.origins, part.fresh)
+        judging = verdicts.judging(self.tally.times, self.tally.first)
         done = 0
         for into, begin, end, state in targets:
-            self._counters[:] = 0
             aside, affecting = np.empty(end - begin, np.uint32), np.empty(end - begin, np.uint64)
+            children = build_kernels.Children(
+                into.rows, into.fingerprints, into.judgements, parents, ordinals, aside, affecting, self.reached
+            )
+            answers = self._tables.answers(self.missing, self._counters)
             build_kernels.build(
-                block.rows, part.fresh, done, done + end - begin, part.found, part.origins, part.base,
-                block.judgements, into.rows, into.fingerprints, into.judgements, begin, state,
-                parents, ordinals, self.reached, self._stack, tables.entries.view,
-                verdicts.judged, verdicts.judgements.view, self.tally.times, self.tally.first, tables.flat_cells,
-                *tables.readers(), aside, affecting, self.missing, self._counters,
-            )  # fmt: skip
+                source, done, done + end - begin, children, begin, state, self._room.stack, judging, answers
+            )
             put_aside = int(self._counters[2])
             if put_aside:
                 pending.append(PendingRows(into, aside[:put_aside], state - begin, affecting[:put_aside]))

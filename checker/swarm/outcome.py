@@ -11,43 +11,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from checker.engine.kernels.walk_kernels import REGISTER_BITS
-from checker.engine.model import Kind, Model
-from checker.engine.result import Coverage, Discovery, Evaluations
+from checker.engine.model import Kind
+from checker.engine.result import Coverage, Evaluations, Exploration, Stop
 
 Array = np.ndarray[Any, Any]
 
 REGISTERS = 1 << REGISTER_BITS
 STANDARD_ERROR = 1.04 / math.sqrt(REGISTERS)
 DEFAULT_DEPTH = 1000
-
-
-class Ending(Enum):
-    """The reason why a swarm ended."""
-
-    FOUND = "found"  # a violation or a deadlock; the walks with smaller numbers were finished
-    WALKS = "walks"
-    TIME = "time"
-    MEMORY = "memory"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class SwarmLimits:
-    """The limits of a swarm: the greatest depth of a walk, and the number of walks or the time; None is no limit.
-
-    `memory` is the resident size of all processes of this machine, in bytes.
-    """
-
-    depth: int = DEFAULT_DEPTH
-    walks: int | None = None
-    seconds: float | None = None
-    memory: int | None = None
 
 
 class Sighting(NamedTuple):
@@ -71,17 +47,18 @@ class Sample(NamedTuple):
 class WalkCounts:
     """What some walks executed; counts of different walks can be added.
 
-    `walks` were begun, and the end of the swarm `cut` some of them. `steps` are the executed moves, `dead` the walks
-    that ended in a state without a successor. `depths` is the number of walks by their number of steps. `coverage` and
-    `evaluations` count visits, not distinct states; Coverage.new is 0. `local` has for each column the numbers (u64,
-    ascending) of its distinct values in the visited states. `sightings` has the least one of each property.
+    `walks` were begun, and the end of the swarm `cut` some of them. `transitions` are the executed moves, `deadlocks`
+    the walks that ended in a state without a successor. `depths` is the number of walks by their number of steps.
+    `coverage` and `evaluations` count visits, not distinct states; Coverage.new is 0. `local` has for each column the
+    numbers (u64, ascending) of its distinct values in the visited states. `sightings` has the least one of each
+    property.
     """
 
     walks: int = 0
     cut: int = 0
-    steps: int = 0
-    dead: int = 0
-    ending: Ending = Ending.WALKS
+    transitions: int = 0
+    deadlocks: int = 0
+    stop: Stop = Stop.WORK
     python_seconds: float = 0.0
     registers: Array = field(default_factory=lambda: np.zeros(REGISTERS, np.uint8))
     depths: dict[int, int] = field(default_factory=dict)
@@ -94,9 +71,9 @@ class WalkCounts:
         """Add the counts of other walks, which ended later."""
         self.walks += other.walks
         self.cut += other.cut
-        self.steps += other.steps
-        self.dead += other.dead
-        self.ending = other.ending
+        self.transitions += other.transitions
+        self.deadlocks += other.deadlocks
+        self.stop = other.stop
         self.python_seconds += other.python_seconds
         self.registers = np.maximum(self.registers, other.registers)
         for depth, walks in other.depths.items():
@@ -130,41 +107,30 @@ class WalkCounts:
     @property
     def mean_depth(self) -> float:
         """The mean number of moves of a walk."""
-        return self.steps / self.walks if self.walks else 0.0
+        return self.transitions / self.walks if self.walks else 0.0
 
 
 @dataclass
-class SwarmOutcome(WalkCounts):
-    """The outcome of a swarm. It makes no claim about states that no walk visited.
+class SwarmOutcome(WalkCounts, Exploration):
+    """A swarm as an exploration, without a claim about states that no walk visited. Its limit of work is in walks, and
+    that of memory the resident size of all processes of this machine.
 
-    `workers` is the number of processes, or the name of a cluster. `found` has the run to each violation and deadlock;
-    those in `shortest` are shown to be shortest. `compiling`: kernels are being compiled, before the first walk.
+    `states` is an estimate, and `depth` that of the longest walk. `found` has the run to each violation and deadlock;
+    those in `shortest` are shown to be shortest. The walks before a finding that ended the swarm were finished.
     """
 
-    model: Model = field(kw_only=True)
-    seed: int = field(kw_only=True)
-    limits: SwarmLimits = field(kw_only=True)
-    workers: str = "1"
-    seconds: float = 0.0
-    found: dict[str, Discovery] = field(default_factory=dict)
     shortest: set[str] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
-    compiling: bool = False
 
     @property
     def violated(self) -> list[str]:
         """The properties with a violation or a deadlock, in the order of the model."""
         return [p.name for p in self.model.properties if p.name in self.sightings and p.kind is not Kind.SOMETIMES]
 
-    @property
-    def unjudged(self) -> list[str]:
-        """The properties of liveness, which no walk can judge."""
-        return [prop.name for prop in self.model.liveness]
-
     def sample(self, seconds: float) -> None:
         """Add the present counts to the coverage over time."""
         local = sum(self.local_states.values())
-        self.samples.append(Sample(seconds, self.walks, self.steps, self.states, local))
+        self.samples.append(Sample(seconds, self.walks, self.transitions, self.states, local))
 
 
 def estimate(registers: Array) -> int:

@@ -6,9 +6,11 @@ repeats a random part of the run of the first one, and then continues in another
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from checker.engine.kernels.walk_kernels import Plans
 
 Array = np.ndarray[Any, Any]
 
@@ -21,22 +23,7 @@ _MODES = (0, 1, 1, 1, 2, 2, 3, 3)  # of eight walks: one uniform, three by actio
 _LIMIT, _MODE, _BRANCH, _CHANGE = (np.uint64(n) for n in (1, 2, 3, 4))
 
 
-class WalkPlans(NamedTuple):
-    """The plans of walks, an entry for each.
-
-    `numbers` (u64), `limits` (u64, steps), `branches` (u64, the step at which the second leg begins); with an entry for
-    each of the two legs: `keys` (u64), `modes` (u64) and `changes` (u64, steps; CHANGES of them).
-    """
-
-    numbers: Array
-    limits: Array
-    branches: Array
-    keys: Array
-    modes: Array
-    changes: Array
-
-
-def plans(seed: int, first: int, count: int, depth: int) -> WalkPlans:
+def plans(seed: int, first: int, count: int, depth: int) -> Plans:
     """The plans of the walks `first` to first + count, with at most `depth` steps each."""
     numbers = np.arange(first, first + count, dtype=np.uint64)
     leaders = numbers - numbers % np.uint64(GROUP)
@@ -45,7 +32,7 @@ def plans(seed: int, first: int, count: int, depth: int) -> WalkPlans:
     draws = mixed(keys[:, 1] ^ _BRANCH)
     branches = (draws >> np.uint64(8)) % limits[:, 0]
     branches[(numbers == leaders) | (draws & np.uint64(1) == 0)] = 0
-    return WalkPlans(
+    return Plans(
         numbers,
         np.minimum(limits[:, 1] + branches, np.uint64(depth)),
         branches,

@@ -1,4 +1,6 @@
-"""The report of a swarm as text and as JSON. Every statement is a number of the swarm or comes from its judgement.
+"""The judgement of a swarm, and its report as text and as JSON.
+
+Every statement is a number of the swarm or comes from its judgement.
 
 `draw` draws the coverage over time as an SVG. matplotlib is the extra `plots`, and is imported only to draw. The
 same figures give the same bytes: no date, and ids from a fixed salt.
@@ -9,15 +11,16 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from checker.engine.model import Kind, Property
-from checker.job import Job
+from checker.engine.result import Limits, Stop
+from checker.job import Job, Verdict
 from checker.report.text import Importance, Line, judgement_line, section
-from checker.report.verdict import Judgement, is_idle, may_be_idle
-from checker.swarm.outcome import STANDARD_ERROR, Ending, Sample, SwarmLimits, SwarmOutcome
-from checker.swarm.verdict import exploration_of
+from checker.report.verdict import Judgement, is_idle, judge, may_be_idle
+from checker.swarm.outcome import DEFAULT_DEPTH, STANDARD_ERROR, Sample, SwarmOutcome
 from checker.traces.itf import to_itf
 from checker.traces.trace import Trace, values_of
 from checker.user_files import OutputError
@@ -30,12 +33,35 @@ WIDTH = 60  # characters of a curve
 NOT_SHORTEST = "a swarm found the run, and it is not shown to be shortest"
 SHORTEST = "a swarm found the run, and a breadth-first search shows that it is shortest"
 ENDS = {
-    Ending.FOUND: "stopped at a finding; the walks before it were finished",
-    Ending.WALKS: "stopped at the number of walks given",
-    Ending.TIME: "stopped at the time given",
-    Ending.MEMORY: "stopped at the memory given",
-    Ending.INTERRUPTED: "interrupted",
+    Stop.FOUND: "stopped at a finding; the walks before it were finished",
+    Stop.WORK: "stopped at the number of walks given",
+    Stop.TIME: "stopped at the time given",
+    Stop.MEMORY: "stopped at the memory given",
+    Stop.INTERRUPTED: "interrupted",
 }
+
+
+def judgement_of(job: Job, outcome: SwarmOutcome, *, bare: bool = False) -> Judgement:
+    """The judgement of a swarm; `bare` gives the exit code of the verdict itself.
+
+    A swarm is violated, deadlocked or incomplete, and never passed. Its expectation is that of the scenario, except
+    that the depths of the expected violations do not count.
+    """
+    found = {discovery.prop.name for discovery in outcome.violations}
+    expected = job.violations
+    if expected is not None and found and found <= set(expected):
+        expected = None
+    # `judge` formats the limit that ended a run; the sentence of a swarm without a finding is made below.
+    stop = Stop.WORK if outcome.stop is Stop.MEMORY else outcome.stop
+    exploration = replace(outcome, stop=stop, limits=Limits(work=0, seconds=outcome.limits.seconds or 0.0))
+    judged = judge(replace(job, violations=expected), exploration, job.actions, bare=bare)
+    if judged.verdict is not Verdict.INCOMPLETE:
+        return judged
+    reason = (
+        f"no violation in what was executed: {outcome.walks:,} walks, {outcome.transitions:,} steps, "
+        f"about {outcome.states:,} distinct states, to depth {outcome.depth}; a swarm shows nothing about other runs"
+    )
+    return replace(judged, reasons=(reason,), sentence=f"{judged.verdict.value}: {reason}", explanation=reason)
 
 
 def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line]:
@@ -56,11 +82,11 @@ def swarm_lines(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[L
     return lines
 
 
-def limits_text(limits: SwarmLimits) -> str:
+def limits_text(limits: Limits) -> str:
     """The limits of a swarm in words."""
     parts = [
-        f"depth {limits.depth}",
-        "" if limits.walks is None else f"{limits.walks:,} walks",
+        f"depth {limits.depth or DEFAULT_DEPTH}",
+        "" if limits.work is None else f"{limits.work:,} walks",
         "" if limits.seconds is None else f"{limits.seconds:g} s",
     ]
     return ", ".join(part for part in parts if part)
@@ -68,9 +94,9 @@ def limits_text(limits: SwarmLimits) -> str:
 
 def progress_text(outcome: SwarmOutcome) -> str:
     """The progress of a swarm on one line."""
-    rate = f", {outcome.steps / outcome.seconds:,.0f}/s" if outcome.seconds > 0 else ""
+    rate = f", {outcome.transitions / outcome.seconds:,.0f}/s" if outcome.seconds > 0 else ""
     return (
-        f"{outcome.walks:,} walks, {outcome.steps:,} steps{rate}, about {outcome.states:,} states, "
+        f"{outcome.walks:,} walks, {outcome.transitions:,} steps{rate}, about {outcome.states:,} states, "
         f"depth {outcome.depth}, {outcome.seconds:.0f} s"
     )
 
@@ -89,7 +115,7 @@ def _property(job: Job, outcome: SwarmOutcome, prop: Property) -> tuple[str, ...
     if prop.kind.is_liveness or count is None:
         by_run = "liveness is judged by `run` alone" if prop.kind.is_liveness else "judged in every step"
         return prop.name, prop.kind.value, property_outcome(outcome, prop), by_run
-    idle = is_idle(exploration_of(outcome), prop)
+    idle = is_idle(outcome, prop)
     premise = "its premise never held" if not count.premise else f"its premise held {count.premise:,} times"
     excuse = " (allowed)" if idle and may_be_idle(job, prop) else ""
     figures = f"evaluated {count.states:,} times, {premise}{excuse}" if count.states else "never evaluated"
@@ -119,21 +145,21 @@ def _actions(job: Job, outcome: SwarmOutcome, judgement: Judgement) -> list[Line
 
 def _figures(outcome: SwarmOutcome) -> list[tuple[str, str]]:
     e = outcome
-    rate = f" ({e.steps / e.seconds:,.0f} a second)" if e.seconds > 0 else ""
+    rate = f" ({e.transitions / e.seconds:,.0f} a second)" if e.seconds > 0 else ""
     cut = f", {e.cut:,} of them cut by the end" if e.cut else ""
     rows = [
-        ("end", ENDS[e.ending]),
+        ("end", ENDS[e.stop]),
         ("seed", f"{e.seed}; --walk K with this seed and depth repeats the walk number K"),
         ("walks", f"{e.walks:,}{cut}"),
-        ("steps", f"{e.steps:,}{rate}"),
+        ("steps", f"{e.transitions:,}{rate}"),
         ("depth", f"the longest walk has {e.depth} steps, the mean is {e.mean_depth:.1f}"),
         ("distinct states", f"about {e.states:,} (HyperLogLog, standard error {STANDARD_ERROR:.2%})"),
         ("local states", f"{sum(e.local_states.values()):,} values of {len(e.local_states)} columns"),
     ]
-    if e.dead:
-        rows.append(("ends of runs", f"{e.dead:,} walks met a state without a successor"))
+    if e.deadlocks:
+        rows.append(("ends of runs", f"{e.deadlocks:,} walks met a state without a successor"))
     rows.append(("time", f"{e.seconds:.2f} s, of which Python took {e.python_seconds:.2f} s to fill the tables"))
-    return [*rows, ("workers", e.workers)]
+    return [*rows, ("workers", e.workers[0])]
 
 
 def coverage_lines(samples: Sequence[Sample]) -> list[Line]:
@@ -183,16 +209,16 @@ def swarm_json(job: Job, outcome: SwarmOutcome, judgement: Judgement, traces: Se
         "as_expected": judgement.as_expected,
         "exit_code": judgement.exit_code,
         "sentence": judgement.sentence,
-        "limits": {"depth": e.limits.depth, "walks": e.limits.walks, "seconds": e.limits.seconds},
+        "limits": {"depth": e.limits.depth or DEFAULT_DEPTH, "walks": e.limits.work, "seconds": e.limits.seconds},
         "properties": [_property_json(outcome, prop) for prop in outcome.model.properties],
         "actions": [{"name": name, "fired": coverage.fired} for name, coverage in sorted(e.coverage.items())],
         "swarm": {
             "seed": e.seed,
-            "workers": e.workers,
-            "end": e.ending.value,
+            "workers": e.workers[0],
+            "end": "walks" if e.stop is Stop.WORK else e.stop.value,
             "walks": e.walks,
             "cut": e.cut,
-            "steps": e.steps,
+            "steps": e.transitions,
             "depth": e.depth,
             "mean_depth": e.mean_depth,
             "walks_by_depth": {str(depth): walks for depth, walks in sorted(e.depths.items())},
@@ -200,9 +226,9 @@ def swarm_json(job: Job, outcome: SwarmOutcome, judgement: Judgement, traces: Se
                 "estimate": e.states, "method": "HyperLogLog", "standard_error": STANDARD_ERROR,
             },
             "local_states": dict(e.local_states),
-            "ends": e.dead,
+            "ends": e.deadlocks,
             "seconds": e.seconds,
-            "steps_per_second": e.steps / e.seconds if e.seconds > 0 else None,
+            "steps_per_second": e.transitions / e.seconds if e.seconds > 0 else None,
             "python_seconds": e.python_seconds,
         },
         "coverage": [sample._asdict() for sample in e.samples],
@@ -271,7 +297,9 @@ def draw(name: str, outcome: SwarmOutcome, path: Path) -> None:
             left.axvline(outcome.seconds, color="black", linewidth=0.8, linestyle=":")
             left.annotate(f"{seen.prop.name} ", (outcome.seconds, 0), (0, 6), textcoords="offset points", ha="right")
             break
-        figure.suptitle(f"{name}\n{outcome.walks:,} walks, {outcome.steps:,} steps, seed {outcome.seed}", fontsize=10)
+        figure.suptitle(
+            f"{name}\n{outcome.walks:,} walks, {outcome.transitions:,} steps, seed {outcome.seed}", fontsize=10
+        )
         try:
             figure.savefig(path, format="svg", metadata={"Date": None})
         except OSError as error:

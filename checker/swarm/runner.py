@@ -15,16 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels import move_kernels
 from checker.engine.model import Finding, Kind, Model, ModelError, Property
 from checker.engine.process import Interrupts
-from checker.engine.result import Coverage, Discovery, Evaluations, Step
+from checker.engine.result import Discovery, Step, Stop
 from checker.engine.semantics import answer, rebuild, rediscover, successors
-from checker.engine.steps import step_properties
-from checker.engine.tables import Tables
-from checker.swarm.outcome import Ending, Sighting, WalkCounts
+from checker.swarm.outcome import Sighting, WalkCounts
 from checker.swarm.plans import plans
-from checker.swarm.walker import PartResult, SharedTables, Walker
+from checker.swarm.walker import SharedTables, Walker
 
 BUDGET = 1 << 14  # steps of a round
 
@@ -48,9 +45,9 @@ class WalkRunner:
         walker.begin(plans(self._seed, 0, 1, 1), 1)
         walker.advance(1)
 
-    def run(self, first: int, count: int, ended: Callable[[], Ending | None] = lambda: None) -> WalkCounts:
+    def run(self, first: int, count: int, ended: Callable[[], Stop | None] = lambda: None) -> WalkCounts:
         """Execute the walks `first` to first + count; they end early when `ended`, called in each round, says why."""
-        counts, walker, tables = WalkCounts(), self._walker, self._shared.tables
+        walker, tables = self._walker, self._shared.tables
         python_before = tables.seconds
         walker.begin(plans(self._seed, first, count, self._depth))
         try:
@@ -60,13 +57,11 @@ class WalkRunner:
                     walker.advance(BUDGET)
                     self._shared.fill(walker.noted)
                 reason = ended()
-            found = Ending.FOUND if walker.is_alarmed and not self._keep_going else None
-            counts.ending = reason or found or Ending.WALKS
+            reason = reason or (Stop.FOUND if walker.is_alarmed and not self._keep_going else Stop.WORK)
         except KeyboardInterrupt:
-            counts.ending = Ending.INTERRUPTED
-        _write(counts, walker.taken(), tables)
-        counts.local = _local(walker.visited, tables)
-        counts.python_seconds = tables.seconds - python_before
+            reason = Stop.INTERRUPTED
+        counts = walker.taken()
+        counts.stop, counts.python_seconds = reason, tables.seconds - python_before
         return counts
 
     @property
@@ -81,8 +76,7 @@ class WalkRunner:
         while walker.is_running:
             walker.advance(steps + 1)
             self._shared.fill(walker.noted)
-        values = self._shared.tables.values(walker.cells.tolist())
-        return rebuild(self._model, walker.ordinals[: walker.steps].tolist(), lambda row: row == values)
+        return rebuild(self._model, walker.ordinals, lambda row: row == walker.values)
 
     def discovery(self, prop: Property, sighting: Sighting) -> Discovery:
         """The run to a finding, as its walk executed it."""
@@ -105,41 +99,3 @@ class WalkRunner:
                 if isinstance(finding, Finding):
                     found.append(Discovery(prop, finding, len(path) - 1, path))
         return path, found
-
-
-def _write(counts: WalkCounts, part: PartResult, tables: Tables) -> None:
-    """Write the counts of a part, with names in place of the numbers of the tables."""
-    counts.walks, counts.cut, counts.steps, counts.dead = part.walks, part.cut, part.steps, part.dead
-    counts.registers = part.registers
-    depths, walks = np.unique(part.depths, return_counts=True)
-    counts.depths = dict(zip(depths.tolist(), walks.tolist(), strict=True))
-    for label, fired in zip(tables.labels, part.fired.tolist(), strict=False):
-        if label.action:
-            counts.coverage.setdefault(label.action, Coverage()).fired += fired
-    verdicts, properties = tables.verdicts, tables.model.properties
-    evaluations = [Evaluations() for _ in properties]
-    totals = verdicts.totals(part.judged.times[: verdicts.judgements.size], part.final.times)
-    for number in np.flatnonzero(totals).tolist():
-        verdict, times = verdicts.verdicts[number], int(totals[number])
-        for position in verdict.bundle.properties:
-            evaluations[position].states += times
-        for position in verdict.premises:
-            evaluations[position].premise += times
-    of_steps = step_properties(properties)
-    counts.evaluations = {
-        p.name: evaluation for p, evaluation in zip(properties, evaluations, strict=True) if p not in of_steps
-    }
-    for tally, found in ((part.judged, verdicts.found), (part.final, lambda n: verdicts.verdicts[n].found)):
-        for number in tally.unnoted():
-            step, walk = divmod(int(tally.first[number]), 1 << 32)
-            for position in found(number):
-                name, here = properties[position].name, Sighting(step, walk)
-                counts.sightings[name] = min(here, counts.sightings.get(name, here))
-
-
-def _local(visited: Array, tables: Tables) -> dict[str, Array]:
-    """For each column, the numbers of its visited values, in ascending order."""
-    cells = np.flatnonzero(visited)
-    columns = np.array([tables.column_of(cell) for cell in cells.tolist()], np.int64)
-    numbers = tables.cells.view[cells, move_kernels.ZOBRIST]
-    return {column.name: np.sort(numbers[columns == position]) for position, column in enumerate(tables.model.columns)}

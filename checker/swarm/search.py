@@ -29,7 +29,8 @@ from checker.cluster.seeds import for_each_seed
 from checker.engine.kernels import jit
 from checker.engine.model import Kind, Model
 from checker.engine.process import Interrupts
-from checker.swarm.outcome import Ending, SwarmLimits, SwarmOutcome, WalkCounts
+from checker.engine.result import Limits, Stop
+from checker.swarm.outcome import DEFAULT_DEPTH, SwarmOutcome, WalkCounts
 from checker.swarm.plans import MOST_WALKS
 from checker.swarm.runner import WalkRunner
 
@@ -67,7 +68,7 @@ class PartTask:
     make: Callable[[], Model] = field(compare=False)
     identity: str
     seed: int
-    limits: SwarmLimits
+    limits: Limits
     until: float
     keep_going: bool = False
     alive: Path | None = None
@@ -80,13 +81,13 @@ class PartTask:
         return run_part(runner_of(self), self.limits, number, lambda: _reached(self, process))
 
 
-def _reached(task: PartTask, process: psutil.Process) -> Ending | None:
+def _reached(task: PartTask, process: psutil.Process) -> Stop | None:
     if time.time() >= task.until:
-        return Ending.TIME
+        return Stop.TIME
     if task.alive is not None and not task.alive.exists():
-        return Ending.INTERRUPTED
+        return Stop.INTERRUPTED
     if task.limits.memory is not None and process.memory_info().rss >= task.limits.memory:
-        return Ending.MEMORY
+        return Stop.MEMORY
     return None
 
 
@@ -100,8 +101,8 @@ class _Kept:
 def runner_of(task: PartTask) -> WalkRunner:
     """The runner of a task in this process. Raises ModelError."""
     if _Kept.task != task or _Kept.runner is None:
-        model = safety(task.make())
-        _Kept.task, _Kept.runner = task, WalkRunner(model, task.seed, task.limits.depth, keep_going=task.keep_going)
+        model, depth = safety(task.make()), task.limits.depth or DEFAULT_DEPTH
+        _Kept.task, _Kept.runner = task, WalkRunner(model, task.seed, depth, keep_going=task.keep_going)
     return _Kept.runner
 
 
@@ -110,10 +111,10 @@ def safety(model: Model) -> Model:
     return model.with_properties(prop for prop in model.properties if not prop.kind.is_liveness)
 
 
-def run_part(runner: WalkRunner, limits: SwarmLimits, number: int, ended: Callable[[], Ending | None]) -> WalkCounts:
+def run_part(runner: WalkRunner, limits: Limits, number: int, ended: Callable[[], Stop | None]) -> WalkCounts:
     """The counts of a part. Raises ModelError."""
     first, size = part(number)
-    return runner.run(first, min(size, (limits.walks or MOST_WALKS) - first), ended)
+    return runner.run(first, min(size, (limits.work or MOST_WALKS) - first), ended)
 
 
 class Swarm:
@@ -127,7 +128,7 @@ class Swarm:
     def __init__(
         self,
         model: Model,
-        limits: SwarmLimits,
+        limits: Limits,
         *,
         seed: int = 1,
         workers: Workers = 1,
@@ -136,13 +137,13 @@ class Swarm:
         make: Callable[[], Model] | None = None,
         identity: str = "",
     ) -> None:
-        self.outcome = SwarmOutcome(model=model, seed=seed, limits=limits, workers=str(workers))
+        self.outcome = SwarmOutcome(model, "swarm", limits, seed=seed, workers=[str(workers)])
         self._workers: Workers = workers if make is not None else 1
         self._progress, self._process = progress, psutil.Process()
         if not jit.is_compiled(with_walks=True):
             self.outcome.compiling = True
             progress(self.outcome)
-        self.runner = WalkRunner(safety(model), seed, limits.depth, keep_going=keep_going)
+        self.runner = WalkRunner(safety(model), seed, limits.depth or DEFAULT_DEPTH, keep_going=keep_going)
         self.runner.compile()
         self._began = self._reported = time.monotonic()
         self._until = math.inf if limits.seconds is None else time.time() + limits.seconds
@@ -162,23 +163,23 @@ class Swarm:
         try:
             for number, counts in calls:
                 waiting[number] = counts
-                if counts.ending is Ending.FOUND:
+                if counts.stop is Stop.FOUND:
                     self._last = min(self._last, number)
                 while added in waiting and added <= self._last:
                     self._add(waiting.pop(added))
                     added += 1
-                if added > self._last or outcome.ending is Ending.INTERRUPTED:
+                if added > self._last or outcome.stop is Stop.INTERRUPTED:
                     break
                 self._report()
         except KeyboardInterrupt:
-            outcome.ending = Ending.INTERRUPTED
+            outcome.stop = Stop.INTERRUPTED
         with Interrupts():
             self._close(calls)
             for number in sorted(waiting):
                 if number < self._last:
-                    ending = outcome.ending
+                    ending = outcome.stop
                     self._add(waiting[number])
-                    outcome.ending = ending if ending is Ending.INTERRUPTED else outcome.ending
+                    outcome.stop = ending if ending is Stop.INTERRUPTED else outcome.stop
             self._end()
         return outcome
 
@@ -186,7 +187,7 @@ class Swarm:
         return self._here if self._workers == 1 else self._task
 
     def _numbers(self) -> Iterator[int]:
-        walks = self.outcome.limits.walks or MOST_WALKS
+        walks = self.outcome.limits.work or MOST_WALKS
         number = 0
         while part(number).first < walks and number <= self._last and time.time() < self._until:
             yield number
@@ -195,7 +196,7 @@ class Swarm:
     def _here(self, number: int) -> WalkCounts:
         """Execute a part in this process, which shows the progress of it."""
 
-        def ended() -> Ending | None:
+        def ended() -> Stop | None:
             self._report(self.runner.running)
             return _reached(self._task, self._process)
 
@@ -214,7 +215,7 @@ class Swarm:
             shown.compiling = False
             for counts in running:
                 shown.walks += counts.walks
-                shown.steps += counts.steps
+                shown.transitions += counts.transitions
                 shown.registers = np.maximum(shown.registers, counts.registers)
                 shown.depths.update(counts.depths)
             self._progress(shown)
@@ -227,8 +228,8 @@ class Swarm:
 
     def _end(self) -> None:
         outcome = self.outcome
-        if outcome.ending is Ending.WALKS and outcome.walks < (outcome.limits.walks or MOST_WALKS):
-            outcome.ending = Ending.TIME
+        if outcome.stop is Stop.WORK and outcome.walks < (outcome.limits.work or MOST_WALKS):
+            outcome.stop = Stop.TIME
         outcome.compiling, outcome.seconds = False, time.monotonic() - self._began
         for prop in self.outcome.model.properties:
             if prop.name in outcome.sightings and prop.kind is not Kind.SOMETIMES:

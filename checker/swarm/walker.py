@@ -7,46 +7,26 @@ runs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from checker.engine.contract import first_row
-from checker.engine.evaluator import Tally
+from checker.engine.evaluator import Evaluator, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels, walk_kernels
-from checker.engine.model import Kind, Model, ModelError
-from checker.engine.result import SEED
-from checker.engine.states.frontier import padded
+from checker.engine.model import Kind, Model, ModelError, Row
+from checker.engine.result import SEED, Coverage, Exploration, Limits
+from checker.engine.states.frontier import Pool
+from checker.engine.states.next_level import NextLevel
+from checker.engine.states.waiting import WaitingBlocks
+from checker.engine.steps import step_properties
 from checker.engine.tables import Tables
-from checker.engine.worker import JOINT_CACHE
-from checker.swarm.outcome import WalkCounts
-from checker.swarm.plans import WalkPlans
+from checker.engine.worker import row_room
+from checker.swarm.outcome import REGISTERS, Sighting, WalkCounts
 
 MISSING = 8192  # keys noted before the tables are filled
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass
-class PartResult:
-    """The counts of a part of the walks, by the numbers of the tables.
-
-    `fired` (u64) has a counter for each label, `judged` and `final` one for each judgement or verdict with its first
-    place (step << 32 | walk). `registers` are the sketch of the states. `depths` are the steps of each walk, and `cut`
-    is the number of walks that a limit of time ended.
-    """
-
-    walks: int
-    cut: int = 0
-    steps: int = 0
-    dead: int = 0
-    fired: Array = field(default_factory=lambda: np.zeros(64, np.uint64))
-    judged: Tally = field(default_factory=Tally)
-    final: Tally = field(default_factory=Tally)
-    registers: Array = field(default_factory=lambda: np.zeros(1 << walk_kernels.REGISTER_BITS, np.uint8))
-    depths: Array = field(default_factory=lambda: np.zeros(0, np.uint32))
 
 
 class SharedTables:
@@ -61,11 +41,12 @@ class SharedTables:
         self.tables = tables = Tables(model, seed)
         self.hashes = np.zeros(0, np.uint64)
         self.alarms, self.final_alarms = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
-        cells = tables.row(first_row(model))
-        self.cells = np.zeros(padded(len(cells)), np.uint32)
-        self.cells[: len(cells)] = cells
-        self.fingerprint = tables.fingerprints(np.array([cells]))[0]
-        self.judgement = np.uint32(self._judge())
+        pool = Pool(len(model.columns))
+        block = NextLevel(tables, pool, WaitingBlocks(tables, pool)).begin()
+        evaluator = Evaluator(tables, Exploration(model, "swarm", Limits()))
+        evaluator.judge_first(block)
+        evaluator.judge_waiting()
+        self.cells, self.fingerprint, self.judgement = block.rows[0], block.fingerprints[0], block.judgements[0]
         self.grow()
 
     def fill(self, keys: Array) -> None:
@@ -86,24 +67,6 @@ class SharedTables:
     def _alarms(self, found: Iterable[int]) -> bool:
         return any(self.tables.model.properties[position].kind is not Kind.SOMETIMES for position in found)
 
-    def _judge(self) -> int:
-        tables, verdicts = self.tables, self.tables.verdicts
-        missing, counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        room, tally = np.zeros(1, np.uint32), Tally()
-        every = np.full(1, (1 << 64) - 1, np.uint64)
-        while True:
-            judgement = np.zeros(1, np.uint32)
-            counters[:] = 0
-            tally.make_room(verdicts.judgements.size)
-            build_kernels.judge_rows(
-                self.cells.reshape(1, -1), np.zeros(1, np.uint32), every, judgement, 0,
-                verdicts.judged, verdicts.judgements.view, tally.times, tally.first, tables.flat_cells,
-                *tables.readers(), room, every.copy(), missing, counters,
-            )  # fmt: skip
-            if not counters[2]:
-                return int(judgement[0])
-            tables.fill(missing[: counters[0]])
-
 
 def _hash(action: str) -> int:
     return int.from_bytes(blake2b(action.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
@@ -114,108 +77,131 @@ class Walker:
 
     def __init__(self, shared: SharedTables) -> None:
         self._shared = shared
-        columns, joint = len(shared.tables.model.columns), len(shared.tables.joint)
-        width = padded(columns)
-        self._row, self._joint_key = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
-        self._cached_keys = np.zeros((JOINT_CACHE, width), np.uint32)
-        self._cached_lists = np.zeros((JOINT_CACHE, joint + 2), np.uint64)
-        self._lists_of = np.zeros(columns + joint + 1, np.uint64)
-        self._stack = np.zeros(2 * move_kernels.STACK, np.uint64)
+        self._room = row_room(shared.tables)
         self._moves = np.zeros(search_kernels.MOST_MOVES, np.uint64)
         self._weights = np.zeros(search_kernels.MOST_MOVES, np.uint64)
         self._verdicts = np.zeros(len(shared.tables.verdicts.final), np.uint64)
         self._missing, self._counters = np.zeros(MISSING, np.uint64), np.zeros(5, np.int64)
-        self.visited = np.zeros(0, np.uint8)  # for each cell, whether a walk of the part visited it
-        self.part = PartResult(0)
+        self._visited = np.zeros(0, np.uint8)  # for each cell, whether a walk of the part visited it
+        self._count = 0
 
-    def begin(self, plans: WalkPlans, steps: int | None = None) -> None:
+    def begin(self, plans: walk_kernels.Plans, steps: int | None = None) -> None:
         """Begin a part of the walks. With `steps`, the only walk ends there and its ordinals are recorded."""
         count, start = len(plans.numbers), self._shared
         self._plans = plans if steps is None else plans._replace(limits=np.full(1, steps, np.uint64))
-        self._rows = np.repeat(start.cells.reshape(1, -1), count, axis=0)
-        self._fingerprints = np.full(count, start.fingerprint, np.uint64)
-        self._judgements = np.full(count, start.judgement, np.uint32)
-        self._at, self._status = np.zeros(count, np.uint32), np.zeros(count, np.uint8)
-        self._lowered = np.full(plans.changes.shape, ~np.uint64(0), np.uint64)
-        self.ordinals = np.zeros(steps or 0, np.uint16)
-        self.part = part = PartResult(count)
+        self._walks = walks = walk_kernels.RunningWalks(
+            np.repeat(start.cells.reshape(1, -1), count, axis=0),
+            np.full(count, start.fingerprint, np.uint64),
+            np.full(count, start.judgement, np.uint32),
+            np.zeros(count, np.uint32),
+            np.zeros(count, np.uint8),
+            np.full(plans.changes.shape, ~np.uint64(0), np.uint64),
+            np.zeros(steps or 0, np.uint16),
+        )
+        self._count, self._steps, self._dead = count, 0, 0
+        self._fired, self._registers = np.zeros(64, np.uint64), np.zeros(REGISTERS, np.uint8)
+        self._judged, self._final = Tally(), Tally()
         self._make_room()
         at_first = int(start.judgement)
-        part.judged.times[at_first], part.judged.first[at_first] = count, plans.numbers[0]
-        walk_kernels.observe_all(part.registers, self._fingerprints[:1])
-        self.visited[:] = 0
-        self.visited[start.cells[: len(start.tables.model.columns)]] = 1
+        self._judged.times[at_first], self._judged.first[at_first] = count, plans.numbers[0]
+        walk_kernels.observe_all(self._registers, walks.fingerprints[:1])
+        self._visited[:] = 0
+        self._visited[start.cells[: len(start.tables.model.columns)]] = 1
         if steps == 0 or start.alarms[at_first]:
-            self._status[:] = walk_kernels.ALARMED if start.alarms[at_first] else walk_kernels.ENDED
+            walks.status[:] = walk_kernels.ALARMED if start.alarms[at_first] else walk_kernels.ENDED
 
     def advance(self, budget: int) -> None:
         """Continue the walks of the part for at most this number of steps. Raises ModelError."""
-        part, shared, plans = self.part, self._shared, self._plans
+        shared = self._shared
         tables, verdicts = shared.tables, shared.tables.verdicts
         self._make_room()
-        self._counters[:] = 0
         walk_kernels.walk(
-            self._rows, len(tables.model.columns), self._fingerprints, self._judgements, self._at, self._status,
-            plans.numbers, plans.limits, plans.branches, plans.keys, plans.modes, plans.changes, self._lowered,
-            self.ordinals, budget,
-            tables.flat_cells, tables.masks.view, tables.masked, tables.joint, self._lists_of,
-            self._joint_key, self._cached_keys, self._cached_lists,
-            self._row, self._stack, self._moves, self._weights, tables.entries.view, shared.hashes,
-            verdicts.judged, verdicts.judgements.view, shared.alarms, verdicts.final, self._verdicts,
-            shared.final_alarms, *tables.readers(),
-            part.fired, part.judged.times, part.judged.first, part.final.times, part.final.first,
-            part.registers, self.visited, self._missing, self._counters,
-        )  # fmt: skip
+            self._walks,
+            self._plans,
+            budget,
+            walk_kernels.Choices(self._moves, self._weights, shared.hashes),
+            verdicts.judging(self._judged.times, self._judged.first),
+            build_kernels.Judging(verdicts.final, self._verdicts, self._final.times, self._final.first),
+            walk_kernels.Visits(self._fired, self._registers, self._visited, shared.alarms, shared.final_alarms),
+            self._room,
+            tables.answers(self._missing, self._counters),
+        )
         noted, steps, dead, _, error = (int(counter) for counter in self._counters)
         if error:
             raise ModelError("a move leads to operations without end, or a state has too many moves")
         self.noted = self._missing[:noted]
-        part.steps += steps
-        part.dead += dead
+        self._steps += steps
+        self._dead += dead
 
     @property
     def is_running(self) -> bool:
         """Whether walks of the part have not ended."""
-        return bool((self._status == walk_kernels.RUNNING).any())
+        return bool((self._walks.status == walk_kernels.RUNNING).any())
 
-    def taken(self) -> PartResult:
-        """The result of the part, which ends where it is."""
-        part = self.part
-        part.cut = int((self._status == walk_kernels.RUNNING).sum())
-        part.depths = self._at.copy()
-        self._status[self._status == walk_kernels.RUNNING] = walk_kernels.ENDED
-        return part
+    def taken(self) -> WalkCounts:
+        """The counts of the part, which ends where it is, with names in place of the numbers of the tables."""
+        tables, walks = self._shared.tables, self._walks
+        verdicts, properties = tables.verdicts, tables.model.properties
+        depths, times = np.unique(walks.at, return_counts=True)
+        judged = self._judged.times[: verdicts.judgements.size]
+        evaluations = verdicts.evaluations(judged, self._final.times)
+        for prop in step_properties(properties):
+            del evaluations[prop.name]
+        counts = WalkCounts(
+            self._count, int((walks.status == walk_kernels.RUNNING).sum()), self._steps, self._dead,
+            registers=self._registers, depths=dict(zip(depths.tolist(), times.tolist(), strict=True)),
+            evaluations=evaluations, local=_local(self._visited, tables),
+        )  # fmt: skip
+        for label, fired in zip(tables.labels, self._fired.tolist(), strict=False):
+            if label.action:
+                counts.coverage.setdefault(label.action, Coverage()).fired += fired
+        for tally, found in ((self._judged, verdicts.found), (self._final, lambda n: verdicts.verdicts[n].found)):
+            for number in tally.unnoted():
+                step, walk = divmod(int(tally.first[number]), 1 << 32)
+                for position in found(number):
+                    name, here = properties[position].name, Sighting(step, walk)
+                    counts.sightings[name] = min(here, counts.sightings.get(name, here))
+        walks.status[walks.status == walk_kernels.RUNNING] = walk_kernels.ENDED
+        return counts
 
     def present(self) -> WalkCounts:
         """The present counts of the running part, as far as a line of progress shows them."""
-        deepest = int(self._at.max())
-        return WalkCounts(
-            walks=self.part.walks, steps=self.part.steps, registers=self.part.registers, depths={deepest: 1}
-        )
+        deepest = int(self._walks.at.max())
+        return WalkCounts(self._count, transitions=self._steps, registers=self._registers, depths={deepest: 1})
 
     @property
     def is_alarmed(self) -> bool:
         """Whether a walk of the part ended at a violation or a deadlock."""
-        return bool((self._status == walk_kernels.ALARMED).any())
+        return bool((self._walks.status == walk_kernels.ALARMED).any())
 
     @property
-    def steps(self) -> int:
-        """The number of steps of the only walk."""
-        return int(self._at[0])
+    def ordinals(self) -> list[int]:
+        """The ordinals of the steps of the only walk."""
+        ordinals: list[int] = self._walks.ordinals[: int(self._walks.at[0])].tolist()
+        return ordinals
 
     @property
-    def cells(self) -> Array:
-        """The cells of the only walk."""
-        return self._rows[0, : len(self._shared.tables.model.columns)]
+    def values(self) -> Row:
+        """The state of the only walk."""
+        tables = self._shared.tables
+        return tables.values(self._walks.rows[0, : len(tables.model.columns)].tolist())
 
     def _make_room(self) -> None:
-        tables, part = self._shared.tables, self.part
+        tables = self._shared.tables
         self.noted = self._missing[:0]
-        more = tables.cells.size - len(self.visited)
+        more = tables.cells.size - len(self._visited)
         if more > 0:
-            self.visited = np.append(self.visited, np.zeros(more + len(self.visited), np.uint8))
-        more = len(tables.labels) - len(part.fired)
+            self._visited = np.append(self._visited, np.zeros(more + len(self._visited), np.uint8))
+        more = len(tables.labels) - len(self._fired)
         if more > 0:
-            part.fired = np.append(part.fired, np.zeros(more + len(part.fired), np.uint64))
-        part.judged.make_room(tables.verdicts.judgements.size)
-        part.final.make_room(len(tables.verdicts.verdicts))
+            self._fired = np.append(self._fired, np.zeros(more + len(self._fired), np.uint64))
+        self._judged.make_room(tables.verdicts.judgements.size)
+        self._final.make_room(len(tables.verdicts.verdicts))
+
+
+def _local(visited: Array, tables: Tables) -> dict[str, Array]:
+    """For each column, the numbers of its visited values, in ascending order."""
+    cells = np.flatnonzero(visited)
+    columns = np.array([tables.column_of(cell) for cell in cells.tolist()], np.int64)
+    numbers = tables.cells.view[cells, move_kernels.ZOBRIST]
+    return {column.name: np.sort(numbers[columns == position]) for position, column in enumerate(tables.model.columns)}

@@ -23,6 +23,7 @@ from checker.engine import (
     Send,
     plain,
     search,
+    worker,
 )
 from checker.engine.result import Limits, disagreements
 from tests.support.pure_kernels import use_pure
@@ -163,7 +164,7 @@ def test_rows_that_look_alike_may_be_forgotten_at_any_time(shape):
     """The lists of moves of joint rules are cached up to a limit; with room for two they evict each other."""
     model = random_model(*shape)
     limits = Limits(states=3000)
-    with patch.object(search, "JOINT_CACHE", 2):
+    with patch.object(worker, "JOINT_CACHE", 2):
         by_tables = search.explore(model, limits)
     assert disagreements(plain.explore(model, limits), by_tables) == []
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from checker.engine import Kind, plain
 from checker.engine.result import Limits
 from checker.execution import Deadline
-from checker.swarm.outcome import SwarmLimits, WalkCounts
+from checker.swarm.outcome import WalkCounts
 from checker.swarm.runner import WalkRunner
 from checker.swarm.search import Swarm
 from checker.swarm.shorten import Rerun, searched
@@ -46,7 +46,7 @@ def test_a_walk_does_not_depend_on_what_the_tables_have_learnt_before(shape, see
     second, first = backwards.run(cut, 64 - cut), backwards.run(0, cut)
     for part in (first, second):
         total.add(part)
-    assert (total.steps, total.dead, total.depths) == (whole["steps"], whole["dead"], whole["depths"])
+    assert (total.transitions, total.deadlocks, total.depths) == (whole["steps"], whole["dead"], whole["depths"])
     assert {name: tuple(each) for name, each in total.sightings.items()} == whole["sightings"]
     assert {name: count for name, count in total.local_states.items() if count} == whole["local"]
 
@@ -56,7 +56,7 @@ def test_a_walk_does_not_depend_on_what_the_tables_have_learnt_before(shape, see
 def test_a_found_violation_is_real_and_its_shortened_run_is_no_longer_than_its_walk(shape, seed):
     model = random_model(*shape)
     model = model.with_properties([replace(model.properties[0], kind=Kind.ALWAYS)])
-    outcome = Swarm(model, SwarmLimits(depth=40, walks=200), seed=seed).run()
+    outcome = Swarm(model, Limits(depth=40, work=200), seed=seed).run()
     shortest = plain.explore(model, Limits(states=20_000))
     for name, found in outcome.found.items():
         assert found.depth == outcome.sightings[name].step

@@ -26,8 +26,8 @@ MUTANTS = {
     ),
     "an impossible move counts in ordinals": ("ordinal += U64(outcome == DONE)", "ordinal += ONE"),
     "a row keeps the judgement of its parent": (
-        "row, U64(row_judgements[w]), affected, bundles",
-        "row, U64(row_judgements[w]), ZERO, bundles",
+        "row, U64(row_judgements[w]), affected, judging",
+        "row, U64(row_judgements[w]), ZERO, judging",
     ),
     "the fingerprint is not updated": ("fingerprints[w] = fingerprint\n", "fingerprints[w] = fingerprints[w]\n"),
     "one move too few is tried before a deadlock": (

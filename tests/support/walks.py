@@ -17,8 +17,8 @@ def counted(runner: WalkRunner, walks: range) -> dict[str, Any]:
     counts = runner.run(walks.start, len(walks))
     return {
         "walks": counts.walks,
-        "steps": counts.steps,
-        "dead": counts.dead,
+        "steps": counts.transitions,
+        "dead": counts.deadlocks,
         "depths": counts.depths,
         "fired": {name: each.fired for name, each in counts.coverage.items() if each.fired},
         "evaluations": {name: (each.states, each.premise) for name, each in counts.evaluations.items()},

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from checker.engine.kernels.walk_kernels import observe_all
+from checker.engine.result import Limits, Stop
 from checker.execution import Deadline
 from checker.scenario import bundled, load
-from checker.swarm.outcome import REGISTERS, STANDARD_ERROR, Ending, SwarmLimits, WalkCounts, estimate
+from checker.swarm.outcome import REGISTERS, STANDARD_ERROR, WalkCounts, estimate
 from checker.swarm.plans import key_of, mixed, plans
 from checker.swarm.runner import WalkRunner
 from checker.swarm.search import Swarm, part, safety
@@ -74,8 +75,8 @@ def test_counts_in_any_order_have_the_same_sum():
         one.add(each)
     for each in reversed(parts):
         other.add(each)
-    assert (one.steps, one.states, one.depths, one.coverage) == (
-        other.steps,
+    assert (one.transitions, one.states, one.depths, one.coverage) == (
+        other.transitions,
         other.states,
         other.depths,
         other.coverage,
@@ -92,8 +93,8 @@ DEFECTS = ("zookeeper-1549", "zookeeper-3911", "zookeeper-4712", "zookeeper-4925
 def test_a_swarm_finds_a_known_defect_and_shortens_its_run_to_the_least_depth(name):
     """The least depth is that which the scenario states, and the exhaustive search of its test confirms."""
     job = scenario(name)
-    outcome = Swarm(job.model, SwarmLimits(depth=200, walks=200_000)).run()
-    assert outcome.ending is Ending.FOUND
+    outcome = Swarm(job.model, Limits(depth=200, work=200_000)).run()
+    assert outcome.stop is Stop.FOUND
     for prop in outcome.violated:
         short = shortened(job, outcome.found[prop], Deadline(120.0))
         assert short.is_shortest
@@ -102,32 +103,32 @@ def test_a_swarm_finds_a_known_defect_and_shortens_its_run_to_the_least_depth(na
 
 def test_a_swarm_that_keeps_going_executes_all_walks():
     job = scenario("zookeeper-4712")
-    outcome = Swarm(job.model, SwarmLimits(depth=200, walks=500), keep_going=True).run()
-    assert outcome.ending is Ending.WALKS and outcome.walks == 500
+    outcome = Swarm(job.model, Limits(depth=200, work=500), keep_going=True).run()
+    assert outcome.stop is Stop.WORK and outcome.walks == 500
     assert outcome.violated == ["HistoryConsistency"]
 
 
 def test_a_limit_of_time_ends_a_swarm_and_counts_the_walks_it_cut():
     job = load(SCENARIOS["swarm-five-servers-oracle"])
-    outcome = Swarm(job.model, SwarmLimits(seconds=1.0)).run()
-    assert outcome.ending is Ending.TIME and outcome.cut > 0
+    outcome = Swarm(job.model, Limits(seconds=1.0)).run()
+    assert outcome.stop is Stop.TIME and outcome.cut > 0
     assert sum(outcome.depths.values()) == outcome.walks
-    assert sum(depth * walks for depth, walks in outcome.depths.items()) == outcome.steps
-    assert outcome.samples[-1].steps == outcome.steps
+    assert sum(depth * walks for depth, walks in outcome.depths.items()) == outcome.transitions
+    assert outcome.samples[-1].steps == outcome.transitions
 
 
 def test_an_interrupt_ends_a_swarm_with_its_counts_so_far():
     def interrupt(outcome):
-        if outcome.steps > 1000:
+        if outcome.transitions > 1000:
             raise KeyboardInterrupt
 
     job = load(SCENARIOS["swarm-five-servers-oracle"])
-    outcome = Swarm(job.model, SwarmLimits(seconds=60.0), progress=interrupt).run()
-    assert outcome.ending is Ending.INTERRUPTED and outcome.steps > 1000
+    outcome = Swarm(job.model, Limits(seconds=60.0), progress=interrupt).run()
+    assert outcome.stop is Stop.INTERRUPTED and outcome.transitions > 1000
 
 
 def test_the_coverage_over_time_never_falls():
-    outcome = Swarm(scenario("zookeeper-4643").model, SwarmLimits(depth=100, walks=3000)).run()
+    outcome = Swarm(scenario("zookeeper-4643").model, Limits(depth=100, work=3000)).run()
     assert len(outcome.samples) > 10
     for before, after in pairwise(outcome.samples):
         assert all(a <= b for a, b in zip(before, after, strict=True))

@@ -18,7 +18,7 @@ The rules of `search_kernels` apply: nothing is allocated here, all integers are
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,31 @@ IMPOSSIBLE = U64(0xFFFFFFFF)
 MISSING = U64(0xFFFFFFFFFFFFFFFF)
 NEVER = U32(0xFFFFFFFF)
 AHEAD = U64(16)  # the distance, in probes, at which the visited set is prefetched
+
+
+class Answers(NamedTuple):
+    """The known answers of a model's functions, and room for the keys of those that are missing.
+
+    groups[g] = (first read, number of reads, root); reads[i] = (column, index among the column's classes). `masks` has
+    for each cell the joint rules that it allows, `masked` the columns with such masks, and `joint` the group of each
+    joint rule. `move_kernels` describes `cells` and `entries`. counters[0] is the number of missing keys; the others
+    belong to each kernel.
+    """
+
+    columns: int
+    groups: Array
+    reads: Array
+    classes: Array
+    bases: Array
+    memo: Array
+    shift: Any
+    cells: Array
+    entries: Array
+    masks: Array
+    masked: Array
+    joint: Array
+    missing: Array
+    counters: Array
 
 
 @inlined
@@ -83,30 +108,27 @@ def lookup(memo: Array, shift: Any, key: Any) -> Any:
 
 
 @inlined
-def note(missing: Array, counters: Array, key: Any) -> None:
+def note(answers: Answers, key: Any) -> None:
     """Record a key that the memo lacks. If the buffer is full, the key is dropped and recorded in a later attempt."""
-    if counters[0] < missing.size:
-        missing[counters[0]] = key
-        counters[0] += 1
+    if answers.counters[0] < answers.missing.size:
+        answers.missing[answers.counters[0]] = key
+        answers.counters[0] += 1
 
 
 @inlined
-def fold(row: Array, group: Any, groups: Array, reads: Array, classes: Array, bases: Array,
-         memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The node for the values that a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known.
-
-    groups[g] = (first read, number of reads, root); reads[i] = (column, index among the column's classes).
-    """
+def fold(row: Array, group: Any, answers: Answers) -> Any:
+    """The node for the values that a group reads of a row; IMPOSSIBLE for "never", MISSING if not yet known."""
+    groups, reads = answers.groups, answers.reads
     node = U64(groups[group, 2])
     first = U64(groups[group, 0])
     for i in range(first, first + U64(groups[group, 1])):
-        seen = classes[U64(bases[row[reads[i, 0]]]) + U64(reads[i, 1])]
+        seen = answers.classes[U64(answers.bases[row[reads[i, 0]]]) + U64(reads[i, 1])]
         if seen == NEVER:
             return IMPOSSIBLE
         key = (node << BITS32) | U64(seen)
-        node = lookup(memo, shift, key)
+        node = lookup(answers.memo, answers.shift, key)
         if node == MISSING:
-            note(missing, counters, key)
+            note(answers, key)
             return MISSING
     return node
 

@@ -35,6 +35,7 @@ from checker.engine.kernels.hash_tables import (
     TWO,
     WORDS,
     ZERO,
+    Answers,
     find_entry,
     fold,
     home,
@@ -60,14 +61,13 @@ DONE, NOT_POSSIBLE, INCOMPLETE, TOO_DEEP = 0, 1, 2, 3
 
 
 @inlined
-def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
-        groups: Array, reads: Array, classes: Array, bases: Array,
-        memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+def run(effect: Any, row: Array, fingerprint: Any, stack: Array, answers: Answers) -> Any:
     """Carry out a move on `row`: (status, fingerprint afterwards, changed columns, affected bundles).
 
     The row is left changed for any status. The changed columns are bits, the last of which stands for all columns from
     MANY; the bundles are bits as well, and those that are not affected read nothing that changed.
     """
+    entries, memo = answers.entries, answers.memo
     depth, done, changed, affected = ZERO, ZERO, ZERO, ZERO
     at = effect + ONE
     end = at + (entries[effect] & LOW)
@@ -91,13 +91,13 @@ def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
             continue
         before = U64(row[column])
         if target & GROUP:
-            before = fold(row, column, groups, reads, classes, bases, memo, shift, missing, counters)
+            before = fold(row, column, answers)
             if before == MISSING:
                 return INCOMPLETE, fingerprint, changed, affected
         key = (before << BITS32) | operation
-        place = find_entry(memo, shift, key)
+        place = find_entry(memo, answers.shift, key)
         if place == MISSING:
-            note(missing, counters, key)
+            note(answers, key)
             return INCOMPLETE, fingerprint, changed, affected
         value = memo[place + ONE]
         after = value & LOW
@@ -122,11 +122,12 @@ def run(effect: Any, row: Array, fingerprint: Any, stack: Array, entries: Array,
 
 
 @inlined
-def look_ahead(row: Array, lists_of: Array, count: Any, entries: Array, memo: Array, shift: Any) -> None:
+def look_ahead(row: Array, lists_of: Array, count: Any, answers: Answers) -> None:
     """Ask for the entries of the memo that a row's moves need, so that they arrive together.
 
     An operation that another one sends is not foreseen.
     """
+    entries = answers.entries
     for n in range(count):
         at = lists_of[n] >> BITS32
         for _ in range(lists_of[n] & LOW):
@@ -139,7 +140,7 @@ def look_ahead(row: Array, lists_of: Array, count: Any, entries: Array, memo: Ar
                     continue
                 if not target & GROUP:
                     key = (U64(row[target]) << BITS32) | (entries[at] & LOW)
-                    prefetch(memo, home(shift, key) * U64(WORDS))
+                    prefetch(answers.memo, home(answers.shift, key) * U64(WORDS))
                 at += ONE
 
 

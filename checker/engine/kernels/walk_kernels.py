@@ -24,12 +24,12 @@ probabilistic guarantees of finding bugs" (2010); Steele and others, "Fast split
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.engine.kernels.build_kernels import count, evaluate, judge
-from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, MISSING, ONE, ZERO, mix
+from checker.engine.kernels.build_kernels import Judging, count, evaluate_end, judge
+from checker.engine.kernels.hash_tables import BITS32, GOLDEN, LOW, MISSING, ONE, ZERO, Answers, mix
 from checker.engine.kernels.jit import inlined, kernel, ones_below
 from checker.engine.kernels.move_kernels import (
     BITS16,
@@ -42,7 +42,7 @@ from checker.engine.kernels.move_kernels import (
     restore,
     run,
 )
-from checker.engine.kernels.search_kernels import gather
+from checker.engine.kernels.search_kernels import RowRoom, gather
 
 Array = Any  # a NumPy array; the docstring of the function that creates it has its shape and type
 
@@ -52,6 +52,57 @@ RUNNING, ENDED, DEAD, ALARMED = 0, 1, 2, 3
 REGISTER_BITS = 14  # of the sketch that estimates the number of distinct states
 HIGH = U64(1) << U64(62)  # a priority that was not lowered is at least this
 NOISE = U64(15)  # one step of 16 by priority is uniform
+
+
+class RunningWalks(NamedTuple):
+    """Some walks, an entry for each: its state, its number of steps, its status, and the places of lowered priority.
+
+    If `ordinals` has any room, it gets the ordinal of each move of the only walk.
+    """
+
+    rows: Array
+    fingerprints: Array
+    judgements: Array
+    at: Array
+    status: Array
+    lowered: Array
+    ordinals: Array
+
+
+class Plans(NamedTuple):
+    """The plans of walks, an entry for each.
+
+    `numbers` (u64), `limits` (u64, steps), `branches` (u64, the step at which the second leg begins); with an entry for
+    each of the two legs: `keys` (u64), `modes` (u64) and `changes` (u64, steps).
+    """
+
+    numbers: Array
+    limits: Array
+    branches: Array
+    keys: Array
+    modes: Array
+    changes: Array
+
+
+class Choices(NamedTuple):
+    """Room for the moves of one row and their weights, and a hash (u64) for each label."""
+
+    moves: Array
+    weights: Array
+    hashes: Array
+
+
+class Visits(NamedTuple):
+    """What the walks visit: fired[label] counts moves, `registers` are a sketch of the states, `visited` marks cells.
+
+    alarms[judgement] and final_alarms[verdict] are 1 for those that end a walk.
+    """
+
+    fired: Array
+    registers: Array
+    visited: Array
+    alarms: Array
+    final_alarms: Array
 
 
 @inlined
@@ -77,12 +128,12 @@ def priority(key: Any, place: Any, lowered: Array, changes: Any) -> Any:
 
 
 @inlined
-def weigh(mode: Any, key: Any, lowered: Array, moves: Array, number: Any, entries: Array, hashes: Array,
-          weights: Array) -> Any:  # fmt: skip
+def weigh(mode: Any, key: Any, lowered: Array, number: Any, entries: Array, choices: Choices) -> Any:
     """Write a weight for each of the moves that were not tried yet, and return the sum of them.
 
     A move that was tried is MISSING in `moves`. The sum is 0 only if every move was tried.
     """
+    moves, weights, hashes = choices
     total, best, left = ZERO, ZERO, ZERO
     for n in range(number):
         move, weight = moves[n], ZERO
@@ -155,51 +206,41 @@ def mark(row: Array, columns: Any, changed: Any, visited: Array) -> None:
 
 
 @inlined
-def end_of_run(row: Array, here: Any, final: Array, verdicts: Array, alarms: Array, tally: Array, first: Array,
-               cells: Array, groups: Array, reads: Array, classes: Array, bases: Array,
-               memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+def end_of_run(row: Array, here: Any, final: Judging, alarms: Array, answers: Answers) -> Any:
     """Evaluate the FINAL properties in a row without a successor; return the status of its walk.
 
-    It is RUNNING if an answer is missing. `verdicts` is room for those of the row, and `here` is its place.
+    It is RUNNING if an answer is missing. `here` is the place of the row.
     """
-    complete = True
-    for b in range(U64(final.shape[0])):
-        verdict = evaluate(row, b, final, cells, groups, reads, classes, bases, memo, shift, missing, counters)
-        verdicts[b] = verdict
-        complete &= verdict != MISSING
-    if not complete:
+    if not evaluate_end(row, final, answers):
         return RUNNING
     status = DEAD
-    for b in range(U64(final.shape[0])):
-        count(tally, first, verdicts[b], here)
-        if alarms[verdicts[b]]:
+    for b in range(U64(final.bundles.shape[0])):
+        count(final, final.verdicts[b], here)
+        if alarms[final.verdicts[b]]:
             status = ALARMED
     return status
 
 
 @inlined
-def choose(row: Array, rows: Array, w: Any, fingerprint: Any, step: Any, mode: Any, key: Any, lowered: Array,
-           moves: Array, number: Any, weights: Array, hashes: Array, stack: Array, entries: Array,
-           groups: Array, reads: Array, classes: Array, bases: Array,
-           memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
+def choose(rows: Array, w: Any, fingerprint: Any, step: Any, mode: Any, key: Any, lowered: Array, number: Any,
+           choices: Choices, room: RowRoom, answers: Answers) -> Any:  # fmt: skip
     """Take a possible move: (outcome, its position, the move, fingerprint, changed columns, affected bundles).
 
     The outcome is NOT_POSSIBLE if none of the moves is. The row is changed if the outcome is DONE.
     """
+    row, moves = room.row, choices.moves
     outcome, attempt = NOT_POSSIBLE, ZERO
     chosen, move, after, changed, affected = ZERO, ZERO, ZERO, ZERO, ZERO
     while outcome == NOT_POSSIBLE:
         attempt += ONE
         random = mix(key + ((step << BITS16) + attempt) * GOLDEN)
         is_noise = mode == PRIORITY and random & NOISE == ZERO
-        total = weigh(UNIFORM if is_noise else mode, key, lowered, moves, number, entries, hashes, weights)
+        total = weigh(UNIFORM if is_noise else mode, key, lowered, number, answers.entries, choices)
         if total == ZERO:
             break
-        chosen = pick(weights, number, total, random)
+        chosen = pick(choices.weights, number, total, random)
         move = moves[chosen]
-        outcome, after, changed, affected = run(
-            move, row, fingerprint, stack, entries,
-            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        outcome, after, changed, affected = run(move, row, fingerprint, room.stack, answers)
         if outcome != DONE:
             restore(row, rows, w, changed)
             moves[chosen] = MISSING
@@ -207,47 +248,35 @@ def choose(row: Array, rows: Array, w: Any, fingerprint: Any, step: Any, mode: A
 
 
 @inlined
-def ordinal_of(chosen: Any, move: Any, row: Array, rows: Array, w: Any, lists_of: Array, lists: Any,
-               moves: Array, stack: Array, entries: Array,
-               groups: Array, reads: Array, classes: Array, bases: Array,
-               memo: Array, shift: Any, missing: Array, counters: Array) -> Any:  # fmt: skip
-    """The number of possible moves before the chosen one, which is its ordinal; or MISSING. `row` is kept."""
-    list_moves(lists_of, lists, entries, moves)
+def ordinal_of(chosen: Any, move: Any, rows: Array, w: Any, lists: Any, moves: Array, room: RowRoom,
+               answers: Answers) -> Any:  # fmt: skip
+    """The number of possible moves before the chosen one, which is its ordinal; or MISSING. The row is kept."""
+    row, stack = room.row, room.stack
+    list_moves(room.lists, lists, answers.entries, moves)
     ordinal = ZERO
     for c in range(U64(row.size)):
         row[c] = rows[w, c]
     for n in range(chosen):
-        outcome, _, changed, _ = run(
-            moves[n], row, ZERO, stack, entries,
-            groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+        outcome, _, changed, _ = run(moves[n], row, ZERO, stack, answers)
         restore(row, rows, w, changed)
         ordinal += U64(outcome == DONE)
         if outcome == INCOMPLETE:
             return MISSING
-    run(move, row, ZERO, stack, entries, groups, reads, classes, bases, memo, shift, missing, counters)
+    run(move, row, ZERO, stack, answers)
     return ordinal
 
 
 @kernel
-def walk(rows: Array, columns: Any, fingerprints: Array, row_judgements: Array, at: Array, status: Array,
-         numbers: Array, limits: Array, branches: Array, keys: Array, modes: Array, changes: Array, lowered: Array,
-         ordinals: Array, budget: Any,
-         cells: Array, masks: Array, masked: Array, joint: Array, lists_of: Array,
-         joint_key: Array, cached_keys: Array, cached_lists: Array,
-         row: Array, stack: Array, moves: Array, weights: Array, entries: Array, hashes: Array,
-         bundles: Array, judgements: Array, alarms: Array, final: Array, verdicts: Array, final_alarms: Array,
-         groups: Array, reads: Array, classes: Array, bases: Array, memo: Array, shift: Any,
-         fired: Array, tally: Array, first: Array, final_tally: Array, final_first: Array,
-         registers: Array, visited: Array, missing: Array, counters: Array) -> None:  # fmt: skip
+def walk(walks: RunningWalks, plans: Plans, budget: Any, choices: Choices, judging: Judging, final: Judging,
+         visits: Visits, room: RowRoom, answers: Answers) -> None:  # fmt: skip
     """Continue some walks, each until it ends or waits; the call ends after `budget` attempted steps.
 
-    rows[w], fingerprints[w], row_judgements[w], at[w] and status[w] are the state of walk w, and numbers[w] is its
-    number. alarms[judgement] and final_alarms[verdict] are 1 for those that end a walk. `first` has the least place of
-    each judgement, as step << 32 | number. If `ordinals` has any room, it gets the ordinal of each move of the only
-    walk.
+    judging.first has the least place of each judgement, as step << 32 | number.
 
     counters: missing keys, steps, states without a successor, unused, error.
     """
+    rows, fingerprints, row_judgements, at, status, lowered, ordinals = walks
+    row, counters, entries = room.row, answers.counters, answers.entries
     left = U64(budget)
     for w in range(U64(rows.shape[0])):
         while status[w] == RUNNING and left:
@@ -255,43 +284,34 @@ def walk(rows: Array, columns: Any, fingerprints: Array, row_judgements: Array, 
             for c in range(U64(row.size)):
                 row[c] = rows[w, c]
             step = U64(at[w])
-            leg = U64(step >= branches[w])
-            lists, complete = gather(
-                row, columns, cells, masks, masked, joint, lists_of, joint_key, cached_keys, cached_lists,
-                groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+            leg = U64(step >= plans.branches[w])
+            lists, complete = gather(row, room, answers)
             if not complete:
                 break
-            number = list_moves(lists_of, lists, entries, moves)
+            number = list_moves(room.lists, lists, entries, choices.moves)
             if number == MISSING:
                 counters[4] = 1
                 return
             outcome, chosen, move, fingerprint, changed, affected = choose(
-                row, rows, w, fingerprints[w], step, modes[w, leg], keys[w, leg], lowered[w, leg], moves, number,
-                weights, hashes, stack, entries,
-                groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                rows, w, fingerprints[w], step, plans.modes[w, leg], plans.keys[w, leg], lowered[w, leg], number,
+                choices, room, answers)  # fmt: skip
             if outcome == TOO_DEEP:
                 counters[4] = 1
                 return
-            here = (step << BITS32) | U64(numbers[w])
+            here = (step << BITS32) | U64(plans.numbers[w])
             if outcome == NOT_POSSIBLE:
-                status[w] = end_of_run(
-                    row, here, final, verdicts, final_alarms, final_tally, final_first, cells,
-                    groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                status[w] = end_of_run(row, here, final, visits.final_alarms, answers)
                 counters[2] += status[w] != RUNNING
             if outcome != DONE:
                 break
-            if step >= U64(limits[w]):
+            if step >= U64(plans.limits[w]):
                 status[w] = ENDED
                 break
-            judgement = judge(
-                row, U64(row_judgements[w]), affected, bundles, judgements, cells,
-                groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+            judgement = judge(row, U64(row_judgements[w]), affected, judging, answers)
             if judgement == MISSING:
                 break
             if ordinals.size:
-                ordinal = ordinal_of(
-                    chosen, move, row, rows, w, lists_of, lists, moves, stack, entries,
-                    groups, reads, classes, bases, memo, shift, missing, counters)  # fmt: skip
+                ordinal = ordinal_of(chosen, move, rows, w, lists, choices.moves, room, answers)
                 if ordinal == MISSING:
                     break
                 ordinals[step] = ordinal
@@ -299,16 +319,16 @@ def walk(rows: Array, columns: Any, fingerprints: Array, row_judgements: Array, 
                 rows[w, c] = row[c]
             fingerprints[w] = fingerprint
             row_judgements[w] = U32(judgement)
-            lower(lowered[w, leg], changes[w, leg], step, place_of(move, entries))
+            lower(lowered[w, leg], plans.changes[w, leg], step, place_of(move, entries))
             at[w] = U32(step + ONE)
             counters[1] += 1
-            fired[entries[move] >> BITS32] += ONE
-            count(tally, first, judgement, here + (ONE << BITS32))
-            observe(registers, fingerprint)
-            mark(row, columns, changed, visited)
-            if alarms[judgement]:
+            visits.fired[entries[move] >> BITS32] += ONE
+            count(judging, judgement, here + (ONE << BITS32))
+            observe(visits.registers, fingerprint)
+            mark(row, answers.columns, changed, visits.visited)
+            if visits.alarms[judgement]:
                 status[w] = ALARMED
-            elif step + ONE >= U64(limits[w]) and final.shape[0] == 0:
+            elif step + ONE >= U64(plans.limits[w]) and final.bundles.shape[0] == 0:
                 status[w] = ENDED
 
 

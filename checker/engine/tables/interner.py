@@ -384,8 +384,3 @@ class Interner:
     def images(self) -> np.ndarray[Any, np.dtype[np.uint64]] | None:
         """The images of cells for the fingerprints of a symmetric search; None in any other search."""
         return None if self._images is None else self._images.array
-
-    @property
-    def flat_cells(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """The records of all cells and nodes, as the kernels take them."""
-        return self.cells.view.reshape(-1)

@@ -22,9 +22,9 @@ import numpy as np
 
 from checker.engine.arrays import Memo, Vector
 from checker.engine.contract import check, moves
-from checker.engine.kernels import hash_tables, jit, move_kernels
+from checker.engine.kernels import build_kernels, hash_tables, jit, move_kernels
 from checker.engine.model import TRIVIAL, Finding, Model, Send
-from checker.engine.result import SEED
+from checker.engine.result import SEED, Evaluations
 from checker.engine.steps import forget_steps
 from checker.engine.tables.interner import NO_ACTION, CellValue, Interner, Node
 from checker.engine.tables.layout import Bundle, Group, ModelLayout, Role
@@ -75,6 +75,10 @@ class Verdicts:
             self.verdicts.append(verdict)
         return number
 
+    def judging(self, times: Array, first: Array) -> build_kernels.Judging:
+        """The judgement of states by a kernel, with these counters."""
+        return build_kernels.Judging(self.judged, self.judgements.view, times, first)
+
     def judgement_after(self, judgement: int, verdict: int) -> int:
         """The number of the judgement in which this verdict replaces that of its bundle."""
         after = self.judgements.view[judgement].tolist()
@@ -102,10 +106,18 @@ class Verdicts:
         numbers = self.judgements.view[judgement].tolist() if self._places else ()
         return [self.verdicts[number] for number in numbers]
 
-    def totals(self, tally: Array, final: Array) -> Array:
-        """The number of times that each verdict was reached, from the numbers of times of judgements and in final
-        states.
-        """
+    def evaluations(self, tally: Array, final: Array) -> dict[str, Evaluations]:
+        """The evaluations of each property, from the numbers of times of judgements and of verdicts in final states."""
+        counts = [Evaluations() for _ in self._model.properties]
+        for verdict, times in zip(self.verdicts, self._totals(tally, final).tolist(), strict=True):
+            for position in verdict.bundle.properties:
+                counts[position].states += times
+            for position in verdict.premises:
+                counts[position].premise += times
+        return {prop.name: count for prop, count in zip(self._model.properties, counts, strict=True)}
+
+    def _totals(self, tally: Array, final: Array) -> Array:
+        """The number of times that each verdict was reached."""
         totals = np.zeros(len(self.verdicts), np.uint64)
         totals[: len(final)] += final[: len(totals)]
         for place in self._places.values():
@@ -281,7 +293,22 @@ class Tables(Interner):
             length = int(self.entries.view[move]) & 0xFFFFFFFF
             self.entries.extend(self.entries.view[move : move + 1 + length].tolist())
 
-    def readers(self) -> tuple[Any, ...]:
-        """The arrays for folding the reads of groups, in the order of the parameters of the kernels."""
-        fixed = (self._group_rows, self._layout.read_rows)
-        return (*fixed, self.classes.view, self.bases.view, self.memo.data, self.memo.shift)
+    def answers(self, missing: Array, counters: Array) -> hash_tables.Answers:
+        """The known answers for a kernel, with room for missing keys and counters, which become 0."""
+        counters[:] = 0
+        return hash_tables.Answers(
+            len(self.model.columns),
+            self._group_rows,
+            self._layout.read_rows,
+            self.classes.view,
+            self.bases.view,
+            self.memo.data,
+            self.memo.shift,
+            self.cells.view.reshape(-1),
+            self.entries.view,
+            self.masks.view,
+            self.masked,
+            self.joint,
+            missing,
+            counters,
+        )
