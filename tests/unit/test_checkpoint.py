@@ -466,7 +466,6 @@ def test_values_are_told_apart_by_type_and_content_and_sets_whatever_their_order
 
 
 def test_the_kernel_that_refills_the_set_counts_no_references():
-    """See test_engine."""
     Visited().refill(np.arange(1, 9, dtype=np.uint64), np.arange(8, dtype=np.uint32))
     anew = numba.njit(**OPTIONS)(kernels.refill.py_func)
     anew.compile(kernels.refill.signatures[0])

@@ -107,7 +107,6 @@ def test_degrees_whose_sum_overflows_32_bits_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["targets", "labels", "degrees", "marks"])
 @pytest.mark.parametrize("change", [-1, 1])
 def test_a_file_with_another_number_of_entries_is_refused(folder: Path, name: str, change: int) -> None:
-    """Each file has one entry for each move, or for each state."""
     numbers = numbers_of(folder, name)
     forge(folder, name, numbers[:-1] if change < 0 else np.append(numbers, numbers[:1]))
     refusal(folder)
@@ -115,7 +114,6 @@ def test_a_file_with_another_number_of_entries_is_refused(folder: Path, name: st
 
 @pytest.mark.parametrize("name", ["targets", "labels", "degrees", "marks"])
 def test_a_file_with_half_an_entry_is_refused(folder: Path, name: str) -> None:
-    """The sizes are multiples of the sizes of the entries."""
     content = (folder / f"checkpoint-{name}").read_bytes() + b"\0"
     forge(folder, name, np.frombuffer(content, np.uint8))
     refusal(folder)
@@ -148,7 +146,6 @@ def test_an_error_of_the_head_is_worded_here(text: bytes, fault: str) -> None:
     ],
 )
 def test_an_error_inside_the_head_names_the_field(folder: Path, key: str, value: object, fault: str) -> None:
-    """The path of the field is in the notation of the document."""
     head = json.loads((folder / HEAD).read_bytes().partition(b"\n")[2])
     head["search"][key] = value
     if value is None:
@@ -162,7 +159,6 @@ def test_an_error_inside_the_head_names_the_field(folder: Path, key: str, value:
 
 
 def test_a_forged_checkpoint_ends_the_command_with_code_2(tmp_path: Path) -> None:
-    """The command line prints one error, and leaves the files of the folder as they are."""
     (tmp_path / "zoo.cfg").write_text(zoo_cfg(1, 2, 3))
     (tmp_path / "s.yaml").write_text("file: zoo.cfg\nservers: [1, 2, 3]\nsometimes: [AllSettled]\n")
     words = ("run", tmp_path / "s.yaml", "--checkpoint", tmp_path / "kept", "--verdict", "--format", "none")

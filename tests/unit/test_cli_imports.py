@@ -50,7 +50,6 @@ def outcome(folder: Path, *arguments: str) -> tuple[int, list[str]]:
 def test_an_error_or_a_help_imports_no_engine_and_no_solver(
     tmp_path: Path, arguments: tuple[str, ...], code: int
 ) -> None:
-    """The exit code is that of the error, and no slow module was imported for it."""
     (tmp_path / "typo.yaml").write_text(TYPO)
     (tmp_path / "inside.yaml").write_text(TYPO_INSIDE)
     (tmp_path / "zoo.cfg").write_text(ZOO_CFG)
@@ -61,6 +60,5 @@ def test_an_error_or_a_help_imports_no_engine_and_no_solver(
 
 
 def test_quorums_imports_the_solver_and_not_the_engine(tmp_path: Path) -> None:
-    """`quorums` is answered by z3, which is imported for valid files alone; numba never is."""
     (tmp_path / "zoo.cfg").write_text(ZOO_CFG)
     assert outcome(tmp_path, "quorums", "zoo.cfg") == (0, ["z3"])

@@ -81,7 +81,6 @@ def error_of(engine: ModuleType, model: Model) -> ModelError:
 
 @ENGINES
 def test_an_exception_in_a_step_names_actor_operation_and_values(engine: ModuleType) -> None:
-    """The message has all three, and the place in the author's file; the exception is the cause."""
     error = error_of(engine, counter(step=breaks_at(2, lambda values: Outcome((values[0] + 1,)))))
     assert str(error).startswith("the step of 'till' raises BrokenError: no more than 2 (line ")
     assert str(error).endswith("test_engine_calls.py); the operation is 1, the values are money = 2")
@@ -144,8 +143,6 @@ def test_values_whose_repr_fails_or_is_long_do_not_hide_the_exception(engine: Mo
 
 
 def test_an_interrupt_is_no_mistake_of_the_model() -> None:
-    """Ctrl-C in a function of the model ends the search with its report."""
-
     def check(value: int) -> None:
         raise KeyboardInterrupt
 
@@ -153,7 +150,6 @@ def test_an_interrupt_is_no_mistake_of_the_model() -> None:
 
 
 def test_the_command_line_prints_one_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """The outcome of the job is an error with the message, and no traceback."""
     options = runner.argparse.Namespace(
         engine="tables", verdict=False, workers=1, seed=1, reduce="none", checkpoint=None, resume=False,
         depth=None, states=None, memory=None, time=None,
@@ -198,7 +194,6 @@ def test_the_first_call_of_progress_is_about_the_compilation(monkeypatch: pytest
 def test_a_terminal_has_a_line_about_the_compilation(
     monkeypatch: pytest.MonkeyPatch, compiled: bool, said: list[str]
 ) -> None:
-    """Without a callback the line is printed on a terminal only."""
     terminal = Terminal()
     monkeypatch.setattr(jit, "is_compiled", lambda **_: compiled)
     monkeypatch.setattr("sys.stderr", terminal)

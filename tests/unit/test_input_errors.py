@@ -27,12 +27,10 @@ def error_of(folder: Path, text: str) -> str:
 
 
 def test_a_folder_is_not_called_a_missing_file(tmp_path: Path) -> None:
-    """`file: .` names a folder that exists."""
     assert error_of(tmp_path, "file: .\nservers: [1, 2, 3]\n") == "s.yaml:1: file: '.': it is a folder; name a zoo.cfg"
 
 
 def test_a_missing_file_comes_with_at_most_five_names(tmp_path: Path) -> None:
-    """Similar names only: of 31 files in the folder, none resembles the name."""
     assert error_of(tmp_path, "file: qqq\nservers: [1, 2, 3]\n").endswith("; name a file that can be read")
     assert error_of(tmp_path, "file: zo.cfg\nservers: [1, 2, 3]\n").endswith("; did you mean zoo.cfg?")
     assert error_of(tmp_path, "file: unrelated.yaml\nservers: [1, 2, 3]\n").count("unrelated-") == 5
@@ -48,7 +46,6 @@ def test_numbers_that_are_not_finite_are_named(tmp_path: Path, number: str) -> N
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 @pytest.mark.parametrize("levels", [51, 3000, 100_000])
 def test_deep_nesting_is_named_with_the_limit(tmp_path: Path, opening: str, levels: int) -> None:
-    """The text is YAML, so the error names the nesting and its limit."""
     error = error_of(tmp_path, "a: " + "\n" * (opening == "- ") + opening * levels)
     if levels * len(opening) > 256 * 1024:
         assert "and the limit is 262,144" in error
@@ -62,7 +59,6 @@ def test_deep_nesting_is_named_with_the_limit(tmp_path: Path, opening: str, leve
     ("text", "what"), [("", "it is empty"), ("# all\n", "it is empty"), ("[1]", "it is not a map")]
 )
 def test_an_empty_file_is_called_empty(tmp_path: Path, text: str, what: str) -> None:
-    """The error is short: no list of all forty keys."""
     error = error_of(tmp_path, text)
     assert error.startswith(f"s.yaml: {what}")
     assert len(error) < 100
@@ -170,7 +166,6 @@ def test_control_characters_in_a_path_never_reach_an_error(tmp_path: Path, name:
 
 
 def test_control_characters_in_a_key_of_zoo_cfg_never_reach_the_terminal(tmp_path: Path) -> None:
-    """The error names the key with the escape sequence written out."""
     (tmp_path / "zoo.cfg").write_text("server.\x1b[31m=a:1:2\n")
     ended = cli("quorums", tmp_path / "zoo.cfg")
     assert ended.code == 151

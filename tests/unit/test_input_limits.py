@@ -32,7 +32,6 @@ def sparse(path: Path, size: int) -> Path:
 def test_a_file_above_the_limit_is_refused_unread(
     tmp_path: Path, command: str, name: str, size: int, limit: str, code: int
 ) -> None:
-    """The error names the file, its size and the limit."""
     ended = cli(command, sparse(tmp_path / name, size))
     assert ended.code == code
     assert f"{name}: it has {size:,} bytes, and the limit is {limit}" in ended.err
@@ -53,7 +52,6 @@ def test_an_endless_device_is_refused(command: str, code: int, why: str) -> None
 
 
 def test_the_zoo_cfg_of_a_scenario_has_the_limit_too(tmp_path: Path) -> None:
-    """The error is at the place in the scenario that names the file."""
     sparse(tmp_path / "zoo.cfg", 1_000_000)
     (tmp_path / "s.yaml").write_text("servers: [1, 2, 3]\nfile: zoo.cfg\n")
     ended = cli("run", tmp_path / "s.yaml")
@@ -91,7 +89,6 @@ def test_the_time_for_a_zoo_cfg_grows_with_its_size_only() -> None:
 
 
 def test_an_empty_journal_never_passes(tmp_path: Path) -> None:
-    """An empty file holds no steps that could pass."""
     (tmp_path / "empty.jsonl").write_bytes(b"")
     ended = cli("validate", tmp_path / "empty.jsonl")
     assert (ended.code, ended.out) == (150, "")
@@ -99,7 +96,6 @@ def test_an_empty_journal_never_passes(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file without line breaks is not loaded as one line."""
     monkeypatch.setattr("checker.validate.journals.LINE", 1000)
     (tmp_path / "j.jsonl").write_bytes(b"{" * 5000)
     with pytest.raises(JournalError, match=r"j\.jsonl:1: the line has more than 1,000 bytes"):
@@ -107,7 +103,6 @@ def test_a_line_of_a_journal_has_a_limit(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_history_of_several_files_has_the_limit_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history may have a file for each client."""
     monkeypatch.setattr("checker.histories.record.HISTORY", 100)
     with pytest.raises(ClientHistoryError, match=r"b: it has 101 bytes, and the limit is 100"):
         load(sparse(tmp_path / "a", 0), sparse(tmp_path / "b", 101))
