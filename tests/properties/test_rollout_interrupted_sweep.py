@@ -24,7 +24,7 @@ from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import OrderError
 from spec.config import ConfigError
 from tests.properties.test_rollout_sweep import contradictions
-from tests.reality.interrupted import LITTLE, compared
+from tests.reality.interrupted import compared
 from tests.support.rollout_pairs import IDS, Cfg, pairs, write_servers
 
 FEW, MANY = 3, 60
@@ -86,6 +86,6 @@ def test_many_interrupted_roll_outs_end_in_answers_that_brute_force_does_not_con
 
 def test_a_plan_that_is_called_safe_goes_on_as_planned_after_each_of_its_steps() -> None:
     """A few pairs of `python -m tests.reality.interrupted`."""
-    results = compared(6, 6, budget=LITTLE)
+    results = compared(6, 6, budget="2s")
     assert sum(result.steps for result in results) > 20
     assert [result for result in results if result.disagreements] == []

@@ -30,7 +30,7 @@ from tests.reality.changes import change_of
 from tests.reality.states import State, filled, write_folder
 from tests.support.rollout_pairs import Cfg, pairs, write_servers
 
-ENGINE, LITTLE, MORE = Engine(), "2s", "20s"
+ENGINE, LITTLE, MORE = Engine(), "0.5s", "20s"
 CHANGES = st.integers(1, 100_000).map(lambda number: change_of(1, number))
 DRAWN: st.SearchStrategy[tuple[str, Cfg | State, Cfg | State]] = st.one_of(
     pairs().map(lambda pair: ("a pair of files", *pair)),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from checker.rollout import Engine, Plan, PlanRequest, plan
+from checker.rollout import Plan
 from checker.rollout.config_state import side_of
 from checker.rollout.inputs.sources import read_input
 from harness.__main__ import main
@@ -20,7 +20,7 @@ from harness.follow.run import modes, steps_for
 from harness.follow.servers import Loopback, MappingError, ids
 from harness.releases import DEBIAN
 from spec.config import parse_zoo_cfg
-from tests.support.rollout_runs import FOLDERS
+from tests.support.rollout_runs import FOLDERS, fine, plan_of
 
 DATA = Path("/run/data")
 
@@ -32,7 +32,7 @@ def counted() -> Callable[[int], tuple[int, ...]]:
 
 @cache
 def planned(old: str, new: str) -> Plan:
-    return plan(PlanRequest(read_input(str(FOLDERS / old)), read_input(str(FOLDERS / new))), Engine().run)
+    return plan_of(old, new, fine)
 
 
 def keys(text: str) -> dict[str, str]:

@@ -123,7 +123,10 @@ def test_staying_is_safer_where_the_old_release_does_not_lose_the_write() -> Non
 
 
 def test_without_an_upgrade_nothing_is_compared() -> None:
-    made = planned("three", "three", ReleaseChange(NEW, NEW), of_suspects, leader=3)
+    def loses(spec: RunSpec, seconds: float) -> RunResult:
+        return made_up(spec, UNSAFE if spec.releases is not None and spec.faults and spec.writes else SAFE)
+
+    made = planned("three", "three", ReleaseChange(NEW, NEW), loses, leader=3)
     assert made.releases is not None and made.releases.finding is not None and made.releases.staying is None
 
 

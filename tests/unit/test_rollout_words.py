@@ -8,7 +8,10 @@ semicolon, a question mark or a line; in it a code span is one word.
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -22,7 +25,7 @@ from checker.rollout.runs import Engine, Runner, RunResult
 from checker.rollout.scenarios import Question, ReleaseChange, RunSpec
 from checker.rollout.steps import Way
 from spec.releases import release_named
-from tests.support.rollout_runs import OPERATOR, fine, unfinished
+from tests.support.rollout_runs import OPERATOR, fine, folder_of, unfinished
 
 MOST_WORDS, LONGEST_SENTENCE = 300, 25
 
@@ -43,6 +46,13 @@ def planned(old: str, new: str, run: Runner, now: str | None = None, **options: 
     inputs = read_input(str(OPERATOR / old)), read_input(str(OPERATOR / new))
     state = None if now is None else read_now(read_input(str(OPERATOR / now), together=False), *inputs)
     return plan(PlanRequest(*inputs, now=state, **options), run)  # type: ignore[arg-type]
+
+
+answered = cache(planned)
+
+
+def brief(made: Plan) -> str:
+    return markdown(made, traces=False, evidence=False)
 
 
 QUESTIONS: dict[str, tuple[str, ...]] = {
@@ -73,11 +83,11 @@ def check(text: str) -> None:
 @pytest.mark.parametrize("inputs", QUESTIONS.values(), ids=QUESTIONS)
 def test_an_answer_is_short_on_a_terminal(inputs: tuple[str, ...], run: Runner) -> None:
     old, new, *now = inputs
-    made = planned(old, new, run, *now)
-    check(markdown(made, traces=False, evidence=False))
-    brief, more, _ = markdown(made, traces=False, evidence=False).rpartition("\n\n`--explain` prints ")
+    made = answered(old, new, run, *now)
+    check(brief(made))
+    shown, more, _ = brief(made).rpartition("\n\n`--explain` prints ")
     whole = markdown(made)
-    assert more and whole.startswith(brief) and whole[len(brief) :].lstrip().startswith("<details>")
+    assert more and whole.startswith(shown) and whole[len(shown) :].lstrip().startswith("<details>")
 
 
 STORIES = {
@@ -110,7 +120,7 @@ def test_the_story_says_who_elects_whom_which_client_is_answered_and_what_is_los
     inputs: tuple[str, str], options: dict[str, object], told: str
 ) -> None:
     """R10, as real servers did it, and the loss of a disk: docs/explanation-zab.md."""
-    text = markdown(planned(*inputs, Engine().run, how=Way.ONE_BY_ONE, **options), traces=False, evidence=False)
+    text = brief(planned(*inputs, Engine().run, how=Way.ONE_BY_ONE, **options))
     check(text)
     assert told in text.partition("## What goes wrong\n")[2].partition("\n## ")[0]
     assert "are late" not in text
@@ -118,7 +128,7 @@ def test_the_story_says_who_elects_whom_which_client_is_answered_and_what_is_los
 
 def test_every_leader_that_leads_now_has_its_order() -> None:
     """From three to five each of 1, 2 and 3 may lead now. A leader restarts last of the three, and 5 starts last."""
-    text = markdown(planned("three", "five", fine), traces=False, evidence=False)
+    text = brief(answered("three", "five", fine))
     assert "**Server 3 leads now**:" in text
     rows = [line for line in text.splitlines() if re.match(r"\| \d \|", line)]
     assert rows == ["| 2 | 4, 1, 3, 2, 5 |", "| 1 | 4, 2, 3, 1, 5 |"]
@@ -134,7 +144,7 @@ TITLES = {
 @pytest.mark.parametrize(("way", "title"), TITLES.items(), ids=[way.value for way in TITLES])
 def test_the_title_follows_the_way(way: Way, title: str) -> None:
     """The steps of `stop-all` stop every server before one starts: a title about single restarts would be another."""
-    text = markdown(planned("tls0", "tls1", fine, how=way), traces=False, evidence=False)
+    text = brief(planned("tls0", "tls1", fine, how=way))
     assert text.startswith(title)
     assert ("**Stop server 1**" in text) == (way is Way.STOP_ALL)
 
@@ -142,66 +152,65 @@ def test_the_title_follows_the_way(way: Way, title: str) -> None:
 def test_an_upgrade_of_stopped_servers_is_not_one_server_after_the_other() -> None:
     change = ReleaseChange(release_named("3.8.4"), release_named("3.9.5"))
     made = planned("three", "three", fine, how=Way.STOP_ALL, releases=change)
-    title = markdown(made, traces=False, evidence=False).partition("\n")[0]
+    title = brief(made).partition("\n")[0]
     assert "with all servers stopped: stop 1, 2 and 3" in title and "one server after the other" not in title
 
 
 def test_a_change_that_mixed_files_stop_has_a_way_without_mixed_files() -> None:
     """Servers with and without TLS refuse each other; if all are stopped in between, no two of them meet."""
-    refused = markdown(planned("tls0", "tls3", fine), traces=False, evidence=False)
+    refused = brief(answered("tls0", "tls3", fine))
     assert "Or stop all servers, then start them with the new files: ask with `--how stop-all`." in refused
     stopped = planned("tls0", "tls3", fine, how=Way.STOP_ALL)
-    text = markdown(stopped, traces=False, evidence=False)
+    text = brief(stopped)
     assert stopped.exit_code == 0 and text.startswith("# Stop all servers, then start them with the new files")
     assert "needs three roll-outs" not in text and "Or stop all" not in text
 
 
 def test_no_reason_stands_twice() -> None:
     """A change that comes to a stop has its reason once: not in a heading, a note and a table."""
-    text = markdown(planned("tls0", "tls3", fine), traces=False, evidence=False)
+    text = brief(answered("tls0", "tls3", fine))
     assert text.count("refuse each other") == 1 and text.count("comes to a stop") == 2
 
 
-SIZES = [(5, 6), (7, 8), (9, 10), (3, 7), (5, 7), (7, 3)]
-
-
-def grown(sizes: tuple[int, int], folder: Path, run: Runner) -> Plan:
+@cache
+def grown(sizes: tuple[int, int], run: Runner) -> Plan:
     """The plan from one size of an ensemble to another, from one file for all servers each."""
-    for size in sizes:
-        (folder / str(size)).mkdir()
-        lines = "".join(f"server.{sid}=zk{sid}:2888:3888\n" for sid in range(1, size + 1))
-        (folder / str(size) / "zoo.cfg").write_text(f"tickTime=2000\nclientPort=2181\n{lines}", encoding="utf-8")
-    return plan(PlanRequest(*(read_input(str(folder / str(size))) for size in sizes)), run)
+    with TemporaryDirectory() as name:
+        folders = (folder_of(Path(name, str(size)), range(1, size + 1)) for size in sizes)
+        return plan(PlanRequest(*folders), run)
 
 
-@pytest.mark.parametrize("run", [fine, unfinished])
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_a_larger_ensemble_has_a_short_answer_too(sizes: tuple[int, int], run: Runner, tmp_path: Path) -> None:
-    check(markdown(grown(sizes, tmp_path, run), traces=False, evidence=False))
+SIZES = [(5, 6), (9, 10), (3, 7), (5, 7), (7, 8), (7, 3)]
 
 
-def test_stages_that_do_the_same_are_described_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sizes", "run"), [*product(SIZES, [fine]), *product(SIZES[:4], [unfinished])])
+def test_a_larger_ensemble_has_a_short_answer_too(sizes: tuple[int, int], run: Runner) -> None:
+    check(brief(grown(sizes, run)))
+
+
+def test_stages_that_do_the_same_are_described_once() -> None:
     """From seven to three: each stage stops one server, and its row has the servers that stay stopped, and the file."""
-    text = markdown(grown((7, 3), tmp_path, fine), traces=False, evidence=False)
+    made = grown((7, 3), fine)
+    text = brief(made)
     rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if re.match(r"\| \d \|", line)]
     assert [row[1:5] for row in rows] == [
         ["2", "4", "stop server 5", "`DIR/stage-2/N/zoo.cfg`, without `server.5`"],
         ["3", "4, 5", "stop server 6", "`DIR/stage-3/N/zoo.cfg`, without `server.6`"],
-        ["4", "4, 5, 6", "stop server 7", f"`{tmp_path / '3' / 'zoo.cfg'}`"],
+        ["4", "4, 5, 6", "stop server 7", f"`{Path(made.request.new.path, 'zoo.cfg')}`"],
     ]
     # By the file of stage 3 a quorum is three of 1, 2, 3 and 7. If 7 leads it stops first, and two are left.
     assert [row[5] for row in rows] == ["", "", "while server 1 is away, if server 7 leads"]
     assert "it restarts last" in text and "One that goes stops first if it leads." in text
-    waits = re.findall(r"Wait: `serves zk(\d) 2181`", text)
+    waits = re.findall(r"Wait: `serves zoo(\d) 2181`", text)
     assert sorted(waits) == ["1", "2", "3", "5", "6", "7"]
 
 
 @pytest.mark.parametrize("inputs", [("five", "three"), ("abc", "abd")], ids=" to ".join)
 def test_each_stage_names_the_file_of_each_server_and_the_file_exists(inputs: tuple[str, str], tmp_path: Path) -> None:
     """`--stages` writes the files of the first stage; those of the last one are the files of `--to`."""
-    made = planned(*inputs, fine)
+    made = answered(*inputs, fine)
     write_stages(made, tmp_path)
-    text = markdown(made, traces=False, evidence=False).partition("\n## If a step fails")[0]
+    text = brief(made).partition("\n## If a step fails")[0]
     _, *stages = re.split(r"(?m)^### Stage \d$", text)
     assert len(stages) == 2
     for part, section in zip(made.stages, stages, strict=True):
@@ -222,14 +231,14 @@ def test_each_stage_names_the_file_of_each_server_and_the_file_exists(inputs: tu
 
 def test_the_place_of_the_dynamic_file_stands_once_before_the_steps(tmp_path: Path) -> None:
     """A server reads its dynamic file where `dynamicConfigFile` says, and not beside its zoo.cfg."""
-    made = planned("dynb", "dyna", fine)
-    before, step, after = markdown(made, traces=False, evidence=False).partition("**Restart server 1**")
+    made = answered("dynb", "dyna", fine)
+    before, step, after = brief(made).partition("**Restart server 1**")
     assert step and before.count("`zoo.cfg.dynamic`") == before.count("`/etc/zk/zoo.cfg.dynamic`") == 1
     assert "dynamic" not in after
     write_stages(made, tmp_path)
     for name in ("zoo.cfg", "zoo.cfg.dynamic"):
         assert (tmp_path / "stage-1" / "1" / name).read_text() == (OPERATOR / "dyna" / "1" / name).read_text()
-    assert "`zoo.cfg.dynamic`" not in markdown(planned("three", "five", fine), traces=False, evidence=False)
+    assert "`zoo.cfg.dynamic`" not in brief(answered("three", "five", fine))
 
 
 @pytest.mark.parametrize("folders", ["dataDir", "dataLogDir"])
@@ -241,7 +250,7 @@ def test_a_new_server_has_no_data_in_any_folder_that_its_file_names(folders: str
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         file.write_text("".join(line for line in lines if folders == "dataLogDir" or "dataLogDir" not in line))
     inputs = (read_input(str(tmp_path / name)) for name in ("three", "five"))
-    text = markdown(plan(PlanRequest(*inputs), fine), traces=False, evidence=False)
+    text = brief(plan(PlanRequest(*inputs), fine))
     empty = ", and an empty `dataLogDir`" if folders == "dataLogDir" else ""
     assert f"A new server has only `dataDir/myid`, its number{empty}." in text
 
@@ -255,7 +264,7 @@ CHECKS = {
 @pytest.mark.parametrize(("inputs", "named"), CHECKS.items())
 def test_a_check_names_the_field_that_the_wait_reads(inputs: tuple[str, str], named: tuple[str, str]) -> None:
     """`srvr` prints `Mode:`; the AdminServer answers with `server_state` (`Commands.SrvrCommand`)."""
-    text = markdown(planned(*inputs, fine), traces=False, evidence=False)
+    text = brief(answered(*inputs, fine))
     function, field = named
     assert f"one of servers 1, 2 and 3 says {field}, and the others follow." in text
     (wait,) = (line for line in text.splitlines() if line.startswith(function))
@@ -265,8 +274,8 @@ def test_a_check_names_the_field_that_the_wait_reads(inputs: tuple[str, str], na
 
 def test_an_answer_in_stages_with_the_reason_is_short() -> None:
     """One server is replaced by another in two stages, and a run says why not in one go."""
-    made = planned("abc", "abd", Engine().run)
-    text = markdown(made, traces=False, evidence=False)
+    made = planned("abc", "abd", Engine().run, seconds=10.0)
+    text = brief(made)
     check(text)
     assert "## Why not in one go" in text and "### Stage 2" in text
 
@@ -280,22 +289,22 @@ def test_an_answer_about_a_release_is_short() -> None:
 
     release = release_named("3.8.4")
     made = planned("three", "five", run, releases=ReleaseChange(release, release))
-    text = markdown(made, traces=False, evidence=False)
+    text = brief(made)
     check(text)
     assert made.exit_code == 12 and "Let nothing be written meanwhile" in text and "a write can be lost" in text
 
 
 def test_the_way_back_stops_the_service_where_it_turns_reconfig_off() -> None:
     """Real 3.9.5, in 2 of 2 runs: a server that loses `reconfigEnabled` finds no leader among those that have it."""
-    text = markdown(planned("three", "reconfig", fine), traces=False, evidence=False)
+    text = brief(answered("three", "reconfig", fine))
     assert "**No way back by single restarts**" in text
     assert "undo the steps backwards with the old files: the service stops." in text
-    assert "No way back" not in markdown(planned("tls0", "tls1", fine), traces=False, evidence=False)
+    assert "No way back" not in brief(answered("tls0", "tls1", fine))
 
 
 def test_a_stage_is_undone_with_the_files_from_before_it() -> None:
     """The files of the old folder, in stage 2, would be the change of two stages in one go (R10)."""
-    text = markdown(planned("five", "three", fine), traces=False, evidence=False)
+    text = brief(answered("five", "three", fine))
     assert "### Stage 2" in text and "the old files" not in text
     assert "Or undo this stage backwards, with the files from before it" in text
 
@@ -303,7 +312,7 @@ def test_a_stage_is_undone_with_the_files_from_before_it() -> None:
 def test_a_gate_that_does_not_pass_says_so() -> None:
     """Exit code 22 with a positive headline would be a riddle."""
     made = planned("three", "five", unfinished, in_one_go=True)
-    assert made.exit_code == 22 and "**The gate does not pass**" in markdown(made, traces=False, evidence=False)
-    assert "Name a safe way: `--how one-by-one`." in markdown(made, traces=False, evidence=False)
+    assert made.exit_code == 22 and "**The gate does not pass**" in brief(made)
+    assert "Name a safe way: `--how one-by-one`." in brief(made)
     named = planned("three", "five", unfinished, in_one_go=True, how=Way.ONE_BY_ONE)
-    assert named.exit_code == 0 and "The gate" not in markdown(named, traces=False, evidence=False)
+    assert named.exit_code == 0 and "The gate" not in brief(named)
