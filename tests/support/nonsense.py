@@ -115,9 +115,13 @@ class _Scrambler(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        if not any("Enum" in ast.unparse(base) for base in node.bases):
+        if not any(re.search("Enum|Action", ast.unparse(base)) for base in node.bases):
             return self.generic_visit(node)
-        node.body = [each if isinstance(each, ast.Assign) else self.visit(each) for each in node.body]
+        for statement in node.body:
+            if not isinstance(statement, ast.Assign):
+                self.visit(statement)
+            elif isinstance(statement.value, ast.Tuple):  # the value of an enumeration, and sentences about it
+                statement.value.elts[1:] = [self.visit(part) for part in statement.value.elts[1:]]
         return node
 
 
