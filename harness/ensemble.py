@@ -77,7 +77,6 @@ class Ensemble(Servers):
             self._set_up(sid, kind)
 
     def _set_up(self, sid: int, kind: str) -> None:
-        """Write the server's files and create its process, without starting it."""
         if kind not in KINDS:
             raise ServerError(f"server {sid}: no kind of server is called {kind!r}; write {' or '.join(KINDS)}")
         home = self.home(sid)

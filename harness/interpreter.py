@@ -198,7 +198,6 @@ class Interpreter:
                 raise ServerError(f"no request is known for {command}")
 
     def _attach(self, who: int, session: Session, server: int) -> tuple[str, int]:
-        """Attach a session; if it has ended, open a new one in its place."""
         self._drop(who, session)
         self._at[who] = place = self._places[server % len(self._places)]
         name = "{}:{}".format(*address_of(place))
@@ -301,6 +300,5 @@ def _accepts(place: Place, session: Session) -> bool:
 
 
 def _has_applied(place: Place, zxid: int) -> bool:
-    """Whether a server reports that it has applied everything up to this zxid."""
     zxid_text = srvr(place).get("Zxid")
     return zxid_text is not None and required_integer(zxid_text.removeprefix("0x"), base=16) >= zxid

@@ -60,7 +60,6 @@ ERROR_RESULT = -1
 
 
 def _items(layout: str) -> Iterator[tuple[str, bool]]:
-    """The letters of a layout, each with a flag for a vector."""
     place = 0
     while place < len(layout):
         vector = layout[place] == "["

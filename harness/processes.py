@@ -197,7 +197,6 @@ class Process:
 
 @atexit.register
 def _end_the_rest() -> None:
-    """Kill the processes that this program started and has not ended."""
     for popen in _running.values():
         if popen.poll() is None:
             popen.kill()

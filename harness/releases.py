@@ -157,7 +157,6 @@ def _download(maven: str, release: str, temporary: Path) -> None:
 
 
 def _check_sums(release: str, jars: Path) -> None:
-    """Raises ServerError unless every jar is the one that was pinned."""
     pinned = {name: digest for digest, name in map(str.split, SUMS.read_text(encoding="ascii").splitlines())}
     for jar in sorted(jars.iterdir()):
         digest = hashlib.sha512(jar.read_bytes()).hexdigest()

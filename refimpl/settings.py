@@ -233,7 +233,6 @@ def _valid(read: Callable[[], _Read], otherwise: _Read, config: Config, problems
 
 
 def _client_settings(config: Config, properties: dict[str, str]) -> ClientSettings:
-    """The settings of the client port. Raises ValueError for an invalid value."""
     secure = properties.get("secureClientPort")
     host = properties.get("secureClientPortAddress", LOOPBACK)
     return ClientSettings.of(config, _listening(config), Address(host, required_integer(secure)) if secure else None)

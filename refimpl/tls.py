@@ -122,7 +122,6 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self._filled(context)
 
     def _filled(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        """Returns the context with the versions, the files and the ciphers. Raises TlsError."""
         versions = sorted(_PROTOCOLS[name] for name in self.protocols)
         context.minimum_version, context.maximum_version = versions[0], versions[-1]
         try:
@@ -304,7 +303,6 @@ class PeerStreams:
         opened.close()
 
     def _current(self) -> tuple[ssl.SSLContext, ssl.SSLContext] | None:
-        """Returns the contexts, of the present files if they are to be read again."""
         if self._security.reloads and self._security.tls is not None and (stamp := self._files()) != self._stamp:
             self._stamp = stamp
             try:

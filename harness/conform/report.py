@@ -298,7 +298,6 @@ def _head(*cells: str) -> list[str]:
 
 
 def _opcodes(records: Sequence[ConformRecord]) -> Iterator[list[str]]:
-    """The opcodes that some server has and another one lacks."""
     for opcode in records[0].opcodes:
         supports = [record.opcodes.get(opcode, ("", ""))[0] for record in records]
         if {Support.SUPPORTED.value} < set(supports):

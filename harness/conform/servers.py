@@ -163,7 +163,6 @@ class Side:
             raise ServerError(f"{self.root} was not deleted: the server answers with error {err}; delete it by hand")
 
     def _session(self) -> Session:
-        """A new session; servers that have stopped are started first, if there is a way to."""
         session = Session(TIMEOUT, self._seconds, wakes=True)
         try:
             session.connect(self.places[0])

@@ -133,7 +133,6 @@ class ReconfigFollower(EnsembleFollower):
         return agrees and len({version_of(text) for text in texts}) == 1
 
     def _config(self, sid: Sid) -> str:
-        """The config node of a server, as its clients read it; empty without service."""
         try:
             session = self._servers.connect(sid)
         except (ServerError, OSError):

@@ -39,11 +39,6 @@ def steps_for(part: PlanRoute, leader: Sid) -> Steps:
     return steps_of(part.stage, sorted(part.stage.remaining, key=lambda sid: (sid == leader, sid)))
 
 
-def conditions_for(part: PlanRoute, leader: Sid, steps: Steps) -> dict[int, StageCondition]:
-    """The conditions that a proof of these steps demands, by the number of the step from 1; empty without one."""
-    return part.conditions_of(Order(leader, steps))
-
-
 def modes(state: ConfigState, sid: Sid) -> frozenset[str]:
     """The roles that the answer's command waits for: the values of `Mode:` in the answer to `srvr`."""
     if state.view.standalone:
@@ -82,7 +77,8 @@ class PlanFollower(EnsembleFollower):
             leader = self._servers.leaders()[0]
             self._say(f"{part.stage.title}; server {leader} leads")
             steps = steps_for(part, leader)
-            conditions = conditions_for(part, leader, steps)
+            # The conditions are those that a proof of these steps demands, by the number of the step from 1.
+            conditions = part.conditions_of(Order(leader, steps))
             for number, step in enumerate(steps, start=1):
                 if number in conditions:
                     condition = conditions[number]

@@ -39,7 +39,6 @@ def pytest_configure() -> None:
 
 
 def _run(server: Any) -> None:
-    """Start a server in its working directory, unless it runs."""
     if server.running:
         return
     home = Path(server.working_path)

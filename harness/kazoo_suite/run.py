@@ -48,17 +48,12 @@ SECONDS = 600.0
 """The bound of a download."""
 
 
-def suite_folder() -> Path:
-    """The folder of the Python with kazoo's test-suite, whether it exists or not."""
-    return cache_folder() / f"kazoo-{KAZOO}-python{sys.version_info[0]}.{sys.version_info[1]}"
-
-
 def suite_python() -> Path:
     """The Python that has kazoo with its tests and all they import; it is made at the first call.
 
     Raises ServerError if the packages cannot be downloaded or installed.
     """
-    folder = suite_folder()
+    folder = cache_folder() / f"kazoo-{KAZOO}-python{sys.version_info[0]}.{sys.version_info[1]}"
     python = folder / "bin" / "python"
     if (folder / "complete").is_file():
         return python

@@ -391,7 +391,6 @@ def _ended() -> bytes:
 
 
 def _copy(source: socket.socket, destination: socket.socket) -> None:
-    """Copy bytes until either side ends, then end both."""
     with contextlib.suppress(OSError):
         while part := source.recv(1 << 16):
             destination.sendall(part)

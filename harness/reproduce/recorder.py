@@ -176,7 +176,6 @@ def _records(content: bytes) -> Iterable[str]:
 
 
 def _number(file: Path) -> int:
-    """The number in an epoch file; 0 without the file."""
     try:
         return required_integer(file.read_text(encoding="ascii").split("\n")[0].strip())
     except (FileNotFoundError, ValueError):

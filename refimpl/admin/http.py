@@ -156,7 +156,6 @@ class HttpConnection(asyncio.Protocol):
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def _wait(self) -> None:
-        """Starts the idle time anew."""
         if self._idle is not None:
             self._idle.cancel()
         self._idle = asyncio.get_running_loop().call_later(self._port.idle, self.abort)
@@ -169,7 +168,6 @@ class HttpConnection(asyncio.Protocol):
         self._port.share.add(self._turn)
 
     def _turn(self) -> None:
-        """Answers one request; reads on if none is complete."""
         self._has_turn = False
         if self._transport is None or self._transport.is_closing():
             return

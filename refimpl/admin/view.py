@@ -143,7 +143,6 @@ def process_figures() -> Iterator[tuple[str, float, str, str]]:
 
 
 def _stat_fields() -> list[str] | None:
-    """The fields of /proc/self/stat after the name of the program; None without this file."""
     try:
         with open("/proc/self/stat", encoding="utf-8") as file:  # noqa: PTH123 - not a file of the user
             return file.read().rpartition(")")[2].split()

@@ -108,7 +108,6 @@ class Acceptor:
         opening.add_done_callback(self._opening.discard)
 
     async def _open(self, connection: Connection, opened: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Makes the transport of an admitted connection, after the handshake on a TLS port."""
         timeout = self._settings.connect_timeout / 1000 if context is not None else None
         make = partial(self._loop.connect_accepted_socket, lambda: connection, opened)
         try:

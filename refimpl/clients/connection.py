@@ -216,7 +216,6 @@ class Connection(Channel):
         return None if self._owner.answer_word(self, opening) else opening
 
     def _present(self, frame: bytes) -> None:
-        """Handles the first frame, a ConnectRequest."""
         try:
             request = decode_connect_request(frame)
         except JuteError as error:
@@ -373,7 +372,6 @@ class Connection(Channel):
         self.work()
 
     def _reply(self, pending: PendingRequest, arrived: int, outcome: Reply | None) -> None:
-        """Answers a request: a write with its outcome, any other request from the current tree."""
         if self.phase is Phase.ENDED:
             return
         code, reply = outcome if outcome is not None else self._owner.answer(self, pending)

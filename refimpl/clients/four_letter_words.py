@@ -270,7 +270,6 @@ def _brief(connection: Connection) -> str:
 
 
 def _full(connection: Connection) -> str:
-    """Formats a connection as `cons` does."""
     if not connection.session:
         return _brief(connection) + ")"
     statistics = connection.statistics

@@ -238,7 +238,6 @@ class BodyReader:
         self._offset = offset + len(END)
 
     def _keep(self, path: str, data: bytes | None, acl_id: int, counters: list[int]) -> None:
-        """Put a znode into the tree if it existed at `zxid`."""
         if counters[0] > self._zxid:
             return
         if path and not is_below_root(path):

@@ -169,7 +169,6 @@ def _check_tail(tail: bytes, checksum: int) -> int:
 
 
 def _check_digest(tail: bytes, start: int, checksum: int) -> tuple[int, int]:
-    """Check the section with a digest; return its zxid, and its end."""
     end = start + _DIGEST.size
     if len(tail) < end:
         raise DamagedSnapshotError(f"{len(tail) - start} bytes follow the seal, too few for a digest")
@@ -180,7 +179,6 @@ def _check_digest(tail: bytes, start: int, checksum: int) -> tuple[int, int]:
 
 
 def _check_seal(tail: bytes, offset: int, checksum: int, name: str) -> int:
-    """Check the seal at this offset; return its end."""
     end = offset + _SEAL_SIZE
     if len(tail) < end:
         raise DamagedSnapshotError(f"the {name} is cut short: {max(0, len(tail) - offset)} bytes of {end - offset}")

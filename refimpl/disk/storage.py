@@ -255,7 +255,6 @@ class Storage:
 
 
 def _locked(directory: Path) -> int:
-    """Locks a folder for this process, until it ends; returns the descriptor. Raises DataError."""
     descriptor = system().open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         system().lock(descriptor)

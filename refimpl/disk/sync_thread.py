@@ -142,7 +142,6 @@ class SyncThread:
                 return
 
     def _carry_out(self, batch: deque[Work]) -> int:
-        """Do the requested work; return the number of items to report."""
         count = appended = 0
         for work in batch:
             if isinstance(work, UnreportedJob):
@@ -160,7 +159,6 @@ class SyncThread:
         return count
 
     def _commit(self, appended: int) -> None:
-        """Make the records durable; the time counts if there are any."""
         began = self._clock()
         self._log.commit()
         if appended:

@@ -166,7 +166,6 @@ class ElectionSocket(asyncio.Protocol):
         self._work(is_reading=True)
 
     def _work(self, *, is_reading: bool = False) -> None:
-        """Handle some frames, and read on after the last one."""
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self.port.received(self, self._waiting.popleft())
         if self._waiting:
@@ -327,7 +326,6 @@ class ElectionSockets:
         return True
 
     def _warn_of(self, opening: Opening, socket: ElectionSocket) -> None:
-        """Log that a peer is no member, or has the address of another one."""
         sid, places = opening.sid, ", ".join(map(str, opening.addresses))
         owners = [s for s, line in self._servers.items() if {*opening.addresses} & {*_election_addresses(line)}]
         if sid not in self._servers:

@@ -90,7 +90,6 @@ class LeaderLink(QuorumEndpoint):
         self._lose(leader, reason)
 
     async def _connect_at(self, leader: Sid, host: str, port: int, deadline: float) -> QuorumSocket | str:
-        """Connect; return the reason if that fails."""
         try:
             async with asyncio.timeout_at(deadline):
                 socket = await self._streams.connect(lambda: self.socket(leader), host, port)
@@ -200,7 +199,6 @@ class LeaderLink(QuorumEndpoint):
             )
 
     def _take_snapshot(self, socket: QuorumSocket, zxid: int) -> bool:
-        """Install the leader's tree in place of this server's if the server accepts it."""
         assert socket.peer is not None and socket.snapshot is not None
         if not self._core.run(Receive(socket.peer, zab.Snap(zxid, None))):
             return False

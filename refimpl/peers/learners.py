@@ -153,7 +153,6 @@ class Learners(QuorumEndpoint):
         return role.refused(socket.peer, error.session, error.xid, error.code)
 
     def _introduced(self, socket: QuorumSocket, message: wire.QuorumMessage) -> bool:
-        """Handle the first packet of a learner."""
         assert isinstance(message, wire.Registration)  # `PacketDecoder` accepts no other first packet
         if why := self._refusal(message):
             return self.drop(socket, why)

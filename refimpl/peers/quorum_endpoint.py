@@ -91,7 +91,16 @@ class QuorumEndpoint(ABC):
         for _ in range(AT_ONCE):
             if not socket.inbox:
                 break
-            events = self._gathered(socket)
+            # As many of the oldest packets as can be handled together.
+            events: list[Receive] = []
+            for packet in socket.inbox:
+                try:
+                    event = self.event_of(socket, packet) if packet.type in TOGETHER else None
+                except JuteError:
+                    break  # it is reported when its turn comes
+                if event is None:
+                    break
+                events.append(event)
             if events:
                 count = self._core.run_all(events)
                 for _ in range(min(count, len(socket.inbox))):  # a dropped connection has lost its inbox
@@ -107,19 +116,6 @@ class QuorumEndpoint(ABC):
         else:
             self.loop.call_soon(self.arrived, socket)
         socket.drained()
-
-    def _gathered(self, socket: QuorumSocket) -> list[Receive]:
-        """The events of the oldest packets, as far as they can be handled together."""
-        events: list[Receive] = []
-        for packet in socket.inbox:
-            try:
-                event = self.event_of(socket, packet) if packet.type in TOGETHER else None
-            except JuteError:
-                break  # it is reported when its turn comes
-            if event is None:
-                break
-            events.append(event)
-        return events
 
     def retry(self) -> None:
         """Offer the waiting packets again."""

@@ -198,7 +198,6 @@ class QuorumSocket(asyncio.Protocol):
             self._cut_off()
 
     def _cut_off(self) -> None:
-        """Disconnect a peer that does not read."""
         self._end_stream()
         if self._transport is not None:
             self._transport.abort()

@@ -328,7 +328,6 @@ class Driver(Generic[S]):
         result.rawlink(lambda finished: self._queue.put(outcome(number, finished)))
 
     def _end(self) -> None:
-        """Stop listening, and reject the application's events that were queued too late."""
         self._client.remove_listener(self._hear)
         with self._ending:
             self._over = True

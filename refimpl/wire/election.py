@@ -183,7 +183,6 @@ def _view(content: bytes) -> View | None:
 
 
 def _addresses(content: bytes) -> tuple[Address, ...]:
-    """Parse the addresses of an opening, without wildcard addresses."""
     try:
         texts = str(content, "utf-8").split("|")
     except UnicodeDecodeError as error:

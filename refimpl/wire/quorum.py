@@ -270,7 +270,6 @@ def _decode_inform_and_activate(packet: Packet) -> QuorumMessage:
 
 
 def _unpack(coder: struct.Struct, packet: Packet) -> tuple[int, ...]:
-    """Unpack the start of the data. Raises JuteError if it is too short."""
     data = packet.data or b""
     if len(data) < coder.size:
         name = PacketType(packet.type).name

@@ -83,7 +83,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _progress() -> Say:
-    """Return a function that shows progress on one line of the terminal, or does nothing without a terminal."""
     if not sys.stderr.isatty():
         return lambda _: None
     return lambda text: print(ERASE + text, end="", file=sys.stderr, flush=True)

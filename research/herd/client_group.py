@@ -157,7 +157,6 @@ class ClientGroup:
         return leaders[0]
 
     def _settle(self) -> None:
-        """Wait until nothing changes."""
         self._until(lambda: any(member.holds for member in self._members), "a client leads")
         while True:
             self._until(lambda: all(member.rests for member in self._members), "every client rests")
@@ -208,7 +207,6 @@ class ClientGroup:
                 raise ServerError(f"{member.name}: the server ended the connection")
 
     def _packets(self) -> Packets:
-        """The packets that all servers have counted so far."""
         self._asked += 1
         counters = [self._counters(sid) for sid in self._ensemble.sids]
         received, sent = (sum(required_integer(counter[name]) for counter in counters) for name in ("Received", "Sent"))
@@ -232,7 +230,6 @@ class ClientGroup:
 
 
 def _make(port: int, root: str) -> None:
-    """Create the znode that the recipe needs."""
     session = Session(TIME_OUT)
     session.connect(port)
     answer = session.ask(CREATE, root, b"", OPEN, PERSISTENT)

@@ -79,7 +79,6 @@ class _Run:
         return leaders[0]
 
     def _moves(self) -> Iterator[Move]:
-        """The possible moves, in the model's order; a rule is evaluated only when its turn comes."""
         for rule in self._model.rules:
             arguments = semantics.read(self._model, rule.reads, self._row)
             if arguments is not None:

@@ -59,7 +59,15 @@ def main(arguments: list[str] | None = None) -> int:
     if reason := _mistake(options) or ("" if options.model else real.available(options.release)):
         return refused(reason, 2)
     if options.model:
-        return _modelled(options.check)
+        model = computed()
+        print(f"{model.name}\n\n{model.markdown()}\n")
+        if options.check is None:
+            return 0
+        on_page = shown(options.check.read_text(encoding="utf-8"), TABLE_NAME)
+        if on_page is None:
+            print(f"{options.check}: it has no table {TABLE_NAME}", file=sys.stderr)
+            return 1
+        return _cells_compared(model, on_page, "the page")
     try:
         with directories(options.keep) as folder:
             tables = _measured(tuple(options.name) or tuple(MEASUREMENTS), FactBench(folder, options.release))
@@ -86,7 +94,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measured(names: tuple[str, ...], bench: FactBench) -> list[FactTable]:
-    """Measure, one ensemble after the other, and print each table."""
     if set(names) & set(GATED):
         bench = FactBench(bench.directory, bench.release, compile_shim(bench.directory))
     tables: list[FactTable] = []
@@ -110,18 +117,6 @@ def _compared(options: argparse.Namespace, tables: list[FactTable]) -> int:
     if not lines:
         print(f"{options.check}: {len(tables)} tables compared, no difference")
     return 1 if lines else 0
-
-
-def _modelled(page: Path | None) -> int:
-    model = computed()
-    print(f"{model.name}\n\n{model.markdown()}\n")
-    if page is None:
-        return 0
-    on_page = shown(page.read_text(encoding="utf-8"), TABLE_NAME)
-    if on_page is None:
-        print(f"{page}: it has no table {TABLE_NAME}", file=sys.stderr)
-        return 1
-    return _cells_compared(model, on_page, "the page")
 
 
 def _compared_with_model(tables: list[FactTable]) -> int:

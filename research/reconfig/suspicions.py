@@ -205,7 +205,6 @@ def promotion_alone(bench: FactBench) -> Iterable[tuple[str, ...]]:
 
 
 def _write_at(servers: ReconfigServers, sid: Sid, path: str, at: Sid = 3) -> str:
-    """The code of the reply to a write at one server; `-` for another."""
     return _code_of(lambda: servers.create(sid, path).err) if sid == at else "-"
 
 

@@ -139,7 +139,6 @@ def _parse_entry(text: str) -> tuple[ServerAddress, LearnerType | None]:
 
 
 def _lacking(parts: list[str]) -> str:
-    """The difference between the parts of an address and its form, in words."""
     if len(parts) > 4:
         return f"it has {len(parts)} parts between colons, and 4 is the most"
     if parts == [""]:

@@ -204,7 +204,6 @@ def _elections(world: _World, leader: Summary) -> Iterator[Outcome]:
 
 
 def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome]:
-    """The decisions of one LOOKING server to join an existing leader."""
     late: frozenset[Sid] = frozenset()
     if late_votes:
         heard = {supporter.sid for supporter in world.looking if supporter.sid in world.voters[leader.sid]}
@@ -217,7 +216,6 @@ def _joins(world: _World, leader: Summary, late_votes: bool) -> Iterator[Outcome
 
 
 def _candidacy(world: _World, leader: Summary, in_round: int, supporters: frozenset[Sid]) -> _Candidacy:
-    """The candidacy of a server with these supporters."""
     proposals = {
         q.sid: frozenset(p for p in supporters if world.hears(q.sid, p, leader.vote))
         for q in world.looking

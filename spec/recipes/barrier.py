@@ -129,7 +129,6 @@ def step(rules: BarrierRules, member: BarrierMember, event: Event) -> Done:
 
 
 def _begin(rules: BarrierRules, member: BarrierMember) -> Done:
-    """Start to enter, if the client is to enter and is connected."""
     able = member.phase is BarrierPhase.OUT and member.wanted and member.link is Link.CONNECTED
     return _check(rules, member) if able else Step(member)
 

@@ -51,7 +51,6 @@ def _again(rules: QueueRules, lock: Lock, event: Join) -> RecipeStep[Lock]:
 
 
 def _through(rules: QueueRules, lock: Lock, event: Event) -> RecipeStep[Lock]:
-    """Step the place; a place that has left the queue has taken nothing."""
     result = queue.step(rules, lock.place, event)
     out = Observe(Withdrawn()) in result.effects
     return Step(Lock(result.state, 0 if out else lock.taken), result.effects)

@@ -88,20 +88,6 @@ class Stat(Record, frozen=True, gc=False):
     pzxid: Long
 
 
-class StatPersisted(Record, frozen=True, gc=False):
-    """The metadata of a znode in a snapshot, which also contains its data and its ACL."""
-
-    czxid: Long
-    mzxid: Long
-    ctime: Long
-    mtime: Long
-    version: Int
-    cversion: Int
-    aversion: Int
-    ephemeral_owner: Long
-    pzxid: Long
-
-
 class ClientInfo(Record, frozen=True, gc=False):
     """One of the identities of a client, in the reply of whoAmI."""
 

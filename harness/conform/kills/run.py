@@ -241,7 +241,6 @@ class KillsRun:
         return KillsResult(tuple(self._cycles), findings, history, stuck)
 
     def _prepare(self) -> list[Operation]:
-        """Create the root and the registers; return the creations of the registers."""
         session = Session(TIMEOUT, wakes=True)
         session.connect(self._places[0])
         creations: list[Operation] = []
@@ -301,7 +300,6 @@ class KillsRun:
         return sum(client.acknowledged for client in self._clients)
 
     def _leader(self) -> int | None:
-        """The number of the leader, if the servers answer `srvr`."""
         modes = [srvr(place).get("Mode") for place in self._places]
         return modes.index("leader") + 1 if modes.count("leader") == 1 else None
 
@@ -324,7 +322,6 @@ class KillsRun:
                 return FinalZnodes(number, znodes)
 
     def _znodes(self, session: Session) -> dict[str, Leaf]:
-        """The znodes of the run; none at all if a server has lost them."""
         answer = session.ask(c.Children.opcode, self._root, False)
         if answer.err:
             return {}
