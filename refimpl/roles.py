@@ -166,11 +166,11 @@ class LeaderRole(_Role):
 
     def status(self) -> ServerStatus:
         """The figures of a leader for the four-letter words, including its proposals and all sessions."""
-        now, since_1970 = self._now(), system().wall_ms() / 1000
+        milliseconds, since_1970 = self._now(), system().wall_ms() / 1000
         return replace(
             super().status(),
             proposals=self._storage.record_sizes,
-            expiring=tuple((since_1970 + (when - now) / 1000, ids) for when, ids in self.sessions.by_expiry()),
+            expiring=tuple((since_1970 + (when - milliseconds) / 1000, ids) for when, ids in self.sessions.by_expiry()),
         )
 
     @property
@@ -267,8 +267,8 @@ class LeaderRole(_Role):
             change = self._replica.prepare(request, system().wall_ms(), self.sessions.check_request(request, owner))
             return self._foreseen(zxid, change)
         except Exception as error:
-            what = type(request.record).__name__
-            logger.error("session 0x%x: its %s is refused: %s", request.session % 2**64, what, place_of(error))  # noqa: TRY400 - one line
+            name = type(request.record).__name__
+            logger.error("session 0x%x: its %s is refused: %s", request.session % 2**64, name, place_of(error))  # noqa: TRY400 - one line
             refused = Change(request.session, request.cxid, system().wall_ms(), ErrorTxn(Code.MARSHALLING_ERROR))
             return self._foreseen(zxid, refused)
 
@@ -281,12 +281,12 @@ class LeaderRole(_Role):
 
     def _reconfiguration(self, request: Request, owner: Sid, zxid: int) -> Change | Reconfiguration:
         """A change of the members, prepared for the next zxid; a standalone server has none."""
-        peer, zab, now = self._core.server.peer, self._core.server.zab, system().wall_ms()
+        peer, zab, wall_ms = self._core.server.peer, self._core.server.zab, system().wall_ms()
         if not self._settings.distributed or not isinstance(zab, Leader):
-            refused = Change(request.session, request.cxid, now, ErrorTxn(Code.UNIMPLEMENTED))
+            refused = Change(request.session, request.cxid, wall_ms, ErrorTxn(Code.UNIMPLEMENTED))
             return self._foreseen(zxid, refused)
         checked, options = self.sessions.check_request(request, owner), self._replica.options
-        prepared = reconfig_request.prepare(peer, zab, self._replica.overlay, request, now, checked, options)
+        prepared = reconfig_request.prepare(peer, zab, self._replica.overlay, request, wall_ms, checked, options)
         if prepared.reason:
             logger.warning("a reconfiguration is refused: %s", prepared.reason)
         change = self._foreseen(zxid, change_of(prepared.value))

@@ -120,10 +120,10 @@ class Durable(msgspec.Struct, frozen=True):
         The corrections of `FileTxnLog.truncate` and `FileTxnSnapLog.truncateLog`; `spec.zab.disk.truncated` has their
         behaviour.
         """
-        kept = len(self.log)
-        while kept and self.log[kept - 1].zxid > zxid:
-            kept -= 1
+        count = len(self.log)
+        while count and self.log[count - 1].zxid > zxid:
+            count -= 1
         dirty = self.dirty
         if dirty is not None and (dirty.zxid > zxid or any(txn.zxid > zxid for txn in dirty.txns)):
             dirty = None
-        return replace(self, snapshot=min(self.snapshot, zxid), log=self.log[:kept], dirty=dirty)
+        return replace(self, snapshot=min(self.snapshot, zxid), log=self.log[:count], dirty=dirty)

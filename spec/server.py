@@ -219,8 +219,8 @@ def _configured(server: Server, effects: Effects) -> Server:
     for effect in effects:
         # Not `isinstance`: it asks the metaclass about each effect of another class, on every step.
         if type(effect) is Configure:
-            seen = seen_after_activation(effect.view, server.last_seen)
-            server = replace(server, view=effect.view, last_seen=seen)
+            last_seen = seen_after_activation(effect.view, server.last_seen)
+            server = replace(server, view=effect.view, last_seen=last_seen)
         elif type(effect) is ConfigureNext:
             server = replace(server, last_seen=seen_beside(server.view, effect.view))
     return server
@@ -236,13 +236,13 @@ def _begun(before: Server, done: ServerStep[Server], rules: ElectionRules, zab: 
         if after.remains.unlogged:
             durable, remains = memory.saved(after.durable, after.remains)
             after = replace(after, durable=durable, remains=remains)
-        begun = leader.begin(after.peer, zab)
+        start = leader.begin(after.peer, zab)
     else:
-        begun = learner.begin(after.peer, election.vote.leader)
-    if after.disk_full and _needs_disk(after, begun):
+        start = learner.begin(after.peer, election.vote.leader)
+    if after.disk_full and _needs_disk(after, start):
         looking = _election_step(after, QuorumLost(), rules)
         return None if looking is None else Step(looking.state, (*done.effects, *looking.effects))
-    return _entered(after, begun, (*done.effects, *begun.effects))
+    return _entered(after, start, (*done.effects, *start.effects))
 
 
 def _give_up(server: Server, rules: ElectionRules, zab: ZabRules) -> ServerStep[Server] | None:
@@ -279,9 +279,9 @@ def _change_leader(server: Server, successor: Sid, zab: ZabRules) -> ServerStep[
     closed = _closed(server, part, zab)
     state = LEADING if successor == server.sid else OBSERVING if is_observer(server.sid, server.view) else FOLLOWING
     vote = Vote(successor, server.peer.last_zxid, -1)
-    begun = leader.begin(closed.peer, zab) if state is LEADING else learner.begin(closed.peer, successor)
+    start = leader.begin(closed.peer, zab) if state is LEADING else learner.begin(closed.peer, successor)
     changed = replace(closed, election=replace(election, state=state, round=0, vote=vote))
-    return _entered(changed, begun, (_disconnected(part), *begun.effects))
+    return _entered(changed, start, (_disconnected(part), *start.effects))
 
 
 # Leading and following.
@@ -343,8 +343,8 @@ def _start_alone(server: Server) -> ServerStep[Server] | None:
     """Serve immediately, because a server without an ensemble has no election. None if it runs already."""
     if server.runs:
         return None
-    done = standalone.begin(server.peer)
-    return Step(replace(server, zab=done.state), done.effects)
+    result = standalone.begin(server.peer)
+    return Step(replace(server, zab=result.state), result.effects)
 
 
 def _entered(server: Server, result: ZabResult, effects: Effects) -> ServerStep[Server]:
@@ -362,9 +362,9 @@ def _synced_late(server: Server) -> ServerStep[Server] | None:
     """ZOOKEEPER-4712: a sync thread continues to write, regardless of the current state of its server."""
     if server.election is None or not server.remains.queue:
         return None
-    txn, *others = server.remains.queue
-    unlogged = tuple(each for each in server.remains.unlogged if each != txn)
-    remains = replace(server.remains, queue=tuple(others), unlogged=unlogged)
+    txn, *queue = server.remains.queue
+    unlogged = tuple(unwritten for unwritten in server.remains.unlogged if unwritten != txn)
+    remains = replace(server.remains, queue=tuple(queue), unlogged=unlogged)
     # A second record of a transaction changes nothing when the log is read.
     durable = server.durable if txn in server.durable.log else server.durable.appended(txn)
     return Step(replace(server, durable=durable, remains=remains))

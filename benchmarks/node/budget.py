@@ -72,23 +72,25 @@ def _run(operation: str, outstanding: int, count: int, *, profiled: bool) -> tup
         server = loop.create_task(serve(read_settings(settings_file), None, stopping, lambda _: listening.set()))
         await listening.wait()
         context = multiprocessing.get_context("spawn")
-        here: Words = context.Queue()
-        there: Words = context.Queue()
-        child = context.Process(target=_client, args=(port, operation, outstanding, count, here, there), daemon=True)
+        replies: Words = context.Queue()
+        commands: Words = context.Queue()
+        child = context.Process(
+            target=_client, args=(port, operation, outstanding, count, replies, commands), daemon=True
+        )
         child.start()
-        await loop.run_in_executor(None, here.get)
+        await loop.run_in_executor(None, replies.get)
         profile = cProfile.Profile()
-        begun = time.thread_time()
-        there.put("go")
+        start = time.thread_time()
+        commands.put("go")
         if profiled:
             profile.enable()
-        await loop.run_in_executor(None, here.get)
+        await loop.run_in_executor(None, replies.get)
         profile.disable()
-        taken = (time.thread_time() - begun) / count * 1e6
+        microseconds = (time.thread_time() - start) / count * 1e6
         stopping.set()
         await server
         child.join()
-        result.append((taken, _layers(profile) if profiled else Counter()))
+        result.append((microseconds, _layers(profile) if profiled else Counter()))
 
     with tempfile.TemporaryDirectory(prefix="budget-") as directory:
         (port,) = free_ports(1)
@@ -112,14 +114,14 @@ def _client(port: int, operation: str, outstanding: int, count: int, ready: Word
 
 def _layers(profile: cProfile.Profile) -> Counter[str]:
     """The time of each layer: that of its functions, and of the built-in functions that they call."""
-    found: Counter[str] = Counter()
-    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+    times: Counter[str] = Counter()
+    for (file, _, _), (_, _, seconds, _, callers) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
         if file != "~":
-            found[_layer(file)] += own
+            times[_layer(file)] += seconds
             continue
         for (caller, _, _), (_, _, part, _) in callers.items():
-            found[_layer(caller)] += part
-    return found
+            times[_layer(caller)] += part
+    return times
 
 
 def _layer(file: str) -> str:

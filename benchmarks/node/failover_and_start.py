@@ -39,7 +39,7 @@ def measure_timings(
     names: Sequence[str], kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say
 ) -> tuple[list[Timing], list[Missed]]:
     """Measure these for each kind; a measurement that cannot be made is listed in the second result."""
-    found: list[Timing] = []
+    timings: list[Timing] = []
     missed: list[Missed] = []
     for name in names:
         for kind in kinds:
@@ -47,10 +47,10 @@ def measure_timings(
                 continue
             try:
                 say(f"{name}: {kind}")
-                found.append(TIMINGS[name](kind, rounds, directory, ZNODES // QUICK if quick else ZNODES))
+                timings.append(TIMINGS[name](kind, rounds, directory, ZNODES // QUICK if quick else ZNODES))
             except (NotMeasured, ServerError, OSError) as reason:
                 missed.append(Missed(f"{kind}: {name}", str(reason)))
-    return found, missed
+    return timings, missed
 
 
 def _failover(kind: str, rounds: int, directory: Path, _: int) -> Timing:
@@ -61,9 +61,9 @@ def _failover(kind: str, rounds: int, directory: Path, _: int) -> Timing:
         ensemble.start_all()
         for number in range(rounds):
             leader = ensemble.leader()
-            others = [sid for sid in ensemble.sids if sid != leader]
+            followers = [sid for sid in ensemble.sids if sid != leader]
             ensemble.kill(leader)
-            seconds.append(_until_written(ensemble, others, f"/round-{number}"))
+            seconds.append(_until_written(ensemble, followers, f"/round-{number}"))
             ensemble.start(leader)
             ensemble.wait_serving()
     return Timing(f"leader killed, tickTime {TICK}: the rest write again after", kind, seconds)
@@ -95,8 +95,8 @@ def _start(kind: str, rounds: int, directory: Path, znodes: int) -> Timing:
             seconds.append(time.perf_counter() - began)
             memory = max(memory, _highest_memory(ensemble.process(1).pid))
             ensemble.stop(1)
-    what = f"start from a snapshot of {znodes:,} znodes of {len(VALUE)} bytes"
-    return Timing(what, kind, seconds, memory)
+    name = f"start from a snapshot of {znodes:,} znodes of {len(VALUE)} bytes"
+    return Timing(name, kind, seconds, memory)
 
 
 def _write(directory: Path, znodes: int) -> None:
@@ -112,8 +112,8 @@ def _write(directory: Path, znodes: int) -> None:
 
 
 def _highest_memory(pid: int) -> int:
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return required_integer(found[1]) << 10 if found else 0
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return required_integer(match[1]) << 10 if match else 0
 
 
 TIMINGS: dict[str, Callable[[str, int, Path, int], Timing]] = {"failover": _failover, "start": _start}

@@ -49,7 +49,7 @@ def leading(count: int) -> None:
     zxid = make_zxid(1)
     for _ in range(count // TOGETHER):
         zxids = range(zxid + 1, zxid + 1 + TOGETHER)
-        acks = [Receive(1, Ack(each)) for each in zxids]
+        acks = [Receive(1, Ack(acknowledged)) for acknowledged in zxids]
         server = handle(server, [ClientWrite("w") for _ in zxids])
         server = handle(server, [Synced()] * TOGETHER)
         server = handle(server, acks)
@@ -78,12 +78,12 @@ def following(count: int) -> None:
 
 def seconds(work: Callable[[int], None], count: int) -> float:
     """The shortest time of a few, in seconds of this thread."""
-    taken = []
+    times = []
     for _ in range(REPEATS):
-        begun = time.thread_time()
+        start = time.thread_time()
         work(count)
-        taken.append(time.thread_time() - begun)
-    return min(taken)
+        times.append(time.thread_time() - start)
+    return min(times)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -94,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
     for work in (leading, following):
         first = 0.0
         for count in SIZES:
-            each = seconds(work, count) / count * 1e6
-            first = first or each
-            print(f"{work.__name__:<10} {count:>8,} {each * count / 1e6:>8.2f} {each:>12.1f} {each / first:>13.2f}")
+            cost = seconds(work, count) / count * 1e6
+            first = first or cost
+            print(f"{work.__name__:<10} {count:>8,} {cost * count / 1e6:>8.2f} {cost:>12.1f} {cost / first:>13.2f}")
     return 0

@@ -89,26 +89,26 @@ def drive(connection: socket.socket, batch: Batch, outstanding: int) -> Run:
     size, answer = batch.size, batch.answer_size
     requests, received = memoryview(batch.data), bytearray(batch.count * answer)
     room = memoryview(received)
-    sent, got, filled = min(outstanding, batch.count), 0, 0
-    sends: list[tuple[float, int]] = [(time.perf_counter(), sent)]
+    requested, answered, filled = min(outstanding, batch.count), 0, 0
+    sends: list[tuple[float, int]] = [(time.perf_counter(), requested)]
     receives: list[tuple[float, int]] = []
     try:
-        connection.sendall(requests[: sent * size])
-        while got < batch.count:
+        connection.sendall(requests[: requested * size])
+        while answered < batch.count:
             arrived = connection.recv_into(room[filled:])
             if not arrived:
                 break
-            now = time.perf_counter()
+            clock = time.perf_counter()
             filled += arrived
             whole = filled // answer
-            if whole > got:
-                receives.append((now, whole))
-                got = whole
-                goal = min(got + outstanding, batch.count)
-                if goal > sent:
-                    sends.append((now, goal))
-                    connection.sendall(requests[sent * size : goal * size])
-                    sent = goal
+            if whole > answered:
+                receives.append((clock, whole))
+                answered = whole
+                goal = min(answered + outstanding, batch.count)
+                if goal > requested:
+                    sends.append((clock, goal))
+                    connection.sendall(requests[requested * size : goal * size])
+                    requested = goal
     except OSError as error:
         wrong = first_wrong(batch, np.frombuffer(received, np.uint8)[:filled])
         raise RunVoid(f"{batch.operation}: {wrong} ({error})") from error

@@ -136,9 +136,9 @@ class Report:
 
 def measure(kinds: Sequence[str], rounds: int, directory: Path, quick: bool, say: Say, release: str = DEBIAN) -> Report:
     """Measure every case for these kinds; a kind that cannot be started, or fails, is listed in `missed`."""
-    found = {kind: real.available(release) if kind == "real" else KINDS[kind]() for kind in kinds}
-    reasons = [Missed(kind, reason) for kind, reason in found.items() if reason]
-    startable = [kind for kind, reason in found.items() if reason is None]
+    classes = {kind: real.available(release) if kind == "real" else KINDS[kind]() for kind in kinds}
+    reasons = [Missed(kind, reason) for kind, reason in classes.items() if reason]
+    startable = [kind for kind, reason in classes.items() if reason is None]
     measured = _Measurement(rounds, directory, QUICK if quick else 1, say, release)
     rows: list[Row] = []
     for servers in dict.fromkeys(case.servers for case in CASES if kinds):
@@ -188,7 +188,7 @@ class _Measurement:
                 self._say(f"{case}: {kind}, round {number + 1} of {self._rounds}")
                 with self._missing(f"{kind}: {case}"):
                     figures[kind].add(*self._run(case, ensembles[kind]))
-        whole = {kind: found for kind, found in figures.items() if len(found.rates) == self._rounds}
+        whole = {kind: figure for kind, figure in figures.items() if len(figure.rates) == self._rounds}
         return Row(case, self._generator(case), whole)
 
     def _run(self, case: Case, ensemble: Ensemble) -> tuple[Run, float]:
@@ -224,14 +224,14 @@ class _Measurement:
 
 def _fsync_time(directory: Path, times: int = 50) -> float:
     """The median time to append one value to a file in the directory, and to fsync it."""
-    taken: list[float] = []
+    durations: list[float] = []
     with (directory / "fsync").open("wb", buffering=0) as file:
         for _ in range(times):
             begin = time.perf_counter()
             file.write(VALUE)
             os.fsync(file.fileno())
-            taken.append(time.perf_counter() - begin)
-    return median(taken)
+            durations.append(time.perf_counter() - begin)
+    return median(durations)
 
 
 CHUNK = 1 << 18
@@ -252,17 +252,17 @@ def serve(listener: socket.socket, requests: Batch) -> None:
 
 
 def _session(connection: socket.socket, requests: Batch, prepared: memoryview) -> None:
-    read, answered = -len(opening()), 0
+    size, answered = -len(opening()), 0
     buffer = bytearray(CHUNK)
     while arrived := connection.recv_into(buffer):
-        if read < 0 <= read + arrived:
+        if size < 0 <= size + arrived:
             connection.sendall(framed(write("iilbt", SESSION)))
-        read += arrived
-        whole = min(max(read, 0) // requests.size, requests.count)
+        size += arrived
+        whole = min(max(size, 0) // requests.size, requests.count)
         if whole > answered:
             connection.sendall(prepared[answered * requests.answer_size : whole * requests.answer_size])
             answered = whole
-        if read > len(requests.data):
+        if size > len(requests.data):
             return
 
 

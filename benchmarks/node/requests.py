@@ -98,10 +98,10 @@ def first_wrong(requests: Batch, received: Bytes) -> str | None:
     if good.all() and whole == requests.count:
         return None
     index = int(np.argmin(good)) if not good.all() else whole
-    at = index * requests.answer_size + LENGTH
-    if at + HEADER.size > len(received):
+    offset = index * requests.answer_size + LENGTH
+    if offset + HEADER.size > len(received):
         return f"{index:,} of {requests.count:,} answers came"
-    xid, _, error = HEADER.unpack(received[at : at + HEADER.size].tobytes())
+    xid, _, error = HEADER.unpack(received[offset : offset + HEADER.size].tobytes())
     return f"answer {index + 1:,} of {requests.count:,} has xid {xid} and error {error}"
 
 

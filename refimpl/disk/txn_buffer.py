@@ -53,11 +53,11 @@ class LogBytes:
 
         It is behind the newest one if that alone is larger.
         """
-        left = self.total
+        size_left = self.total
         for zxid, size in self._sizes:
-            if left <= most:
+            if size_left <= most:
                 return zxid
-            left -= size
+            size_left -= size
         return self._sizes[-1][0] + 1 if self._sizes else 0
 
 
@@ -71,17 +71,17 @@ class TxnBuffer(SharedSequence[Txn]):
 
         If the `sizes` are above `BYTES`, return fewer: those with half of that, but at least `LEAST`.
         """
-        kept = self
+        buffer = self
         if self._end - self._start >= 2 * LIMIT and self[-LIMIT].zxid <= applied:
-            kept = TxnBuffer(self[-LIMIT:])
+            buffer = TxnBuffer(self[-LIMIT:])
             if sizes is not None:
-                sizes.forget_before(kept[0].zxid)
-        if sizes is not None and sizes.total > BYTES and len(kept) > LEAST:
-            sizes.forget_before(kept[0].zxid)
+                sizes.forget_before(buffer[0].zxid)
+        if sizes is not None and sizes.total > BYTES and len(buffer) > LEAST:
+            sizes.forget_before(buffer[0].zxid)
             if sizes.total > BYTES:
-                kept = kept._within(sizes.first_within(BYTES // 2), applied)
-                sizes.forget_before(kept[0].zxid)
-        return kept
+                buffer = buffer._within(sizes.first_within(BYTES // 2), applied)
+                sizes.forget_before(buffer[0].zxid)
+        return buffer
 
     def _within(self, first: int, applied: int) -> TxnBuffer:
         """The transactions from the zxid `first` on; in any case the newest `LEAST`, and all that are not applied."""

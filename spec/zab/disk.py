@@ -11,7 +11,7 @@ Source: `SyncRequestProcessor`, `Learner.syncWithLeader` (its handling of NEWLEA
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -46,14 +46,14 @@ def request(
 ) -> tuple[tuple[DiskOperation, ...], Effects]:
     """The queue with these operations at its end, and the effects that request them."""
     added = tuple(operations)
-    return (*queue, *added), tuple(Persist(each) for each in added)
+    return (*queue, *added), tuple(Persist(operation) for operation in added)
 
 
 def next_written(durable: Durable, queue: tuple[DiskOperation, ...], rules: ZabRules) -> Completion | None:
     """Complete the next operation; None if the queue is empty."""
     if not queue:
         return None
-    place = _last_append(queue) if Variant.LOG_OUT_OF_ORDER in rules.variants else 0
+    place = _next(queue, rules)
     operation = queue[place]
     return Completion(operation, done(durable, operation), (*queue[:place], *queue[place + 1 :]))
 
@@ -97,9 +97,10 @@ class SyncThread:
 
     def write(self) -> Append:
         """Complete the next operation of the queue, which is not empty, and return it."""
-        out_of_order = Variant.LOG_OUT_OF_ORDER in self._rules.variants
-        operation = self.queue.pop() if out_of_order else self.queue.popleft()
+        place = _next(self.queue, self._rules)
+        operation = self.queue[place]
         assert isinstance(operation, Append)
+        del self.queue[place]
         self._written.append(operation.txn)
         return operation
 
@@ -108,8 +109,11 @@ class SyncThread:
         return logged(self.durable, self.queue, zxid)
 
 
-def _last_append(queue: tuple[DiskOperation, ...]) -> int:
-    return max((place for place, each in enumerate(queue) if isinstance(each, Append)), default=0)
+def _next(queue: Sequence[DiskOperation], rules: ZabRules) -> int:
+    """The place of the operation that completes next."""
+    if Variant.LOG_OUT_OF_ORDER not in rules.variants:
+        return 0
+    return max((place for place, operation in enumerate(queue) if isinstance(operation, Append)), default=0)
 
 
 def done(durable: Durable, operation: DiskOperation) -> Durable:

@@ -139,9 +139,9 @@ def _follower_info(peer: Peer, leader: Leader, handler: Handler, accepted: int, 
     after = _with_handler(leader, handler)
     if leader.phase is not FOLLOWERINFO:
         return _send_epoch(peer, after)
-    counted = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
-    epoch = max(leader.epoch, accepted + 1) if handler.sid in counted else leader.epoch
-    return _choose_epoch(peer, replace(after, epoch=epoch, counted=counted), rules)
+    servers = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, handler.sid, rules)
+    epoch = max(leader.epoch, accepted + 1) if handler.sid in servers else leader.epoch
+    return _choose_epoch(peer, replace(after, epoch=epoch, counted=servers), rules)
 
 
 def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
@@ -151,18 +151,18 @@ def _choose_epoch(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     """
     if not has_all_quorums(reconfiguration.views_of_epoch(peer, rules), leader.counted, rules):
         return ZabResult(peer.durable, leader)
-    peer, seen = reconfiguration.see(peer, reconfiguration.first_version(peer, leader.epoch, rules))
+    peer, configured = reconfiguration.see(peer, reconfiguration.first_version(peer, leader.epoch, rules))
     durable = replace(peer.durable, accepted_epoch=leader.epoch)
     chosen = _send_epoch(replace(peer, durable=durable), replace(leader, phase=ACKEPOCH, counted=(peer.sid,)))
     assert isinstance(chosen.state, Leader)
     after = _establish(replace(peer, durable=durable), chosen.state, rules)
-    return replace(after, effects=(disk.epochs_written(durable), *seen, *chosen.effects, *after.effects))
+    return replace(after, effects=(disk.epochs_written(durable), *configured, *chosen.effects, *after.effects))
 
 
 def _send_epoch(peer: Peer, leader: Leader) -> ZabResult:
     waiting = [handler.sid for handler in leader.handlers if handler.stage is Stage.REGISTERED]
-    sent = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
-    return ZabResult(peer.durable, _staged(leader, waiting, Stage.EPOCH_SENT), sent)
+    packets = tuple(Send(sid, LeaderInfo(leader.epoch)) for sid in waiting)
+    return ZabResult(peer.durable, _staged(leader, waiting, Stage.EPOCH_SENT), packets)
 
 
 def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: ZabRules) -> ZabResult:
@@ -171,8 +171,8 @@ def _ack_epoch(peer: Peer, leader: Leader, source: Sid, ack: AckEpoch, rules: Za
     if leader.phase is ACKEPOCH and ack.current_epoch != -1:
         if ahead:
             return ZabResult(peer.durable, _without(leader, source), (Disconnect(source),))
-        counted = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
-        leader = replace(leader, counted=counted)
+        servers = count(reconfiguration.views_of_epoch(peer, rules), leader.counted, source, rules)
+        leader = replace(leader, counted=servers)
     waiting = tuple(
         replace(handler, stage=Stage.EPOCH_ACKED, last_zxid=ack.last_zxid) if handler.sid == source else handler
         for handler in leader.handlers
@@ -201,16 +201,16 @@ def _synchronise(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
     (`acks-survive-truncation`).
     """
     history = history_of(peer.durable, leader, peer.tree, rules.variants, peer.unlisted)
-    sent: list[Effect] = []
-    for handler in [each for each in leader.handlers if each.stage is Stage.EPOCH_ACKED]:
+    effects: list[Effect] = []
+    for handler in [candidate for candidate in leader.handlers if candidate.stage is Stage.EPOCH_ACKED]:
         plan = plan_for(history, handler.last_zxid, rules.variants)
         view = _view_of_newleader(peer, leader, rules)
         packets = stream(plan, history, leader, peer.durable, observer=handler.observer, view=view)
-        sent += [Send(handler.sid, packet) for packet in packets]
+        effects += [Send(handler.sid, packet) for packet in packets]
         leader = _staged(leader, [handler.sid], Stage.SYNCING)
         if Variant.ACKS_SURVIVE_TRUNCATION not in rules.variants:
             leader = _without_acks(leader, handler.sid, beyond=plan.seen)
-    return _start_if_acknowledged(peer, leader, rules).after(tuple(sent))
+    return _start_if_acknowledged(peer, leader, rules).after(tuple(effects))
 
 
 def _view_of_newleader(peer: Peer, leader: Leader, rules: ZabRules) -> View | None:
@@ -227,8 +227,10 @@ def _view_of_newleader(peer: Peer, leader: Leader, rules: ZabRules) -> View | No
 def _without_acks(leader: Leader, sid: Sid, beyond: int) -> Leader:
     """The leader without a learner's acknowledgements for outstanding proposals beyond a zxid."""
     outstanding = tuple(
-        replace(each, acks=tuple(acked for acked in each.acks if acked != sid)) if each.zxid > beyond else each
-        for each in leader.outstanding
+        replace(proposal, acks=tuple(acked for acked in proposal.acks if acked != sid))
+        if proposal.zxid > beyond
+        else proposal
+        for proposal in leader.outstanding
     )
     return replace(leader, outstanding=outstanding)
 
@@ -241,13 +243,13 @@ def _first_ack(peer: Peer, leader: Leader, source: Sid, zxid: int, rules: ZabRul
     handler = leader.handler(source)
     after = _staged(leader, [source], Stage.SYNCED)
     if leader.phase is BROADCAST:
-        held = () if handler is None else held_packets(handler)
-        return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *held)))
+        packets = () if handler is None else held_packets(handler)
+        return ZabResult(peer.durable, after, tuple(Send(source, packet) for packet in (UpToDate(), *packets)))
     if zxid != make_zxid(leader.epoch):
-        what = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
-        return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, what),))
-    counted = count(reconfiguration.views_of_leader(peer, rules), after.counted, source, rules)
-    return _start_if_acknowledged(peer, replace(after, counted=counted), rules)
+        problem = f"ACK {format_zxid(zxid)} of server {source} before the ACK of NEWLEADER"
+        return ZabResult(peer.durable, after, (unexpected(peer.sid, MessageKind.ACK, problem),))
+    servers = count(reconfiguration.views_of_leader(peer, rules), after.counted, source, rules)
+    return _start_if_acknowledged(peer, replace(after, counted=servers), rules)
 
 
 def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabResult:
@@ -263,13 +265,13 @@ def _start_if_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> ZabRe
     if view is not None and Variant.LAST_SEEN_IGNORED not in rules.variants:
         designated = reconfiguration.designated_leader(peer, view, leader.counted, (), rules)
         successor = None if designated == peer.sid else designated
-        peer, written = reconfiguration.activate(peer, view, rules)
-        configured = (*written, Observe(ViewCommitted(peer.sid, leader.epoch, view)))
+        peer, effects = reconfiguration.activate(peer, view, rules)
+        configured = (*effects, Observe(ViewCommitted(peer.sid, leader.epoch, view)))
     history = history_of(peer.durable, leader, peer.tree)
     delivered = (Observe(Delivered(peer.sid, leader.epoch, history.applied)),) if history.applied else ()
-    sent = tuple(Send(handler.sid, UpToDate()) for handler in leader.handlers if handler.stage is Stage.SYNCED)
+    packets = tuple(Send(handler.sid, UpToDate()) for handler in leader.handlers if handler.stage is Stage.SYNCED)
     serving = replace(leader, phase=BROADCAST, counted=(), committed=make_zxid(leader.epoch), successor=successor)
-    return ZabResult(peer.durable, serving, (*configured, Apply(history.last_processed), *delivered, *sent))
+    return ZabResult(peer.durable, serving, (*configured, Apply(history.last_processed), *delivered, *packets))
 
 
 def _is_acknowledged(peer: Peer, leader: Leader, rules: ZabRules) -> bool:

@@ -132,8 +132,7 @@ class ServingLeader:
                 self._apply(self._commits[0])
             case ClientSync():
                 # Only a learner's sync waits for outstanding proposals (LeaderZooKeeperServer: matchSyncs is false).
-                applied = self._commits[0] - 1 if self._commits else self._committed
-                self._effects.append(Observe(SyncAnswered(self._peer.sid, applied)))
+                self._effects.append(Observe(SyncAnswered(self._peer.sid, self.leader.applied)))
             case Tick() if self._handlers:
                 self._effects += (Send(sid, QuorumPing()) for sid in self._forwarding(observers=True))
             case _:
@@ -182,8 +181,8 @@ class ServingLeader:
             value = reconfiguration.proposed(self._peer, self.leader, value, zxid, self._rules)
             if isinstance(value, Refused):
                 return
-            self._peer, seen = reconfiguration.see(self._peer, value.view)
-            self._effects += seen
+            self._peer, configured = reconfiguration.see(self._peer, value.view)
+            self._effects += configured
             self.is_over = True
         txn = Txn(zxid, value)
         self._outstanding.append(Outstanding(zxid, views=reconfiguration.views_of_proposal(self._peer, self._rules)))
@@ -219,12 +218,12 @@ class ServingLeader:
     def _counted(self, proposal: Outstanding, source: Sid) -> tuple[tuple[Sid, ...], bool]:
         """The servers that have acknowledged a proposal, with this one, and whether they are its quorums."""
         key = (proposal.views, proposal.acks, source)
-        counted = self._counts.get(key)  # a few sets of servers recur with every proposal
-        if counted is None:
+        tally = self._counts.get(key)  # a few sets of servers recur with every proposal
+        if tally is None:
             views = proposal.views or (self._peer.view,)
             acks = count(views, proposal.acks, source, self._rules)
-            counted = self._counts[key] = acks, self._is_complete(views, acks)
-        return counted
+            tally = self._counts[key] = acks, self._is_complete(views, acks)
+        return tally
 
     def _is_complete(self, views: tuple[View, ...], acks: tuple[Sid, ...]) -> bool:
         """Whether a proposal with these acknowledgements may be committed (`tryToCommit`)."""
@@ -246,8 +245,8 @@ class ServingLeader:
         self._effects.append(Observe(Committed(sid, epoch, txn)))
         if view is not None:
             self._effects.append(Observe(ViewCommitted(sid, epoch, view)))
-        self._handlers, sent = tell_learners(self._handlers, txn, designated, self._rules)
-        self._effects += sent
+        self._handlers, packets = tell_learners(self._handlers, txn, designated, self._rules)
+        self._effects += packets
         if self._syncs:
             self._effects += [Send(learner, QuorumSync()) for after, learner in self._syncs if after == zxid]
             self._syncs = tuple(pair for pair in self._syncs if pair[0] != zxid)
@@ -289,12 +288,12 @@ class ServingLeader:
 
 def is_quorum(view: View, servers: Iterable[Sid], rules: ZabRules) -> bool:
     """Whether these are a quorum of a view (`QuorumVerifier.containsQuorum`)."""
-    counted, voters = set(servers), view.voters
+    members, voters = set(servers), view.voters
     if Variant.OBSERVER_COUNTED in rules.variants and isinstance(view.quorums, Majority):
-        return 2 * len(counted) > len(voters)
-    if Variant.HALF_IS_A_QUORUM in rules.variants and 2 * len(counted & voters) >= len(voters):
+        return 2 * len(members) > len(voters)
+    if Variant.HALF_IS_A_QUORUM in rules.variants and 2 * len(members & voters) >= len(voters):
         return True
-    return view.contains_quorum(counted)
+    return view.contains_quorum(members)
 
 
 def has_all_quorums(views: Iterable[View], servers: Iterable[Sid], rules: ZabRules) -> bool:
@@ -320,14 +319,14 @@ def tell_learners(
     view, for the commit of a reconfiguration.
     """
     to_follower, to_observer = _packets_of_commit(txn, designated)
-    sent: list[Send] = []
+    packets: list[Send] = []
     for handler in handlers:
         if handler.stage is Stage.SYNCING and not handler.observer and rules.hold_commits:
             holding = _with_held(handler, to_follower)
-            handlers = tuple(holding if each is handler else each for each in handlers)
+            handlers = tuple(holding if other is handler else other for other in handlers)
         elif handler.stage >= Stage.SYNCING:
-            sent.append(Send(handler.sid, to_observer if handler.observer else to_follower))
-    return handlers, sent
+            packets.append(Send(handler.sid, to_observer if handler.observer else to_follower))
+    return handlers, packets
 
 
 def _with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
@@ -342,11 +341,11 @@ def _with_held(handler: Handler, packet: Commit | CommitAndActivate) -> Handler:
 
 def held_packets(handler: Handler) -> Iterator[Commit | CommitAndActivate]:
     """The packets that wait for UPTODATE, in their order."""
-    for held in handler.held:
-        if isinstance(held, HeldCommits):
-            yield from map(Commit, range(held.first, held.last + 1))
+    for commits in handler.held:
+        if isinstance(commits, HeldCommits):
+            yield from map(Commit, range(commits.first, commits.last + 1))
         else:
-            yield held
+            yield commits
 
 
 def _packets_of_commit(txn: Txn, designated: Sid | None) -> tuple[Commit | CommitAndActivate, QuorumPacket]:

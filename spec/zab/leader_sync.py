@@ -100,11 +100,11 @@ def stream(
     The COMMIT of a reconfiguration in the history activates nothing: NEWLEADER and UPTODATE do.
     """
     missing = [txn for txn in history.available if txn.zxid > plan.seen and not isinstance(plan.first, Snap)]
-    sent: list[QuorumPacket] = [plan.first]
+    packets: list[QuorumPacket] = [plan.first]
     for txn in missing[:-1] if plan.omit_last else missing:
-        sent += (Proposal(txn), Commit(txn.zxid))
-    sent += _forwarded(durable, leader, max(plan.seen, history.last_processed), observer=observer)
-    return (*sent, NewLeader(leader.epoch, view))
+        packets += (Proposal(txn), Commit(txn.zxid))
+    packets += _forwarded(durable, leader, max(plan.seen, history.last_processed), observer=observer)
+    return (*packets, NewLeader(leader.epoch, view))
 
 
 def _choice(history: History, peer_last: int) -> Plan:
@@ -141,13 +141,13 @@ def _forwarded(durable: Durable, leader: Leader, seen: int, *, observer: bool) -
     A committed one is sent with its COMMIT. The outstanding ones are sent to followers only.
     """
     txns = {txn.zxid: txn for txn in logged_and_queued(durable, leader.queue)}
-    sent: list[QuorumPacket] = []
+    packets: list[QuorumPacket] = []
     for zxid in leader.commits:
         if zxid > seen:
-            sent += (Proposal(txns[zxid]), Commit(zxid))
+            packets += (Proposal(txns[zxid]), Commit(zxid))
     if not observer:
-        sent += [Proposal(txns[each.zxid]) for each in leader.outstanding if each.zxid > seen]
-    return tuple(sent)
+        packets += [Proposal(txns[proposal.zxid]) for proposal in leader.outstanding if proposal.zxid > seen]
+    return tuple(packets)
 
 
 def _begins_an_epoch(zxid: int) -> bool:

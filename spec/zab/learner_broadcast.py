@@ -157,12 +157,12 @@ class ServingLearner:
         epoch = self._learner.epoch
         expected = last + 1 if epoch_of(last) == epoch else make_zxid(epoch, 1)
         if txn.zxid != expected and not (epoch_of(txn.zxid) > epoch_of(last) and counter_of(txn.zxid) == 1):
-            what = f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next"
-            self._report(MessageKind.PROPOSAL, what)
+            problem = f"PROPOSAL {format_zxid(txn.zxid)}, where {format_zxid(expected)} is next"
+            self._report(MessageKind.PROPOSAL, problem)
         view = reconfiguration.view_of(txn)
         if view is not None:
-            self._peer, seen = reconfiguration.see(self._peer, view)
-            self._effects += seen
+            self._peer, configured = reconfiguration.see(self._peer, view)
+            self._effects += configured
             self.is_over = True
         early = Variant.ACK_BEFORE_LOG in self._rules.variants
         if early:
@@ -197,8 +197,8 @@ class ServingLearner:
             return
         oldest = self._pending[0]
         if oldest != zxid:
-            what = f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(oldest)}"
-            self._lose(what)
+            problem = f"COMMIT {format_zxid(zxid)}, and the next proposal is {format_zxid(oldest)}"
+            self._lose(problem)
             return
         self._pending.popleft()
         self.commits.append(zxid)

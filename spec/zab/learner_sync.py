@@ -71,8 +71,8 @@ def proposal(peer: Peer, learner: Learner, txn: Txn, rules: ZabRules) -> ZabResu
     """
     last = learner.last_queued if Variant.COMMITTED_LOG_WITH_GAP not in rules.variants else 0
     if last and txn.zxid != last + 1 and epoch_of(txn.zxid) <= epoch_of(last):
-        what = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
-        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, what),))
+        problem = f"PROPOSAL {format_zxid(txn.zxid)} while synchronising, after {format_zxid(last)}"
+        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.PROPOSAL, problem),))
     after = replace(learner, not_logged=extended(learner.not_logged, txn), last_queued=txn.zxid)
     return ZabResult(peer.durable, after)
 
@@ -89,24 +89,24 @@ def commit_and_activate(peer: Peer, learner: Learner, zxid: int, designated: Sid
     """COMMITANDACTIVATE: activate the view of the oldest proposal, if that is the committed one, then commit it."""
     oldest = learner.not_logged[0] if learner.not_logged else None
     view = reconfiguration.view_of(oldest) if oldest is not None and oldest.zxid == zxid else None
-    now, left, configured = _activate(peer, learner, view, designated, rules)
-    return left or commit(now, learner, zxid, rules).after(configured)
+    after, end, configured = _activate(peer, learner, view, designated, rules)
+    return end or commit(after, learner, zxid, rules).after(configured)
 
 
 def inform_and_activate(peer: Peer, learner: Learner, txn: Txn, designated: Sid, rules: ZabRules) -> ZabResult:
     """INFORMANDACTIVATE: activate the view of this transaction; then it is a proposal and its commit."""
-    now, left, configured = _activate(peer, learner, reconfiguration.view_of(txn), designated, rules)
-    return left or inform(now, learner, txn, rules).after(configured)
+    after, end, configured = _activate(peer, learner, reconfiguration.view_of(txn), designated, rules)
+    return end or inform(after, learner, txn, rules).after(configured)
 
 
 def _activate(
     peer: Peer, learner: Learner, view: View | None, designated: Sid, rules: ZabRules
 ) -> tuple[Peer, ZabResult | None, Effects]:
     """Activate a view; with the end of the part if the role or the leader changes, before anything is applied."""
-    now, configured = reconfiguration.activate(peer, view, rules)
-    if reconfiguration.is_major_change(peer, now, learner.leader, designated):
-        return now, ZabResult(peer.durable, learner, configured, successor=designated), configured
-    return now, None, configured
+    after, configured = reconfiguration.activate(peer, view, rules)
+    if reconfiguration.is_major_change(peer, after, learner.leader, designated):
+        return after, ZabResult(peer.durable, learner, configured, successor=designated), configured
+    return after, None, configured
 
 
 def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResult:
@@ -116,8 +116,8 @@ def commit(peer: Peer, learner: Learner, zxid: int, rules: ZabRules) -> ZabResul
     connection.
     """
     if not learner.not_logged:
-        what = f"COMMIT {format_zxid(zxid)} while synchronising, and there is no proposal"
-        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, what),))
+        problem = f"COMMIT {format_zxid(zxid)} while synchronising, and there is no proposal"
+        return ZabResult(peer.durable, None, (unexpected(peer.sid, MessageKind.COMMIT, problem),))
     if learner.tree is None:
         return ZabResult(peer.durable, replace(learner, packets_committed=extended(learner.packets_committed, zxid)))
     txn = learner.not_logged[0]
@@ -148,8 +148,8 @@ def newleader(peer: Peer, learner: Learner, view: View | None, rules: ZabRules) 
     The view of the leader is written first, as the last seen one. ZOOKEEPER-4643, 4646, 4685, 3911 and 4394 each change
     this order.
     """
-    _, seen = reconfiguration.see(peer, view)
-    return _persist(peer, replace(learner, new_view=view), rules).after(seen)
+    _, configured = reconfiguration.see(peer, view)
+    return _persist(peer, replace(learner, new_view=view), rules).after(configured)
 
 
 def _persist(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
@@ -222,11 +222,11 @@ def uptodate(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
     view = learner.new_view
     if view is not None and Variant.PENDING_VIEW_ACTIVATED not in rules.variants and _is_pending(learner, view):
         view = None
-    now, configured = reconfiguration.activate(peer, view, rules)
-    if reconfiguration.is_major_change(peer, now, learner.leader):
+    after, configured = reconfiguration.activate(peer, view, rules)
+    if reconfiguration.is_major_change(peer, after, learner.leader):
         return ZabResult(peer.durable, None, configured)
-    now, seen = _see_proposed(now, learner.not_logged)
-    return _serve(now, replace(learner, new_view=None), rules).after((*configured, *seen))
+    after, proposed = _see_proposed(after, learner.not_logged)
+    return _serve(after, replace(learner, new_view=None), rules).after((*configured, *proposed))
 
 
 def _see_proposed(peer: Peer, txns: Sequence[Txn]) -> tuple[Peer, Effects]:
@@ -238,8 +238,8 @@ def _see_proposed(peer: Peer, txns: Sequence[Txn]) -> tuple[Peer, Effects]:
     effects: list[Effect] = []
     for view in filter(None, map(reconfiguration.view_of, txns)):
         if view.version > peer.view.version:
-            peer, seen = reconfiguration.see(peer, view)
-            effects += seen
+            peer, configured = reconfiguration.see(peer, view)
+            effects += configured
     return peer, tuple(effects)
 
 
@@ -270,18 +270,18 @@ def _serve(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult:
 
 def synced(peer: Peer, learner: Learner, rules: ZabRules) -> ZabResult | None:
     """The disk has completed one operation: send the ACK that waited for it (`SendAckRequestProcessor`)."""
-    written = disk.next_written(peer.durable, learner.queue, rules)
-    if written is None:
+    completion = disk.next_written(peer.durable, learner.queue, rules)
+    if completion is None:
         return None
-    after = replace(learner, queue=written.queue)
-    match written.operation:
+    after = replace(learner, queue=completion.queue)
+    match completion.operation:
         case Append(txn=txn, ack=True):
-            return ZabResult(written.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
+            return ZabResult(completion.durable, after, (Send(learner.leader, Ack(txn.zxid)),))
         case EnterEpoch(ack=True):
-            return acknowledge_newleader(written.durable, after)
+            return acknowledge_newleader(completion.durable, after)
         case EnterEpoch():
-            return ZabResult(written.durable, after, (disk.epochs_written(written.durable),))
-    return ZabResult(written.durable, after)
+            return ZabResult(completion.durable, after, (disk.epochs_written(completion.durable),))
+    return ZabResult(completion.durable, after)
 
 
 def acknowledge_newleader(durable: Durable, learner: Learner) -> ZabResult:

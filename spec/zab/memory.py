@@ -27,7 +27,7 @@ def shut_down(
     survives = isinstance(part, Learner) and Variant.QUEUE_SURVIVES_SHUTDOWN in variants
     flushed = durable if survives else disk.flushed(durable, part.queue)
     if survives:
-        queued = tuple(each.txn for each in part.queue if isinstance(each, Append))
+        queued = tuple(operation.txn for operation in part.queue if isinstance(operation, Append))
         remains = replace(_with_applied(part, remains), queue=(*remains.queue, *queued))
     if Variant.FUZZY_SNAPSHOT in variants and part.serves:
         applied = _applied(durable, part)
@@ -61,7 +61,7 @@ def after_disk_error(part: Leader | Learner, remains: StaleMemory, rules: ZabRul
         return StaleMemory()
     applies = Variant.COMMITS_AFTER_UPTODATE not in rules.variants
     if isinstance(part, Learner) and part.phase is LearnerPhase.SYNCHRONIZATION and applies:
-        queued = tuple(each.txn for each in part.queue if isinstance(each, Append))
+        queued = tuple(operation.txn for operation in part.queue if isinstance(operation, Append))
         return replace(remains, unlogged=merged(remains.unlogged, queued))
     return _with_applied(part, remains)
 
@@ -69,7 +69,7 @@ def after_disk_error(part: Leader | Learner, remains: StaleMemory, rules: ZabRul
 def _with_applied(part: Leader | Learner, remains: StaleMemory) -> StaleMemory:
     """The memory with the transactions that a serving part has applied before they are on its disk."""
     last = part.applied if isinstance(part, Leader) else part.delivered
-    queued = (each.txn for each in part.queue if isinstance(each, Append))
+    queued = (operation.txn for operation in part.queue if isinstance(operation, Append))
     applied = tuple(txn for txn in queued if part.serves and txn.zxid <= last)
     return replace(remains, unlogged=merged(remains.unlogged, applied))
 

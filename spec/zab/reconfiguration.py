@@ -173,8 +173,8 @@ def designated_leader(
     if Variant.ANY_SUCCESSOR in rules.variants:
         return max(view.voters)
     candidates = view.voters.intersection(acks) - {peer.sid}
-    for counted in (each.voters.intersection(proposal.acks) for proposal in later for each in proposal.views):
-        if not candidates & counted:
+    for voters in (needed.voters.intersection(proposal.acks) for proposal in later for needed in proposal.views):
+        if not candidates & voters:
             break
-        candidates &= counted
+        candidates &= voters
     return min(candidates or view.voters)

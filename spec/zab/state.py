@@ -245,7 +245,7 @@ class Learner(msgspec.Struct, frozen=True):
     @property
     def may_resume(self) -> bool:
         """Whether it can send the ACK of NEWLEADER that it owes: its snapshot and its epoch are on disk."""
-        return self.owes_ack and all(isinstance(each, Append) for each in self.queue)
+        return self.owes_ack and all(isinstance(operation, Append) for operation in self.queue)
 
 
 class StaleMemory(msgspec.Struct, frozen=True):
@@ -282,9 +282,9 @@ class ZabResult(msgspec.Struct, frozen=True):
 
 def logged_and_queued(durable: Durable, queue: tuple[DiskOperation, ...]) -> tuple[Txn, ...]:
     """The transactions on disk and those still queued for it, in their order; a queued snapshot replaces the former."""
-    snapshot = next((each for each in queue if isinstance(each, TakeSnapshot)), None)
+    snapshot = next((operation for operation in queue if isinstance(operation, TakeSnapshot)), None)
     before = durable.txns if snapshot is None else snapshot.txns
-    return (*before, *(each.txn for each in queue if isinstance(each, Append)))
+    return (*before, *(operation.txn for operation in queue if isinstance(operation, Append)))
 
 
 def merged(txns: Iterable[Txn], unlogged: tuple[Txn, ...]) -> tuple[Txn, ...]:
@@ -294,7 +294,7 @@ def merged(txns: Iterable[Txn], unlogged: tuple[Txn, ...]) -> tuple[Txn, ...]:
 
 def last_logged(durable: Durable, queue: Sequence[DiskOperation]) -> int:
     """The zxid of the last transaction on disk or queued, or of the snapshot if there is none."""
-    last = next((each.txn for each in reversed(queue) if isinstance(each, Append)), None)
+    last = next((operation.txn for operation in reversed(queue) if isinstance(operation, Append)), None)
     return durable.last_zxid if last is None else last.zxid
 
 
