@@ -4,8 +4,6 @@ The reader of an output may stop before the end: `python -m checker run ... | he
 exit code stays.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

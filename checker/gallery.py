@@ -13,8 +13,6 @@ Rules of this module:
 - A page contains nothing that depends on the machine, so that a page is stale only after a real change.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ GitHub's flavour. A document has a foreign text as `escaped`, `code` or `fenced`
 GitHub Flavored Markdown specification, "Backslash escapes", "Code spans", "Tables (extension)", "Fenced code blocks".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ A process loads its modules one by one, some of them late, and the files may cha
 are looked at when the process starts. Once they differ from that, nothing can be said of the program that runs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections.abc import Iterable, Iterator

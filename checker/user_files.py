@@ -5,8 +5,6 @@ an input grow with its size, so every kind has a limit, well above real files. A
 the limit. A file that cannot be written raises OutputError, which says where and why.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -11,8 +11,6 @@ Rules of this module:
 - The number of runs is limited; the smallest plan so far is returned.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

@@ -7,8 +7,6 @@ Rules of this module:
   failing disk.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable

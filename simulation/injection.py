@@ -7,8 +7,6 @@ Rules of this module:
 - `heal` ends every fault that is in progress, and starts every server.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import partial

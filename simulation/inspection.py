@@ -10,8 +10,6 @@ Rules of this module:
 - Nothing of the server is changed. Its calls are watched.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from refimpl.node import RULES, Node

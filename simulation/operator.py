@@ -8,8 +8,6 @@ Rules of this module:
 - `restore` asks until every server has its first role again.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from simulation.ensemble import CLIENT_PORT, SimulatedEnsemble, address_of, server_line

@@ -7,8 +7,6 @@ Rules of this module:
   the report also has the number of operations in a simulated second.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

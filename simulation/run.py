@@ -8,8 +8,6 @@ Rules of this module:
 - At the end every server stops in order, and its disk is read: the replicas are the contents of the disks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -9,8 +9,6 @@ Rules of this module:
 Source: `ClientCnxn.SendThread`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections import deque

@@ -12,8 +12,6 @@ Rules of this module:
 - A journal is written to a file for the validation, which reads files as those of a live server.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 import tempfile

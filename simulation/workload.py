@@ -8,8 +8,6 @@ Rules of this module:
 - A read of a znode may not show a change of it while a watch on it waits for its event.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

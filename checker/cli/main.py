@@ -4,8 +4,6 @@ Errors in a command line, a scenario, a configuration file or a saved trace neve
 program do.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import io

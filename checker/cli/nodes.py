@@ -15,8 +15,6 @@ Rules of this module:
 - A run that takes long has a depth limit, which `--depth` replaces.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ A bad command line ends with exit code 2 and a one-line message. All commands th
 command line takes precedence over it.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping

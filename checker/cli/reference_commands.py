@@ -1,7 +1,5 @@
 """The commands that print reference material: the list of scenarios, proofs, tables and the gallery."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -7,8 +7,6 @@ The output is the report of one run, or a line for each of several and a report 
 checks the paths before the first run, so that a wrong path fails early. Every failure is an OutputError.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -4,8 +4,6 @@ The module imports neither the runner nor a model at its top, so an error in a s
 `--format pytest` writes import `job_of` from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

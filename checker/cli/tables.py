@@ -4,8 +4,6 @@ Every cell is the verdict of an exhausted exploration with the oracle, from an e
 server. The question is whether, in every final state after all losses, a server leads with a quorum within reach.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -20,8 +20,6 @@ A job is identified by the fingerprint of its source. The initial jobs stay. Of 
 `LOADED` are kept, since a trace can bring its job again.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections import OrderedDict

@@ -7,8 +7,6 @@ Rules of this module:
   successors. Each next state is computed for that, and its successors only up to the first.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 

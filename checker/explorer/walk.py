@@ -18,8 +18,6 @@ names a walk by the fingerprint of its job and the ordinals of its moves: `{"job
 The same walk in a link is `6f0c…/0.2/91ab…`; the last part is a check, so a link that now leads elsewhere is refused.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

@@ -9,8 +9,6 @@ Rules this module keeps:
   no zxid: the order of this reply was not judged, and the report names the first one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -17,8 +17,6 @@ A reader of its own: the values of the packages are Python values, where `1`, `1
 Source: https://github.com/edn-format/edn; `jepsen.history`, `jepsen.independent`; `knossos.model/cas-register`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

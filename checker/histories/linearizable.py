@@ -30,8 +30,6 @@ with its version, or no znode. A create begins at version 0, a set adds one, a d
 `CasRegister` have a value and no version.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeAlias

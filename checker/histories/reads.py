@@ -30,8 +30,6 @@ that is behind the last zxid of a client refuses the client); `Leader.processSyn
 is outstanding); `Leader.lead` (checks for a quorum of synced learners once per tick); `LearnerHandler.synced`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

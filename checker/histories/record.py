@@ -17,8 +17,6 @@ Rules:
   broken. As text they are in the order of invocation.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

@@ -24,8 +24,6 @@ Source: `Leader.propose` (a zxid for each proposal, in order); `PrepRequestProce
 (the content of a replica); `ZKDatabase.initConfigInZKDatabase`.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict

@@ -10,8 +10,6 @@ check of the refinement have one definition of each action. Other disks are not 
 one.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from functools import lru_cache

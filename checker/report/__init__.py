@@ -5,8 +5,6 @@ several runs, and `Progress` shows a run in progress. The names below are import
 in an error need none of the views.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -37,8 +37,6 @@ Sources: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.
 GitHub Actions".
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

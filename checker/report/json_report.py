@@ -48,8 +48,6 @@ with a star are in both outputs, the others only in the file:
     exit_code * the gravest exit code of the runs
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import platform

@@ -17,8 +17,6 @@ standard error; standard output has the report:
 - Each line is made from the exploration in the call; the object has no state of the search.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Sequence

@@ -31,8 +31,6 @@ outcomes.
   and the file is below it, and otherwise to the current folder.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

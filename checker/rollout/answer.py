@@ -19,8 +19,6 @@ Rules of this module: it explores nothing, and it claims nothing that was not co
 - Both are statements about leaders and commits. No run about healing starts in such a state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import factorial

@@ -34,8 +34,6 @@ Source: `Learner.syncWithLeader` (an observer keeps what it received in memory),
 the acknowledgement of any learner), `SyncedLearnerTracker.addAck` (counts by the leader's file).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -12,8 +12,6 @@ Rule of this module: SAFE needs evidence for every claim that counts. One claim 
 undecided, and its reason names the missing part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

@@ -9,8 +9,6 @@ Sources: ZooKeeper Administrator's Guide, "Recovery" and "Things to Avoid"; `Quo
 `FastLeaderElection.totalOrderPredicate` (a higher epoch wins), `Learner.syncWithLeader` (TRUNC and SNAP).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum

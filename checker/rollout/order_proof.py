@@ -26,8 +26,6 @@ Rules of this module:
   that leaves out a server, which may be down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile

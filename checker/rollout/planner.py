@@ -21,8 +21,6 @@ Rules of this module:
 - The first violation of a route by `reconfig` ends its search: the route is unsafe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace

@@ -26,8 +26,6 @@ Rules of this module:
 - A result of an earlier pass stays until a later pass has a better one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -10,8 +10,6 @@ Rules of this module:
 - A roll-out has one release for all servers, or the one before and the one after an upgrade.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -17,8 +17,6 @@ Rules of this module:
   (`checker.rollout.runs`), so a search for a violation may be followed by all the questions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 

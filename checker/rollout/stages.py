@@ -11,8 +11,6 @@ Rules of this module:
   was, nor larger than it must be.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -37,8 +37,6 @@ Sources: Kubernetes, "StatefulSets" (Pod Management Policies, Rolling Updates) a
 ZooKeeper's `Learner.syncWithLeader`, which writes currentEpoch with NEWLEADER.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -20,8 +20,6 @@ views and the running servers of one roll-out (`disjoint_stages`). What is not d
 None is not yet a proof that the roll-out is safe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

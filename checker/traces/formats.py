@@ -8,8 +8,6 @@ Its one test replays it: each step must be possible and give the recorded lanes,
 finding at the end. The file is ruff-clean for any text of a model, except for the length of lines.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Callable, Mapping

@@ -8,8 +8,6 @@ Rules of this module:
 - The page holds the trace as an ITF file in the element `itf`, so that the page can be replayed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 

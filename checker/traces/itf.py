@@ -19,8 +19,6 @@ Rules of this module:
 Source: Apalache's ADR-015, "Informal Trace Format in JSON".
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -10,8 +10,6 @@ and a Mermaid diagram. Rules of this module:
 Source: the GitHub Flavored Markdown specification, "Backslash escapes", "Tables (extension)".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from checker.printable import escaped

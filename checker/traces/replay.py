@@ -8,8 +8,6 @@ its goal must close its loop, row by row and not only in the displayed lanes; it
 The check that no goal is still reachable examines at most `checker.engine.liveness.lasso.REMAINS` states.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -23,8 +23,6 @@ Source: Mermaid's "Sequence diagrams" and "Entity codes to escape characters"; S
 (bestchai.bitbucket.io/shiviz).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict

@@ -14,8 +14,6 @@ and losses. A picture draws messages itself, and takes only the changes from her
   message that neither arrives nor is lost is still in flight at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum

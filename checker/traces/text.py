@@ -12,8 +12,6 @@ state at the end. Rules of this module:
   than `NARROWEST`, changes are listed under each step instead.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

@@ -24,8 +24,6 @@ read again and compared with another run. Rules of the translation (`to_json`; `
   Informal Trace Format lacks them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections import defaultdict

@@ -21,8 +21,6 @@ Rules this module keeps:
   invariants are not evaluated. The earliest mismatch, by the clocks, comes first.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@ Rules this module keeps:
   in either becomes visible.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence

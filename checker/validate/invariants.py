@@ -22,8 +22,6 @@ If that is asked for, each step of a live server must also be a step of abstract
 - An acknowledgement counts only if the journal of its server has it. So all voters need journals.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

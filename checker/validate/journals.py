@@ -8,8 +8,6 @@ Rules:
 - A file is read as a stream, so memory does not grow with it. Files and lines have a size limit (`checker.user_files`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

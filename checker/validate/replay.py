@@ -15,8 +15,6 @@ Rules this module keeps:
 Source: `spec.server`, `spec.zab.disk`; `QuorumPeer.loadDataBase` for the state after a restart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

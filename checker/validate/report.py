@@ -10,8 +10,6 @@ Rules this module keeps:
 - On a terminal, progress is one line that is redrawn; elsewhere it is a plain line every few seconds.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

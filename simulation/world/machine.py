@@ -8,8 +8,6 @@ Rules this module keeps:
 - The journal of a server is on a second disk, which loses nothing: it is the record that the server is judged by.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

@@ -7,8 +7,6 @@ Rules this module keeps:
 - When the process ends, the thread gets `PowerOff` where it waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque

@@ -15,8 +15,6 @@ Rules of this module:
   goes and has no file is stopped. A server whose old and new file are equal counts as one that has its new file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ Sources: `QuorumPeerConfig.parseProperties`; the system properties that the clas
 "Configuration Parameters", "AdminServer configuration" and "Metrics Providers".
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import NamedTuple
 

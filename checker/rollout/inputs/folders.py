@@ -22,8 +22,6 @@ Rules of this module:
   over: it is a path of the server, and this machine may have a file of that name.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -18,8 +18,6 @@ Sources: `docker-entrypoint.sh` of the Docker library's image; `libzookeeper.sh`
 `start-zookeeper` of kow3ns/kubernetes-zookeeper; `config-script.yaml` of helm/charts, incubator/zookeeper.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from enum import Enum

@@ -25,8 +25,6 @@ Sources: Strimzi, `zookeeper_config_generator.sh`, `zookeeper_run.sh`, `KafkaRes
 `zookeepercluster_types.go` (`withDefaults`), `generators.go` (`makeZkConfigString`), `zookeeperStart.sh`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from enum import Enum

@@ -15,8 +15,6 @@ Sources: `ConfCommand`, `ZooKeeperServer.dumpConf`, `QuorumZooKeeperServer.dumpC
 `FourLetterCommands`, `NopCommand`, `ConnectStringParser`.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import time

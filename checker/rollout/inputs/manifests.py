@@ -15,8 +15,6 @@ Rules of this module:
 Sources: Kubernetes, "StatefulSets" and "Running ZooKeeper, A Distributed System Coordinator".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ A YAML file without `apiVersion` and `kind`, or a file of another program, is an
 The values of a Helm chart do not say of which chart they are, so they are not read either: a chart renders them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -12,8 +12,6 @@ Sources: Kubernetes, "StatefulSets": Pod Management Policies, Update Strategies,
 and `ZookeeperScaler`; pravega/zookeeper-operator, `MakeStatefulSet`, `zookeeperStart.sh`, `zookeeperReady.sh`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Rules of this module: it judges nothing. A search that was not finished is called that wherever it is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import count
 from shlex import quote

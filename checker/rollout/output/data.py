@@ -5,8 +5,6 @@
 Functions that write files raise `checker.user_files.OutputError` with the path of one that cannot be written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path, PurePosixPath

@@ -17,8 +17,6 @@ folded sections, each with a pointer to the whole answer.
 Source: GitHub REST API, "Create an issue comment"; GitHub Flavored Markdown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Rules of this module: it judges nothing. A command that it prints only reads.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import PurePosixPath

@@ -4,8 +4,6 @@ Rules of this module: it judges nothing, and says each idea once. The first line
 word of model checking: do it so, or do not do it. No sentence has more than 25 words, except in warnings about files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 

@@ -10,8 +10,6 @@
 Rules of this module: a sentence is made from the data, and nothing is decided by one. Every reason has a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from checker.printable import code, escaped

@@ -4,8 +4,6 @@ Rules of this module: it judges nothing. Every sentence is a step of the run tha
 its way. A likelihood is a measurement on real servers, or the condition that the run needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 

@@ -29,8 +29,6 @@ A question about a command has its defects, its joiners, and a healthy ensemble 
 - The route in one command is searched for a violation under two faults first, as that is the danger of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -13,8 +13,6 @@ Source: ZooKeeper Dynamic Reconfiguration Guide, "Adding servers"; `ReconfigComm
 docs/reference-reconfig-facts.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

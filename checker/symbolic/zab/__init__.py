@@ -13,5 +13,3 @@ readers of the Zab paper.
 
 z3 takes a while to load; importing this package does not load it.
 """
-
-from __future__ import annotations

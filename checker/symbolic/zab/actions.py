@@ -13,8 +13,6 @@ proof, where their conditions are formulas over symbols, and the check of the re
 evaluated in one finite state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias

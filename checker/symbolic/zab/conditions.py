@@ -16,8 +16,6 @@ hint is a proof outline: the hypotheses that a person would use. A wrong hint ma
 succeed, since a subset of the hypotheses proves less.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator
 from enum import Enum

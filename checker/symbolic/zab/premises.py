@@ -8,8 +8,6 @@ Each premise adds axioms on quorums, conditions to actions, or both. The premise
   from the start.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from enum import Enum
 

@@ -9,8 +9,6 @@ first state, so a run that breaks a theorem is a reachable counterexample. A cou
 from a state of the invariant, which may not be reachable.
 """
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

@@ -15,8 +15,6 @@ may follow it: its quorums have grown.
 Source: the answers of `python -m checker rollout`, whose rule this is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

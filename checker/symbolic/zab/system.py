@@ -21,8 +21,6 @@ Quantifiers over the sorts are over any number of elements, or over a few:
   satisfiable formula always has a model there, which becomes a counterexample or a run.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """A trace as a self-contained SVG document, which contains its style and loads nothing."""
 
-from __future__ import annotations
-
 from checker.traces.svg.picture import STYLE, picture
 from checker.traces.trace import Trace
 

@@ -17,8 +17,6 @@ Rules of this module:
   arrow grows with its own height, not with the height of the picture.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -17,8 +17,6 @@ Rules of this module:
 - The sign of each truth value has a different shape.
 """
 
-from __future__ import annotations
-
 import html
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

@@ -11,8 +11,6 @@
 - A shortened text is complete in a title. A browser shows the title at the pointer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib.resources import files
 

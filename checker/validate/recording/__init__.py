@@ -16,8 +16,6 @@ Rules of this module:
   two together.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@ Rules of this module:
   acknowledged write, are then `losses`, and not the end.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -19,8 +19,6 @@ Source: `spec.zab.leader.step`, `spec.zab.leader_broadcast.ServingLeader`, `spec
 `LearnerHandler.run`, `Leader.startForwarding`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 

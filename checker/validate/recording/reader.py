@@ -7,8 +7,6 @@ Rules of this module:
 - Packets become those of `spec.zab.packets`. A type that no step of the specification reads has none.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

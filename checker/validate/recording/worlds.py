@@ -32,8 +32,6 @@ The specification must be able to send the packets of a learner:
   queue is completed, in a crash any number of its writes (`ends`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
