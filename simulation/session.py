@@ -20,15 +20,7 @@ from refimpl.wire.client import PING_XID
 from refimpl.wire.frames import Frames
 from simulation.world.loop import SimulatedLoop
 from spec.tree.data import Record
-from spec.tree.replies import (
-    ChildrenReply,
-    Create2Reply,
-    DataReply,
-    MultiReply,
-    PathReply,
-    StatReply,
-    WatcherEvent,
-)
+from spec.tree.replies import ChildrenReply, Create2Reply, DataReply, MultiReply, PathReply, StatReply, WatcherEvent
 from spec.tree.requests import (
     OPCODE_OF,
     CloseSession,

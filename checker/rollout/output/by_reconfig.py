@@ -11,13 +11,7 @@ from checker.printable import capital, code, fenced
 from checker.rollout.answer import Plan
 from checker.rollout.output.sentences import RECONFIG_WORDS, WORDS, command_words, servers
 from checker.rollout.output.shell_commands import AT_PORT
-from checker.rollout.reconfig.answers import (
-    FaultBudget,
-    Ground,
-    Preference,
-    ReconfigAnswer,
-    RouteAnswer,
-)
+from checker.rollout.reconfig.answers import FaultBudget, Ground, Preference, ReconfigAnswer, RouteAnswer
 from checker.rollout.reconfig.commands import MembershipCommand, Obstacle, Refusal
 from checker.symbolic.report import set_text
 from spec.config.server_line import ANY_ADDRESS
