@@ -141,6 +141,12 @@ def say_on_error_stream(text: str) -> None:
         discard(sys.stderr)
 
 
+def show_on_terminal(line: str = "") -> None:
+    """Show a line on the terminal of standard error, which the next line replaces; nothing without a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{on_a_line(line)}", end="", file=sys.stderr, flush=True)
+
+
 def discard(stream: TextIO) -> None:
     """Redirect the remaining output of a stream to the null device."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

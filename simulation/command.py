@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from checker.command import ExitCode
+from checker.command import ExitCode, show_on_terminal
 from simulation.faults import Fault
 from simulation.report import RunSummary, SwarmReport, shortened, swarm_report
 from simulation.run import WARM_UP, Plan, plan_of
@@ -169,10 +169,12 @@ def _swarm(options: argparse.Namespace) -> SwarmReport:
     try:
         for run in run_all(itertools.takewhile(goes_on, _plans(options, count)), workers):
             runs.append(run)
-            _progress(runs, time.monotonic() - began)
+            failed, simulated = sum(bool(run.failures) for run in runs), sum(run.simulated for run in runs)
+            elapsed = time.monotonic() - began
+            show_on_terminal(f"{len(runs)} seeds, {simulated:.0f} s simulated in {elapsed:.0f} s, {failed} failed")
     except KeyboardInterrupt:
         interrupted = True
-    _clear()
+    show_on_terminal()
     failing = next((run for run in runs if run.failures), None)
     replays = {} if failing is None else {failing.seed: _written(options, failing)}
     elapsed = time.monotonic() - began
@@ -184,9 +186,10 @@ def _swarm(options: argparse.Namespace) -> SwarmReport:
 def _written(options: argparse.Namespace, run: RunSummary) -> str:
     """Minimises a failing run, and writes its file; returns the name, or an empty text if it cannot be written."""
     plan = plan_of(required_integer(run.seed), options.servers, options.observers, options.length)
-    _say(f"seed {run.seed} failed; looking for a smaller run that fails")
+    show_on_terminal(f"seed {run.seed} failed; looking for a smaller run that fails")
     smaller = minimised(plan, lambda candidate: bool(run_plan(candidate).failures))
     final = run_plan(smaller)
+    show_on_terminal()
     file: Path = options.folder / f"simulation-{run.seed}.json"
     replay = Replay(smaller, tuple(shortened(failure, 2000) for failure in final.failures), final.digest)
     try:
@@ -196,22 +199,3 @@ def _written(options: argparse.Namespace, run: RunSummary) -> str:
         sys.stderr.write(f"error: {file}: it cannot be written: {error.strerror}\n")
         return ""
     return str(file)
-
-
-def _progress(runs: list[RunSummary], elapsed: float) -> None:
-    if sys.stderr.isatty():
-        failed = sum(bool(run.failures) for run in runs)
-        simulated = sum(run.simulated for run in runs)
-        text = f"{len(runs)} seeds, {simulated:.0f} s simulated in {elapsed:.0f} s, {failed} failed"
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"{text}\n")

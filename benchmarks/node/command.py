@@ -21,7 +21,7 @@ from statistics import median
 
 from benchmarks.node.failover_and_start import TIMINGS, measure_timings
 from benchmarks.node.measure import Figures, Report, Row, measure
-from benchmarks.node.timing import Say
+from checker.command import show_on_terminal
 from harness.ensemble import KINDS
 from harness.releases import DEBIAN, RELEASES
 from spec.text import between
@@ -135,7 +135,6 @@ def _times(value: float | None) -> str:
 EXIT_MEASURED = 0
 EXIT_MISSED = 1
 MEASURES = ("load", *TIMINGS)
-ERASE = "\r\x1b[K"
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -175,20 +174,12 @@ def main(argv: Sequence[str]) -> int:
     kinds = [options.only] if options.only else ["real", "node"]
     chosen = options.measure or MEASURES
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.directory) as directory:
-        say = _progress()
+        say = show_on_terminal
         report = measure(
             kinds if "load" in chosen else [], options.rounds, Path(directory), options.quick, say, options.release
         )
         also = [name for name in chosen if name != "load"]
         report = report.with_timings(*measure_timings(also, kinds, options.rounds, Path(directory), options.quick, say))
-    if sys.stderr.isatty():
-        sys.stderr.write(ERASE)
+    show_on_terminal()
     sys.stdout.write((as_json(report) if options.json else as_text(report)) + "\n")
     return EXIT_MISSED if report.missed else EXIT_MEASURED
-
-
-def _progress() -> Say:
-    """Return a function that shows progress on one line of the terminal, or does nothing without a terminal."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    return lambda text: print(ERASE + text, end="", file=sys.stderr, flush=True)

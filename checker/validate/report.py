@@ -16,13 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
 from checker.command import ExitCode, refused, say, unread_output_discarded
 from checker.job import Verdict
-from checker.report.text import EVERY, OFTEN
+from checker.report import Progress
 from checker.traces.trace import show
 from checker.validate import Validation, validate
 from checker.validate.journals import JournalError
@@ -34,19 +30,22 @@ from spec.text import on_a_line
 
 def validate_command(paths: Sequence[Path], *, as_json: bool = False, refines: bool = False) -> int:
     """Validate journals and print the report; return the exit code. `refines` is that of `validate`."""
-    progress = _Progress()
+    began = time.monotonic()
+
+    def progress(what: str, count: int, total: int) -> None:
+        known = f" of {total:,}" if total else ""
+        shown.update(lambda: on_a_line(f"{what}: {count:,} records{known}, {time.monotonic() - began:.0f} s"))
+
     try:
-        if any(map(is_recording, paths)):
-            recorded = validate_recording(_one_recording(paths, refines=refines), progress)
-            report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
-        else:
-            found = validate(paths, progress, refines=refines)
-            report, code = (data if as_json else lines)(found), found.exit_code
+        with Progress() as shown:
+            if any(map(is_recording, paths)):
+                recorded = validate_recording(_one_recording(paths, refines=refines), progress)
+                report, code = (recording_data if as_json else recording_lines)(recorded), recorded.exit_code
+            else:
+                found = validate(paths, progress, refines=refines)
+                report, code = (data if as_json else lines)(found), found.exit_code
     except JournalError as error:
-        progress.close()
         return refused(str(error), ExitCode.SCENARIO)
-    finally:
-        progress.close()
     with unread_output_discarded():
         say("\n".join(report) if isinstance(report, list) else json.dumps(report))
     return int(code)
@@ -60,32 +59,6 @@ def _one_recording(paths: Sequence[Path], *, refines: bool) -> Path:
         first = next(path for path in paths if is_recording(path))
         raise JournalError(first, 0, f"it is a recording, and {len(paths)} files were named; validate it alone")
     return paths[0]
-
-
-class _Progress:
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._began = self._shown = time.monotonic()
-        self._live: Live | None = None
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        now = time.monotonic()
-        if now - self._shown < (OFTEN if self._console.is_terminal else EVERY):
-            return
-        self._shown = now
-        line = on_a_line(f"{what}: {done:,} records" + (f" of {of:,}" if of else "") + f", {now - self._began:.0f} s")
-        if not self._console.is_terminal:
-            self._console.print(Text(line), soft_wrap=True)
-            return
-        if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
-
-    def close(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
 
 def _sentence(found: Validation) -> str:

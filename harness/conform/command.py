@@ -8,13 +8,12 @@ import argparse
 import re
 import secrets
 import struct
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from checker.command import refused
+from checker.command import refused, show_on_terminal
 from harness import real
 from harness.commands import CREATE2
 from harness.conform import report
@@ -190,17 +189,17 @@ def _measured(options: argparse.Namespace, servers: str, control: ServerControl 
         try:
             expected = Side([oracle.client_port(1)], root, options.seconds)
             expected.create_root(parents=True)
-            bench = Bench(expected, tested, release, _progress())
+            bench = Bench(expected, tested, release, show_on_terminal)
             areas = [area for area in options.area or AREAS if area not in options.without]
             waiting = waiting_cases(options.wait) if options.wait else ()
             result = measure(bench, [] if waiting else areas, options.random, options.seed, waiting)
             if options.kills and control is not None:
                 revived(control, places)
                 run = KillsRun(places, root, control, options.kills, options.seed, result.supports(CREATE2))
-                result = result._replace(kills=run.run(options.history or folder / "history.jsonl", _progress()))
+                result = result._replace(kills=run.run(options.history or folder / "history.jsonl", show_on_terminal))
         finally:
             oracle.shut_down()
-            _progress()("")
+            show_on_terminal()
     except BaseException as error:
         try:
             tested.remove()
@@ -210,13 +209,6 @@ def _measured(options: argparse.Namespace, servers: str, control: ServerControl 
         raise
     tested.remove()
     return result
-
-
-def _progress() -> Callable[[str], None]:
-    """Show one line on a terminal, which the next line replaces; without a terminal show nothing."""
-    if not sys.stderr.isatty():
-        return lambda _text: None
-    return lambda text: print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
 
 def _mistake(options: argparse.Namespace) -> str | None:

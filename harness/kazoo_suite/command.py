@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from checker.command import refused
+from checker.command import refused, show_on_terminal
 from harness import real
 from harness.directories import add_keep, directories, keep_mistake
 from harness.kazoo_suite.run import (
@@ -175,11 +175,9 @@ class _Progress:
         return self._ended
 
     def __exit__(self, *_: object) -> None:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        show_on_terminal()
 
     def _ended(self, line: str) -> None:
         self._count += 1
-        if sys.stderr.isatty():
-            test = line.split(maxsplit=1)[0].rpartition("/")[2]
-            print(f"\r\x1b[K{self._what}: {self._count} tests, {test}"[:110], end="", file=sys.stderr, flush=True)
+        test = line.split(maxsplit=1)[0].rpartition("/")[2]
+        show_on_terminal(f"{self._what}: {self._count} tests, {test}"[:107])
