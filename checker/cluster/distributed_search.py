@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from checker.cluster.part.messages import PartReport
-from checker.cluster.part.pieces import Pieces, dealt, joined
+from checker.cluster.part.messages import PartReport, Pieces, dealt, joined
 from checker.cluster.part.search_part import row_digest
 from checker.cluster.saved_search import SavedFinding, SavedFolder, SavedSearchPosition
 from checker.cluster.transport import PartLostError, Ref, Transport

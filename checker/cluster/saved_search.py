@@ -12,8 +12,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
-from checker.cluster.part.messages import SavedPart
-from checker.cluster.part.pieces import Pieces
+from checker.cluster.part.messages import Pieces, SavedPart
 from checker.engine.checkpoint import Checkpoint, CheckpointError
 from checker.engine.checkpoint.checkpoint_store import HEAD, CheckpointStore
 from checker.engine.checkpoint.head import AGAIN, Count, Identity, Seconds

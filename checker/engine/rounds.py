@@ -28,13 +28,12 @@ import numpy as np
 
 from checker.engine.evaluator import Evaluator, PendingRows
 from checker.engine.kernels import build_kernels, graph_kernels
-from checker.engine.liveness.graph import Graph
+from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.process import UNLIMITED, Interrupts
 from checker.engine.result import Coverage, Exploration
 from checker.engine.states.frontier import OriginLog, Pool, RowBlock
-from checker.engine.states.next_level import NextLevel, Target, part_of
 from checker.engine.states.visited import Shards
-from checker.engine.states.waiting import IN_MEMORY, Block, WaitingBlocks
+from checker.engine.states.waiting import IN_MEMORY, Block, NextLevel, Target, WaitingBlocks, part_of
 from checker.engine.tables import Tables
 from checker.engine.worker import Slice, Worker
 

@@ -23,7 +23,7 @@ from checker.engine.checkpoint import Checkpoint
 from checker.engine.checkpoint.search_checkpoint import FINISHED, SearchCheckpoint
 from checker.engine.kernels import jit
 from checker.engine.liveness import graph_liveness
-from checker.engine.liveness.graph import Graph
+from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.result import COMPILING, CUT_SHORT, SEED, Exploration, Limits, Stop, wanted
 from checker.engine.rounds import Rounds, SearchState

@@ -15,8 +15,8 @@ from checker.engine.evaluator import PendingRows, Tally
 from checker.engine.kernels import build_kernels, move_kernels, search_kernels
 from checker.engine.model import ModelError
 from checker.engine.states.frontier import RowBlock, padded
-from checker.engine.states.next_level import Target
 from checker.engine.states.visited import Visited
+from checker.engine.states.waiting import Target
 from checker.engine.tables import Tables
 
 JOINT_CACHE = 1 << 12  # slots in the cache of the moves of joint rules (`search_kernels.find_joint_key`)
@@ -181,7 +181,7 @@ class Worker:
             if self._filters:
                 visited.reserve(part.size)
             room = (self.number, shards, part.found, part.size, self._picks, part.is_new[self.number])
-            part.added[self.number] = visited.locate(*room, part.slots) if part.slots.size else visited.probe(*room)
+            part.added[self.number] = visited.probe(*room, part.slots if part.slots.size else None)
 
     # -- pass three ------------------------------------------------------------------------------------------
 

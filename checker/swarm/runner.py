@@ -20,8 +20,7 @@ from checker.engine.process import Interrupts
 from checker.engine.result import Discovery, Step, Stop
 from checker.engine.semantics import answer, rebuild, rediscover, successors
 from checker.swarm.outcome import Sighting, WalkCounts
-from checker.swarm.plans import plans
-from checker.swarm.walker import SharedTables, Walker
+from checker.swarm.walker import SharedTables, Walker, plans
 
 BUDGET = 1 << 14  # steps of a round
 

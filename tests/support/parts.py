@@ -13,7 +13,7 @@ from checker.cluster.part.search_part import SearchPart
 from checker.cluster.transport import LocalTransport
 from checker.engine import Exploration, Limits, Model
 from checker.engine.result import SEED
-from checker.engine.states import frontier, next_level, waiting
+from checker.engine.states import frontier, waiting
 
 NO_LIMITS = Limits()
 
@@ -38,9 +38,8 @@ def small_rounds(divided: int = 2, piece: int = 2, rows: int = 5, block: int = 7
     """Divide a small level, in small pieces, rounds and blocks."""
     sizes = {"DIVIDED": divided, "DEALT": piece, "PIECE": 2 * piece, "ROUND": rows, "REPORT_EVERY": 0.0}
     quick = patch.object(os, "fsync", lambda _: None)  # these tests lose parts, not the machine
-    few = patch.object(next_level, "AWAKE", 2)  # all other blocks are stored
-    few_read = patch.object(waiting, "AWAKE", 2)
-    with quick, few, few_read, patch.multiple(distributed_search, **sizes), patch.object(frontier, "BLOCK", block):
+    few = patch.object(waiting, "AWAKE", 2)  # all other blocks are stored
+    with quick, few, patch.multiple(distributed_search, **sizes), patch.object(frontier, "BLOCK", block):
         yield
 
 

@@ -8,7 +8,7 @@ from checker.engine import Finding, Kind, Limits, Model, ModelError, Property, R
 from checker.engine.kernels import graph_kernels
 from checker.engine.kernels.jit import OPTIONS
 from checker.engine.liveness import graph_liveness
-from checker.engine.liveness.graph import Graph
+from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.liveness.lasso import lasso
 from checker.engine.search import Search
 from checker.engine.states.visited import Visited
@@ -81,7 +81,7 @@ def test_a_model_without_liveness_keeps_no_graph():
 def test_kernels_of_graphs_count_no_references():
     """See test_engine; `seek` contains a loop."""
     search.explore(graph([(0, "round", 1), (1, "round", 0), (1, "out", 2)], eventually(2), recoverable(9)))
-    names = ("locate", "number", "resolve", "describe", "components", "find_closed", "find_fair", "flood", "seek")
+    names = ("number", "resolve", "describe", "components", "find_closed", "find_fair", "flood", "seek")
     for kernel in (getattr(graph_kernels, name) for name in names):
         anew = numba.njit(**OPTIONS)(kernel.py_func)  # code from the cache cannot be inspected
         anew.compile(kernel.signatures[0])

@@ -19,7 +19,7 @@ from checker.engine import (
 )
 from checker.engine.checkpoint import Checkpoint
 from checker.engine.result import disagreements
-from checker.engine.states import next_level, waiting
+from checker.engine.states import waiting
 from checker.engine.states.frontier import Pool
 from checker.engine.states.waiting import StoredBlock, WaitingBlocks
 from checker.engine.tables import Tables
@@ -65,7 +65,6 @@ def test_a_block_has_the_same_rows_after_a_rest(in_memory):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """All blocks but one wait at rest, and half of them in a file."""
-    monkeypatch.setattr(next_level, "AWAKE", 1)
     monkeypatch.setattr(waiting, "AWAKE", 1)
     monkeypatch.setattr("checker.engine.states.frontier.BLOCK", 64)
     monkeypatch.setattr("checker.engine.rounds.IN_MEMORY", 4000)

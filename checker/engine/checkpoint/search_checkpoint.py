@@ -29,7 +29,7 @@ from checker.engine.checkpoint.checkpoint_store import CheckpointStore, Source
 from checker.engine.checkpoint.head import AGAIN, Identity, SavedCounts, SavedHit, SavedSearch
 from checker.engine.contract import described
 from checker.engine.evaluator import Hit
-from checker.engine.liveness.graph import Graph
+from checker.engine.liveness.graph_liveness import Graph
 from checker.engine.model import Model, ModelError
 from checker.engine.process import Interrupts
 from checker.engine.result import Exploration, Limits, Stop

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from checker.engine.kernels.hash_tables import AHEAD, BITS32, ONE, ZERO, find_slot, owner, pick
-from checker.engine.kernels.jit import kernel, prefetch
+from checker.engine.kernels.hash_tables import BITS32, ONE, ZERO, owner
+from checker.engine.kernels.jit import kernel
 from checker.engine.kernels.move_kernels import SOURCE_BITS
 
 Array = Any
@@ -29,27 +29,6 @@ NUMBER = U32(0x7FFFFFFF)
 MOST_STATES = 0x7FFFFFF0
 
 # -- recording -----------------------------------------------------------------------------------------------
-
-
-@kernel
-def locate(visited: Array, shift: Any, shard: Any, shards: Any, found: Array, size: Any, picks: Array, is_new: Array,
-           slots: Array) -> Any:  # fmt: skip
-    """Pass two with the graph: `hash_tables.probe`, and slots[i] becomes the slot of found[i] in its shard."""
-    picked = pick(found, U64(size), U64(shard), U64(shards), picks, is_new)
-    mask = U64(visited.size - 1)
-    count = ZERO
-    for k in range(picked):
-        if k + AHEAD < picked:
-            prefetch(visited, found[picks[k + AHEAD]] >> shift)
-        i = picks[k]
-        fingerprint = found[i]
-        slot, is_there = find_slot(visited, ONE, mask, fingerprint >> shift, fingerprint)
-        if not is_there:
-            visited[slot] = fingerprint
-            is_new[i] = 1
-            count += ONE
-        slots[i] = slot
-    return count
 
 
 @kernel

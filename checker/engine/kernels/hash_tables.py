@@ -171,10 +171,10 @@ def pick(found: Array, size: Any, shard: Any, shards: Any, picks: Array, is_new:
 
 @kernel
 def probe(visited: Array, shift: Any, shard: Any, shards: Any, found: Array, size: Any, picks: Array,
-          is_new: Array) -> Any:  # fmt: skip
+          is_new: Array, slots: Any) -> Any:  # fmt: skip
     """Pass two: add the fingerprints of a shard to its visited set; is_new[i] becomes 1 for the first of each new one.
 
-    Returns the number of new fingerprints.
+    With `slots`, for the graph, slots[i] becomes the slot of found[i]. Returns the number of new fingerprints.
     """
     picked = pick(found, U64(size), U64(shard), U64(shards), picks, is_new)
     mask = U64(visited.size - 1)
@@ -189,6 +189,8 @@ def probe(visited: Array, shift: Any, shard: Any, shards: Any, found: Array, siz
             visited[slot] = fingerprint
             is_new[i] = 1
             count += ONE
+        if slots is not None:
+            slots[i] = slot
     return count
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from checker.engine.arrays import ReservedArray
-from checker.engine.kernels import graph_kernels, hash_tables, packed_set
+from checker.engine.kernels import hash_tables, packed_set
 from checker.engine.model import ModelError
 from checker.engine.process import UNLIMITED
 
@@ -96,26 +96,22 @@ class Visited:
         if self._stash is not None:
             self._stash.reserve(more)
 
-    def probe(self, shard: int, shards: int, found: Array, size: int, picks: Array, is_new: Array) -> int:
+    def probe(
+        self, shard: int, shards: int, found: Array, size: int, picks: Array, is_new: Array, slots: Array | None = None
+    ) -> int:
         """Add those of the fingerprints found[:size] that belong to a shard, this one, for which room is reserved.
 
         is_new[i] becomes 1 for the first of each new one, and 0 otherwise; `picks` is room for `size` positions (u32).
-        Returns the number of new ones.
+        With `slots`, for the graph, slots[i] becomes the slot of found[i]. Returns the number of new ones.
         """
         rest = (shard, shards, found, size, picks, is_new)
         if self._packed is None or self._stash is None:
-            added = int(hash_tables.probe(self.slots, self.shift, *rest))
+            added = int(hash_tables.probe(self.slots, self.shift, *rest, slots))
         else:
             stash = self._stash
             both = int(packed_set.probe_packed(self._packed.array, self.shift, stash.slots, stash.shift, *rest))
             added = both & 0xFFFFFFFF
             stash.used += both >> 32
-        self.used += added
-        return added
-
-    def locate(self, shard: int, shards: int, found: Array, size: int, picks: Array, is_new: Array, at: Array) -> int:
-        """`probe` with the graph: at[i] also becomes the slot of found[i]."""
-        added = int(graph_kernels.locate(self.slots, self.shift, shard, shards, found, size, picks, is_new, at))
         self.used += added
         return added
 

@@ -1,4 +1,5 @@
-"""The blocks of a frontier that wait for long: their rows take less memory, or a temporary file.
+"""The blocks of a level that is being filled, and those that wait for long: their rows take less memory, or a temporary
+file.
 
 A level may have tens of millions of rows. Only the blocks of the present round and the block that is being filled need
 their full width. All others are stored with two bytes for a cell (`row_kernels`). If even that is too much, they go to
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from checker.engine.contract import first_row
 from checker.engine.kernels import row_kernels
 from checker.engine.states.frontier import Pool, RowBlock
 from checker.engine.tables import Tables
@@ -176,3 +178,86 @@ def _read(stored: StoredBlock, shapes: list[tuple[tuple[int, ...], Any]]) -> lis
             left, at = left[count:], at + count
         parts.append(part)
     return parts
+
+
+class Target(NamedTuple):
+    """Rows of a block of the next level: where to build, and the number of the first state there."""
+
+    block: RowBlock
+    begin: int
+    end: int
+    state: int
+
+
+class NextLevel:
+    """The blocks of the next level in the order of their states; the last one is never stored."""
+
+    def __init__(self, tables: Tables, pool: Pool, waiting: WaitingBlocks) -> None:
+        self._tables, self._pool, self._waiting = tables, pool, waiting
+        self.blocks: list[Block] = []
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(block.size for block in self.blocks)
+
+    def begin(self) -> RowBlock:
+        """Make the initial state, without a judgement, the only row; return its block. Raises ModelError."""
+        block = self._pool.take()
+        cells = self._tables.row(first_row(self._tables.model))
+        block.rows[0, : len(cells)], block.size = cells, 1
+        block.fingerprints[0] = self._tables.fingerprints(np.array([cells]))[0]
+        self.blocks = [block]
+        return block
+
+    def take(self) -> list[Block]:
+        """All blocks; the level is empty afterwards."""
+        taken, self.blocks = self.blocks, []
+        return taken
+
+    def room(self, total: int, state: int) -> list[Target]:
+        """Rows for this number of new states, the first of which is `state`; they count after `add`."""
+        targets = list[Target]()
+        if not total:
+            return targets
+        last = self.blocks[-1] if self.blocks else self._pool.take()
+        assert isinstance(last, RowBlock)
+        begin = last.size
+        while total:
+            if begin == len(last.rows):
+                last, begin = self._pool.take(), 0
+            end = min(len(last.rows), begin + total)
+            targets.append(Target(last, begin, end, state))
+            total -= end - begin
+            state += end - begin
+            begin = end
+        return targets
+
+    def add(self, targets: list[Target]) -> None:
+        """Count the rows that were built."""
+        for into, _, end, _ in targets:
+            if not self.blocks or self.blocks[-1] is not into:
+                self.blocks.append(into)
+            into.size = end
+
+    def full(self) -> list[int]:
+        """The places of the full blocks to store, if the level is large."""
+        if len(self.blocks) <= AWAKE:
+            return []
+        return [place for place, block in enumerate(self.blocks[:-1]) if isinstance(block, RowBlock)]
+
+    def store(self, place: int) -> None:
+        """Store the block at a place of `full`. Raises OSError."""
+        block = self.blocks[place]
+        if isinstance(block, RowBlock):
+            self.blocks[place] = self._waiting.store(block)
+
+
+def part_of(targets: list[Target], state: int, size: int) -> list[Target]:
+    """The part of `targets` for this number of states from `state`."""
+    found = []
+    for block, begin, end, first in targets:
+        low, high = max(state, first), min(state + size, first + end - begin)
+        if low < high:
+            found.append(Target(block, begin + low - first, begin + high - first, low))
+    return found
