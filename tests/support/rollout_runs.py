@@ -66,6 +66,15 @@ def shipped(name: str) -> Folder:
     return read_folder(FOLDERS / name)
 
 
+def edited(path: Path, name: str, *changes: tuple[str, str], more: str = "") -> Folder:
+    """A folder with the file of a shipped one after these changes, and with further lines at its begin."""
+    text = (FOLDERS / name / "zoo.cfg").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return folder_with(path, more + text)
+
+
 def change_of(old: str | Folder, new: str | Folder, applied: frozenset[Sid] = frozenset()) -> Stage:
     """The change between two folders, in one go; a text is the name of a shipped one."""
     return whole(*(shipped(each) if isinstance(each, str) else each for each in (old, new)), applied)

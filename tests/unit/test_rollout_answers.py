@@ -27,7 +27,18 @@ from checker.rollout.scenarios import OF_RELEASES, Question, RunSpec
 from checker.rollout.steps import quorum_without, steps_of
 from checker.scenario import load
 from tests.support.command_line import Ended, cli
-from tests.support.rollout_runs import FOLDERS, change_of, fine, made_up, never, plan_of, shipped, unfinished
+from tests.support.rollout_runs import (
+    FOLDERS,
+    change_of,
+    edited,
+    fine,
+    folder_of,
+    made_up,
+    never,
+    plan_of,
+    shipped,
+    unfinished,
+)
 
 
 def assessed_of(old: str, new: str, outcomes: dict[tuple[Question, bool], SafetyVerdict], faults: int = 1) -> PlanRoute:
@@ -114,11 +125,7 @@ def test_runs_that_reach_no_end_leave_everything_but_the_proof_undecided() -> No
 
 def test_an_ensemble_that_is_too_large_to_explore_rests_on_the_proof_and_says_so(tmp_path: Path) -> None:
     """Eleven servers: the quorums of 11 and 12 meet (6 + 7 > 12), those of 11 and 13 do not (6 + 7 = 13)."""
-    folders = {}
-    for count in (11, 12, 13):
-        lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in range(1, count + 1))
-        (tmp_path / f"{count}.cfg").write_text(f"tickTime=2000\n{lines}", encoding="utf-8")
-        folders[count] = read_folder(tmp_path / f"{count}.cfg")
+    folders = {count: folder_of(tmp_path / str(count), range(1, count + 1)) for count in (11, 12, 13)}
 
     one = plan(PlanRequest(folders[11], folders[12]), never)
     assert one.direct.proved and one.outcome is SafetyVerdict.OPEN  # healing does not depend on quorums
@@ -141,11 +148,9 @@ def test_an_order_that_leaves_servers_as_they_are_is_not_called_safe() -> None:
 
 
 def test_a_key_that_is_nearly_a_servers_is_warned_of_at_the_top(tmp_path: Path) -> None:
-    text = (FOLDERS / "four" / "zoo.cfg").read_text(encoding="utf-8")
-    (tmp_path / "zoo.cfg").write_text(text.replace("server.4", "sever.4"), encoding="utf-8")
-    folder = read_folder(tmp_path)
-    line = text.splitlines().index(next(each for each in text.splitlines() if each.startswith("server.4"))) + 1
-    (warning,) = folder.warnings
+    lines = (FOLDERS / "four" / "zoo.cfg").read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.startswith("server.4"))
+    (warning,) = edited(tmp_path, "four", ("server.4", "sever.4")).warnings
     assert f"zoo.cfg:{line}: sever.4 is no key that ZooKeeper knows" in warning and "server.4?" in warning
     assert shipped("four").warnings == ()
 
@@ -258,16 +263,12 @@ def test_a_bad_command_line_ends_with_2_and_one_message(words: tuple[object, ...
 
 def test_a_bad_folder_ends_with_151_and_names_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "zoo.cfg").write_text("tickTime=2000\nserver.1=zoo1:2888\nserver.2=b:1:2\n", encoding="utf-8")
-    err = io.StringIO()
-    with contextlib.redirect_stderr(err):
-        code = main(["rollout", "--from", str(FOLDERS / "three"), "--to", str(tmp_path)])
-    assert code == 151 and f"{tmp_path / 'zoo.cfg'}:2: server.1: " in err.getvalue()
+    ended = rollout("--from", FOLDERS / "three", "--to", tmp_path)
+    assert ended.code == 151 and f"{tmp_path / 'zoo.cfg'}:2: server.1: " in ended.err
 
 
 def test_another_machine_under_the_same_id_is_warned_of(tmp_path: Path) -> None:
-    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
-    (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
-    old, new = shipped("three"), read_folder(tmp_path)
+    old, new = shipped("three"), edited(tmp_path, "three", ("zoo3.example", "new3.example"))
     made = Plan(PlanRequest(old, new), assessed_of("three", str(tmp_path), ALL_SAFE))
     told = markdown(made)
     assert "**The hosts of server 3 have other names in the new files.**" in told
@@ -301,12 +302,9 @@ def test_a_gate_passes_only_if_the_change_is_safe_however_it_is_applied(how: tup
 @pytest.mark.parametrize(("files", "code"), [("ready", 12), ("at-step", 0)])
 def test_a_crash_brings_the_new_file_only_where_it_lies_ready(tmp_path: Path, files: str, code: int) -> None:
     """Server 3 is replaced by 4, and stopped first. A restart of 2 with the new file would let 2 and 4 lead alone."""
-    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
-    for name, line in (("old", "server.3=zoo3"), ("new", "server.4=zoo4")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "zoo.cfg").write_text(text.replace("server.3=zoo3", line), encoding="utf-8")
+    edited(tmp_path / "new", "three", ("server.3=zoo3", "server.4=zoo4"))
     ended = cli(
-        "rollout", "--from", tmp_path / "old", "--to", tmp_path / "new", "--order", "3,4,2,1", "--leader", 1,
+        "rollout", "--from", FOLDERS / "three", "--to", tmp_path / "new", "--order", "3,4,2,1", "--leader", 1,
         "--files", files, "--how", "one-by-one",
     )  # fmt: skip
     assert ended.code == code

@@ -19,7 +19,7 @@ from checker.rollout.scenarios import CRASHES, Question, RunSpec
 from checker.rollout.steps import steps_of
 from tests.support.command_line import cli
 from tests.support.graphs import graph, recoverable
-from tests.support.rollout_runs import change_of, made_up, plan_of, shipped
+from tests.support.rollout_runs import change_of, folder_of, made_up, plan_of, shipped
 
 TWO_STEPS = graph([(0, "go", 1), (1, "go", 2)])
 
@@ -41,9 +41,7 @@ def four_servers() -> RunSpec:
 def test_hundreds_of_servers_end_with_the_budget(tmp_path: Path) -> None:
     """The plan of these needs minutes between its runs, and makes none."""
     for name, count in (("before", 3), ("after", 255)):
-        (tmp_path / name).mkdir()
-        lines = "".join(f"server.{sid}=h{sid}:2888:3888\n" for sid in range(1, count + 1))
-        (tmp_path / name / "zoo.cfg").write_text(f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/d\n{lines}")
+        folder_of(tmp_path / name, range(1, count + 1))
     began = time.thread_time()
     ended = cli("rollout", "--from", tmp_path / "before", "--to", tmp_path / "after", "--budget", "1s", "--no-cache")
     assert ended.code == 20 and "not decided" in ended.err and not ended.out

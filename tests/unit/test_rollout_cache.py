@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from checker import source
-from checker.rollout import Engine, PlanRequest, plan, read_folder
+from checker.rollout import Engine, PlanRequest, plan
 from checker.rollout.output.cache import MOST, VARIABLE, AnswerCache, RenderedAnswer, rendered
 from checker.rollout.runs import RunEnd, RunResult, SafetyVerdict, Work
 from checker.rollout.scenarios import RunSpec
 from checker.rollout.steps import Way
 from checker.source import ProgramSource
 from tests.support.command_line import Ended, cli
-from tests.support.rollout_runs import FOLDERS, shipped
+from tests.support.rollout_runs import FOLDERS, edited, shipped
 
 REQUEST = PlanRequest(shipped("three"), shipped("four"))
 
@@ -61,13 +61,8 @@ def test_another_question_is_not_answered(tmp_path: Path, answer: RenderedAnswer
 
 def test_other_content_of_a_file_is_another_question(tmp_path: Path, answer: RenderedAnswer) -> None:
     answers = AnswerCache(tmp_path / "answers")
-    folder = tmp_path / "new"
-    folder.mkdir()
-    text = (FOLDERS / "four" / "zoo.cfg").read_text(encoding="utf-8")
-    requests = []
-    for version in (text, text + "snapCount=7\n"):
-        (folder / "zoo.cfg").write_text(version, encoding="utf-8")
-        requests.append(replace(REQUEST, new=read_folder(folder)))
+    versions = (edited(tmp_path / "new", "four", more=more) for more in ("", "snapCount=7\n"))
+    requests = [replace(REQUEST, new=version) for version in versions]
     answers.save(plan(requests[0], lambda spec, seconds: ended(spec)), answer)
     assert answers.load(requests[0]) == answer
     assert answers.load(requests[1]) is None

@@ -11,14 +11,13 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from checker import report
-from checker.rollout import Plan, PlanRequest, plan, read_folder
+from checker.rollout import Plan, PlanRequest
 from checker.rollout.output.data import data
 from checker.rollout.output.markdown import markdown
 from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.stages import whole
 from checker.rollout.steps import steps_of
-from tests.support.command_line import zoo_cfg
-from tests.support.rollout_runs import fine, plan_of, shipped
+from tests.support.rollout_runs import fine, folder_of, plan_of, shipped
 
 SCHEMA = json.loads((Path(report.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
 
@@ -43,10 +42,7 @@ def test_the_check_between_stages_is_data() -> None:
 
 def test_a_server_that_left_stays_stopped_in_every_later_stage(tmp_path: Path) -> None:
     """Two of three are replaced: 4 comes, 2 goes, 5 comes, 3 goes. Server 2 has a file of the first stage for ever."""
-    for name, sids in (("old", (1, 2, 3)), ("new", (1, 4, 5))):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "zoo.cfg").write_text(zoo_cfg(*sids), encoding="utf-8")
-    made = plan(PlanRequest(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")), fine)
+    made = plan_of(folder_of(tmp_path / "old", (1, 2, 3)), folder_of(tmp_path / "new", (1, 4, 5)), fine)
     assert [each["condition"] for each in data(made)["stages"]] == [
         None,
         check([1, 2, 3, 4], []),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from checker.engine import Limits
-from checker.rollout import PlanRequest, SafetyVerdict, plan, read_folder
+from checker.rollout import PlanRequest, SafetyVerdict, plan
 from checker.rollout.answer import Failure, Plan, ReleaseAnswer, failures
 from checker.rollout.claims import Reason
 from checker.rollout.disks import DiskHazard
@@ -16,10 +16,10 @@ from checker.rollout.output.markdown import markdown
 from checker.rollout.route import Order, PlanRoute, pairs_of
 from checker.rollout.runs import RunResult, run, run_within
 from checker.rollout.scenarios import OF_RELEASES, Question, ReleaseChange, RunSpec
-from checker.rollout.stages import reverse, whole
+from checker.rollout.stages import reverse
 from checker.rollout.steps import steps_of
 from spec.releases import Release
-from tests.support.rollout_runs import FOLDERS, change_of, fine, made_up, plan_of, shipped
+from tests.support.rollout_runs import change_of, edited, fine, made_up, plan_of, shipped
 
 
 def assessment(old: str, new: str, order: tuple[int, ...], *outcomes: tuple[Question, str, SafetyVerdict]) -> PlanRoute:
@@ -209,9 +209,7 @@ def test_versions_are_not_covered_by_the_proof() -> None:
 
 def test_no_direction_is_safe_where_addresses_change(tmp_path: Path) -> None:
     """A server that returns to its old host finds its old disk, without the latest acknowledged writes."""
-    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
-    (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
-    of = whole(shipped("three"), read_folder(tmp_path))
+    of = change_of("three", edited(tmp_path, "three", ("zoo3.example", "new3.example")))
     steps = steps_of(of, (1, 2, 3))
     runs = [
         made_up(RunSpec(of, steps, 2, question, {kind: 1} if kind else {}), outcome, name=f"{question}{kind}")
@@ -260,13 +258,7 @@ def test_the_way_back_to_files_without_reconfig_enabled_comes_to_a_stop(tmp_path
 
     Before the leader is restarted, the others come back with their old files and follow it: seen on 3.9.5, too.
     """
-    for name, first in (("old", ""), ("new", "reconfigEnabled=true\n")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "zoo.cfg").write_text(first + (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8"))
-    made = plan(
-        PlanRequest(read_folder(tmp_path / "old"), read_folder(tmp_path / "new")),
-        lambda spec, _: made_up(spec, SafetyVerdict.SAFE),
-    )
+    made = plan_of("three", edited(tmp_path, "three", more="reconfigEnabled=true\n"), fine)
     found = failures(made.direct, made.direct.orders[0])
     assert made.outcome is SafetyVerdict.SAFE
     assert [row.going_on.outcome for row in found] == [SafetyVerdict.SAFE] * 3

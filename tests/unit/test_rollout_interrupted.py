@@ -23,7 +23,19 @@ from checker.rollout.steps import OrderError, Way, candidates, may_lead, may_spl
 from checker.scenario import from_text
 from spec.config import ConfigError
 from tests.support.command_line import cli
-from tests.support.rollout_runs import FOLDERS, change_of, fine, made_up, plan_of, shipped, unfinished
+from tests.support.rollout_runs import (
+    FOLDERS,
+    HEAD,
+    change_of,
+    edited,
+    fine,
+    folder_of,
+    folder_with,
+    made_up,
+    plan_of,
+    shipped,
+    unfinished,
+)
 
 
 def put(folder: Path, **files: str) -> Path:
@@ -195,13 +207,7 @@ def test_the_rest_of_a_safe_order_is_safe(tmp_path: Path) -> None:
 
 def test_a_state_without_a_leader_is_explored_as_well(tmp_path: Path) -> None:
     """Server 2 has {1, 2, 3} and server 3 has {3, 4, 5}: neither is followed by a quorum of its file."""
-    three = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8")
-    for name, sids in (("old", (1, 2, 3)), ("new", (3, 4, 5))):
-        (tmp_path / name).mkdir()
-        lines = [line for line in three.splitlines() if not line.startswith("server.")]
-        lines += [f"server.{sid}=zoo{sid}:2888:3888" for sid in sids]
-        (tmp_path / name / "zoo.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+    folders = folder_of(tmp_path / "old", (1, 2, 3)), folder_of(tmp_path / "new", (3, 4, 5))
     made = plan(PlanRequest(*folders, faults=0, now=Interruption("now", frozenset({1, 3}), ())), limited)
     assert made.direct.runs and made.back is not None and made.back.runs
 
@@ -230,11 +236,8 @@ def test_a_state_with_one_file_for_all_needs_no_run_in_the_direction_without_ste
 
 def test_the_way_back_to_an_old_host_is_never_safe(tmp_path: Path) -> None:
     """The disk there lacks the writes that the server acknowledged on its new host."""
-    text = (FOLDERS / "three" / "zoo.cfg").read_text(encoding="utf-8").replace("zoo3.example", "new3.example")
-    (tmp_path / "zoo.cfg").write_text(text, encoding="utf-8")
-
-    folders = shipped("three"), read_folder(tmp_path)
-    made = plan(PlanRequest(*folders, now=Interruption("now", frozenset({3}), ())), fine)
+    moved = edited(tmp_path, "three", ("zoo3.example", "new3.example"))
+    made = plan_of("three", moved, fine, now=Interruption("now", frozenset({3}), ()))
     assert made.back is not None and made.back.stage.outdated == {3}
     assert {made.back.answer(question, faulty=False).outcome for question in Question} == {SafetyVerdict.OPEN}
 
@@ -271,7 +274,7 @@ def test_the_plan_goes_on_where_it_was_interrupted(tmp_path: Path, files: dict[s
 
 HEAVIER = "".join(f"server.{sid}=z{sid}:2888:3888\nweight.{sid}={3 if sid == 2 else 1}\n" for sid in (1, 2, 3, 4))
 EQUAL = HEAVIER.replace("weight.2=3", "weight.2=1")
-GROUP = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/d\nclientPort=2181\ngroup.1=1:2:3:4\n"
+GROUP = f"{HEAD}group.1=1:2:3:4\n"
 
 
 def test_the_rest_of_an_order_stays_the_same_where_weights_change(tmp_path: Path) -> None:
@@ -279,10 +282,7 @@ def test_the_rest_of_an_order_stays_the_same_where_weights_change(tmp_path: Path
 
     Done so on real servers of 3.9.5, from the plan and from the state after one step.
     """
-    for name, text in (("old", EQUAL), ("new", HEAVIER)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "zoo.cfg").write_text(GROUP + text, encoding="utf-8")
-    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+    folders = folder_with(tmp_path / "old", GROUP + EQUAL), folder_with(tmp_path / "new", GROUP + HEAVIER)
 
     def steps_of_plan(now: Interruption | None = None) -> dict[int, list[int]]:
         made = plan(PlanRequest(*folders, faults=0, now=now, leader=4, how=Way.ONE_BY_ONE), limited)
@@ -310,12 +310,7 @@ def test_a_roll_out_goes_on_from_a_state_with_one_leader_and_says_so(tmp_path: P
 @pytest.mark.parametrize("gone", [1, 2])
 def test_the_rest_of_an_order_stays_the_same_where_a_voter_is_removed(tmp_path: Path, gone: int) -> None:
     """A server with the new file finds no leader by the votes of {2, 3} or {1, 3} until the third server is stopped."""
-    lines = {sid: f"server.{sid}=z{sid}:2888:3888\n" for sid in (1, 2, 3)}
-    for name, sids in (("old", {1, 2, 3}), ("new", {1, 2, 3} - {gone})):
-        (tmp_path / name).mkdir()
-        text = GROUP.replace("group.1=1:2:3:4\n", "") + "".join(lines[sid] for sid in sorted(sids))
-        (tmp_path / name / "zoo.cfg").write_text(text, encoding="utf-8")
-    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+    folders = folder_of(tmp_path / "old", {1, 2, 3}), folder_of(tmp_path / "new", {1, 2, 3} - {gone})
 
     def orders(now: Interruption | None = None) -> dict[int, list[int]]:
         made = plan(PlanRequest(*folders, faults=0, now=now, how=Way.ONE_BY_ONE), limited)
@@ -341,11 +336,7 @@ def test_every_server_that_may_lead_now_is_named_with_its_order() -> None:
 def test_the_rest_of_an_order_stays_the_same_where_the_leader_restarts_first(tmp_path: Path) -> None:
     """Server 1 leads, and its port changes, so it goes first. Then 2 leads alone, and goes last, after observer 5."""
     peers = "server.1=z1:{}:3888\nserver.2=z2:2888:3888\nserver.5=z5:2888:3888:observer\n"
-    for name, port in (("old", 2888), ("new", 2889)):
-        (tmp_path / name).mkdir()
-        text = GROUP.replace("group.1=1:2:3:4\n", "") + peers.format(port)
-        (tmp_path / name / "zoo.cfg").write_text(text, encoding="utf-8")
-    folders = read_folder(tmp_path / "old"), read_folder(tmp_path / "new")
+    folders = (folder_with(tmp_path / str(port), HEAD + peers.format(port)) for port in (2888, 2889))
     request = PlanRequest(*folders, faults=0, how=Way.ONE_BY_ONE)
     (first,) = (order for order in plan(request, limited).direct.orders if order.leader == 1)
     rests = plan(replace(request, now=Interruption("now", frozenset({1}), ())), limited).direct.orders

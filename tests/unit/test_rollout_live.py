@@ -21,6 +21,7 @@ from checker.rollout.inputs.live import is_live
 from checker.rollout.inputs.sources import read_input
 from checker.rollout.output.markdown import markdown
 from spec.config import ConfigError
+from tests.support.rollout_runs import folder_with, lines_of
 
 WHITELIST = "is not executed because it is not in the whitelist.\n"
 
@@ -114,7 +115,7 @@ def test_the_wildcard_in_a_servers_own_file_is_not_its_host() -> None:
 
 
 def test_a_live_ensemble_equals_its_files_as_far_as_it_states_them(tmp_path: Path) -> None:
-    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
+    lines = lines_of((1, 2, 3))
     head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper/\nclientPort=2181\nforceSync=yes\n"
     harmless = "snapCount=5000\nautopurge.purgeInterval=1\n"
     harmless += "standaloneEnabled=false\nquorumListenOnAllIPs=false\nreconfigEnabled=false\n"
@@ -126,7 +127,7 @@ def test_a_live_ensemble_equals_its_files_as_far_as_it_states_them(tmp_path: Pat
 
 def test_a_key_that_a_live_ensemble_cannot_state_withholds_safe(tmp_path: Path) -> None:
     """`sslQuorum` decides whether servers reach each other, and `conf` does not have it (`QuorumZooKeeperServer`)."""
-    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
+    lines = lines_of((1, 2, 3))
     head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n"
     exits = []
     with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
@@ -140,7 +141,7 @@ def test_a_key_that_a_live_ensemble_cannot_state_withholds_safe(tmp_path: Path) 
 
 
 def test_a_changed_data_directory_is_seen(tmp_path: Path) -> None:
-    lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in (1, 2, 3))
+    lines = lines_of((1, 2, 3))
     (tmp_path / "zoo.cfg").write_text(f"dataDir=/elsewhere\ntickTime=2000\ninitLimit=10\nsyncLimit=5\n{lines}")
     with ensemble(*(server(n, "leader" if n == 1 else "follower", THREE) for n in (1, 2, 3))) as addresses:
         found = differences(read_input(addresses).servers, read_folder(tmp_path).servers)
@@ -151,17 +152,16 @@ def test_a_changed_data_directory_is_seen(tmp_path: Path) -> None:
 
 def test_an_interrupted_roll_out_is_seen_on_the_live_ensemble(tmp_path: Path) -> None:
     head = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n"
-    for name, sids in (("old", (1, 2, 3)), ("new", (1, 2, 3, 4))):
-        (tmp_path / name).mkdir()
-        lines = "".join(f"server.{sid}=zoo{sid}:2888:3888\n" for sid in sids)
-        (tmp_path / name / "zoo.cfg").write_text(head + lines)
+    old, new = (
+        folder_with(tmp_path / name, head + lines_of(range(1, last))) for name, last in (("old", 4), ("new", 5))
+    )
     four = membership(1, 2, 3, 4)
     views = {1: four, 2: THREE, 3: THREE, 4: four}
     with ensemble(*(server(n, "leader" if n == 2 else "follower", views[n]) for n in views)) as addresses:
         now = read_input(addresses, together=False)
         with pytest.raises(ConfigError, match="a change is under way; give the files before and after"):
             read_input(addresses)
-    found = read_now(now, read_folder(tmp_path / "old"), read_folder(tmp_path / "new"))
+    found = read_now(now, old, new)
     assert (found.applied, found.leader) == ({1, 4}, 2)
 
 

@@ -169,10 +169,5 @@ def test_what_is_asked_is_a_scenario_in_which_that_server_leads(
 
 def test_a_voter_that_becomes_an_observer_is_restarted_after_the_leader(tmp_path: Path) -> None:
     """A leader with its old file would count it as a voter. On real 3.9.5 four such roll-outs kept every write."""
-    for name, role in (("old", ""), ("new", ":observer")):
-        (tmp_path / name).mkdir()
-        lines = [f"server.{sid}=z{sid}:2888:3888{role if sid == 1 else ''}\n" for sid in (1, 2, 3, 4)]
-        text = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n" + "".join(lines)
-        (tmp_path / name / "zoo.cfg").write_text(text, encoding="utf-8")
-    change = whole(read_folder(tmp_path / "old"), read_folder(tmp_path / "new"))
+    change = whole(folder_of(tmp_path / "old", 1, 2, 3, 4), folder_of(tmp_path / "new", 1, 2, 3, 4, observers=(1,)))
     assert [step.sid for step in next(candidates(change, 4))] == [2, 3, 4, 1]
